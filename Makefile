@@ -1,0 +1,37 @@
+# Every target makes its own virtual environment from nothing; repeated calls only do what changed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+NATIVE := pyproject.toml CMakeLists.txt $(wildcard native/*)
+
+.PHONY: demo test lint format bench bench-quick clean
+
+demo: $(VENV)/.installed
+	$(BIN)/manyclass demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check src tests benchmarks scripts
+	$(BIN)/ruff format --check src tests benchmarks scripts
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror native/*
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix src tests benchmarks scripts
+	$(BIN)/ruff format src tests benchmarks scripts
+	$(BIN)/clang-format -i native/*
+
+$(VENV)/.installed: $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[all]"
+	touch $@
+
+$(VENV)/.%: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$*]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .venv-* build
