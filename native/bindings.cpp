@@ -1,15 +1,49 @@
 // The only file that knows Python: arrays in, arrays out, the GIL released while a kernel runs.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "coupled.hpp"
+#include "one_vs_rest.hpp"
+#include "predict.hpp"
+
 namespace nb = nanobind;
+using namespace nb::literals;
+using namespace manyclass;
 
 namespace {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+using NoGil = nb::call_guard<nb::gil_scoped_release>;
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> v) {
+  auto* held = new std::vector<T>(std::move(v));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner);
+}
+
+template <class T>
+std::vector<T> to_vector(const In<T>& a) {
+  return std::vector<T>(a.data(), a.data() + a.size());
+}
+
+// The caller's matrix, whose numbers and indices come in two widths each.
+template <class X, class I>
+CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In<X>& value, int64_t features,
+                            double constant = 0) {
+  return {ptr.data(), index.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, features, constant};
+}
 
 std::vector<std::string> supported_builds() {
   std::vector<std::string> names{"baseline"};
@@ -23,8 +57,197 @@ std::vector<std::string> supported_builds() {
   return names;
 }
 
+template <class T, class X, class I>
+void bind_layout(nb::class_<Layout<T>>& cls) {
+  cls.def(
+      "__init__",
+      [](Layout<T>* self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, double constant,
+         int64_t tail_rows) { new (self) Layout<T>(make_layout<T>(view(ptr, index, value, features, constant), tail_rows)); },
+      "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "tail_rows"_a, NoGil());
+}
+
+// Weights from the coefficients, in the two layouts a model can have.
+template <class T, class Solver, class MakeCoefficients>
+void bind_model(nb::class_<Solver>& cls, MakeCoefficients make) {
+  cls.def("count_weights", [make](const Solver& s, int64_t features, int threads) {
+    std::vector<int64_t> counts;
+    {
+      nb::gil_scoped_release nogil;
+      const auto coef = make(s);
+      counts = ModelWeights(s.rows(), coef, features, threads).count();
+    }
+    return to_numpy(std::move(counts));
+  });
+  cls.def(
+      "fill_dense",
+      [make](const Solver& s, Out<T> out, int threads) {
+        const auto coef = make(s);
+        ModelWeights(s.rows(), coef, out.shape(0), threads).fill_dense(out.data(), out.shape(1));
+      },
+      NoGil());
+  cls.def(
+      "fill_sparse",
+      [make](const Solver& s, In<int64_t> ptr, Out<int32_t> classes, Out<T> values, int threads) {
+        const auto coef = make(s);
+        ModelWeights(s.rows(), coef, static_cast<int64_t>(ptr.size()) - 1, threads)
+            .fill_sparse(ptr.data(), classes.data(), values.data());
+      },
+      NoGil());
+}
+
+template <class T>
+void bind_solvers(nb::module_& m, const std::string& suffix) {
+  nb::class_<Layout<T>> layout(m, ("Layout" + suffix).c_str());
+  bind_layout<T, float, int32_t>(layout);
+  bind_layout<T, float, int64_t>(layout);
+  bind_layout<T, double, int32_t>(layout);
+  bind_layout<T, double, int64_t>(layout);
+  layout.def_prop_ro("bytes", &Layout<T>::bytes)
+      .def_prop_ro("heads", &Layout<T>::heads)
+      .def_prop_ro("tails", &Layout<T>::tails);
+
+  using Coupled = CoupledSolver<T>;
+  nb::class_<Coupled> coupled(m, ("Coupled" + suffix).c_str());
+  coupled
+      .def(
+          "__init__",
+          [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string& loss,
+             int wave) {
+            new (self) Coupled(std::move(rows), to_vector(labels), to_vector(C), classes,
+                               loss == "ww" ? Relative::ww : Relative::cs, wave);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "wave"_a, NoGil())
+      .def(
+          "sweep",
+          [](Coupled& s, In<int64_t> order, bool full, double enter, int64_t most_new, int threads) {
+            const PassStats p =
+                s.sweep(order.data(), static_cast<int64_t>(order.size()), full, static_cast<T>(enter), most_new, threads);
+            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.steps, p.changes);
+          },
+          "order"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
+      .def(
+          "certificate",
+          [](Coupled& s, int threads) {
+            const Certificate c = s.certificate(s.coefficients(), threads);
+            return std::make_tuple(c.primal, c.dual, c.violation);
+          },
+          "threads"_a, NoGil())
+      .def("alpha",
+           [](Coupled& s) {
+             std::vector<int64_t> ptr{0};
+             std::vector<int32_t> classes;
+             std::vector<T> values;
+             for (int64_t i = 0; i < s.alpha().n(); ++i) {
+               const auto a = s.alpha()[i];
+               classes.insert(classes.end(), a.classes, a.classes + a.size);
+               values.insert(values.end(), a.values, a.values + a.size);
+               ptr.push_back(static_cast<int64_t>(classes.size()));
+             }
+             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)), to_numpy(std::move(values)));
+           })
+      .def("set_alpha",
+           [](Coupled& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
+             for (int64_t i = 0; i < s.alpha().n(); ++i)
+               s.alpha().assign(i, classes.data() + ptr.data()[i], values.data() + ptr.data()[i],
+                                ptr.data()[i + 1] - ptr.data()[i]);
+           })
+      .def("drop_training_weights", [](Coupled& s) { s.weights().reset(0); })
+      .def_prop_ro("data_bytes", [](const Coupled& s) { return s.rows().bytes(); })
+      .def_prop_ro("weight_bytes", [](const Coupled& s) { return s.weights().bytes(); })
+      .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })
+      .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
+  bind_model<T>(coupled, [](const Coupled& s) { return s.coefficients(); });
+
+  using Ovr = OneVsRestSolver<T>;
+  nb::class_<Ovr> ovr(m, ("OneVsRest" + suffix).c_str());
+  ovr.def(
+         "__init__",
+         [](Ovr* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string& loss) {
+           new (self) Ovr(std::move(rows), to_vector(labels), to_vector(C), classes,
+                          loss == "hinge" ? Binary::hinge : Binary::squared_hinge);
+         },
+         "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, NoGil())
+      .def(
+          "train",
+          [](Ovr& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,
+             int threads) {
+            std::vector<std::tuple<double, double, double, int64_t, double, bool>> out;
+            for (const auto& r : s.train(first, last, {by_gap, tol, max_epochs}, seed, threads))
+              out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs, r.visited,
+                               r.done);
+            return out;
+          },
+          "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, NoGil())
+      .def(
+          "certificate",
+          [](const Ovr& s, int64_t first, int64_t last) {
+            const Certificate c = s.certificate(first, last);
+            return std::make_tuple(c.primal, c.dual, c.violation);
+          },
+          "first"_a, "last"_a, NoGil())
+      .def("alpha",
+           [](const Ovr& s) {
+             auto c = s.coefficients(0, s.classes());
+             return std::make_tuple(to_numpy(std::move(c.ptr)), to_numpy(std::move(c.row)), to_numpy(std::move(c.value)));
+           })
+      .def("set_alpha",
+           [](Ovr& s, In<int64_t> ptr, In<int32_t> row, In<T> value) {
+             s.set_coefficients(ptr.data(), row.data(), value.data());
+           })
+      .def_prop_ro("blocks", &Ovr::blocks)
+      .def_prop_ro("data_bytes", [](const Ovr& s) { return s.rows().bytes(); })
+      .def_prop_ro("heads", [](const Ovr& s) { return s.rows().heads(); })
+      .def_prop_ro("dual_bytes", &Ovr::dual_bytes);
+  ovr.attr("width") = Ovr::width;
+  bind_model<T>(ovr, [](const Ovr& s) { return s.coefficients(0, s.classes()); });
+}
+
+template <class T, class X, class I>
+void bind_prediction(nb::module_& m) {
+  // out: scores (rows x classes), or with `classes` the k best (rows x k)
+  const auto run = [](const auto& rows, const auto& weights, const In<T>& intercept, nb::object classes, Out<T> scores,
+                      int threads) {
+    if (classes.is_none()) {
+      nb::gil_scoped_release nogil;
+      score_rows<T>(rows, weights, intercept.data(), scores.data(), threads);
+    } else {
+      const auto best = nb::cast<Out<int32_t>>(classes);
+      nb::gil_scoped_release nogil;
+      best_classes<T>(rows, weights, intercept.data(), scores.shape(1), best.data(), scores.data(), threads);
+    }
+  };
+  m.def("score_dense",
+        [run](In<int64_t> ptr, In<I> index, In<X> value, nb::ndarray<const T, nb::ndim<2>, nb::c_contig> W,
+              In<T> intercept, nb::object classes, Out<T> scores, int threads) {
+          run(view(ptr, index, value, W.shape(0)), DenseWeights<T>{W.data(), static_cast<int64_t>(W.shape(1))},
+              intercept, classes, scores, threads);
+        },
+        "indptr"_a, "indices"_a, "values"_a, "W"_a, "intercept"_a, "classes"_a.none(), "scores"_a, "threads"_a);
+  m.def("score_sparse",
+        [run](In<int64_t> ptr, In<I> index, In<X> value, In<int64_t> w_ptr, In<int32_t> w_index, In<T> w_value,
+              In<T> intercept, nb::object classes, Out<T> scores, int threads) {
+          run(view(ptr, index, value, static_cast<int64_t>(w_ptr.size()) - 1),
+              SparseWeights<T>{w_ptr.data(), w_index.data(), w_value.data(), static_cast<int64_t>(intercept.size())},
+              intercept, classes, scores, threads);
+        },
+        "indptr"_a, "indices"_a, "values"_a, "W_indptr"_a, "W_indices"_a, "W_values"_a, "intercept"_a,
+        "classes"_a.none(), "scores"_a, "threads"_a);
+}
+
+template <class T>
+void bind_predictions(nb::module_& m) {
+  bind_prediction<T, float, int32_t>(m);
+  bind_prediction<T, float, int64_t>(m);
+  bind_prediction<T, double, int32_t>(m);
+  bind_prediction<T, double, int64_t>(m);
+}
+
 }  // namespace
 
 NB_MODULE(CORE_NAME, m) {
   m.def("supported_builds", &supported_builds, "The builds that this processor can run.");
+  bind_solvers<float>(m, "32");
+  bind_solvers<double>(m, "64");
+  bind_predictions<float>(m);
+  bind_predictions<double>(m);
 }

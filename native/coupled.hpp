@@ -1,0 +1,489 @@
+// Coordinate ascent on the dual of WW and CS, a row at a time, all its variables at once.
+//
+//   for each wave of R rows:
+//     each row:   s = W' x_i;  solve its sub-problem (relative_margin.hpp)      rows shared out to the threads
+//     each slice of classes:   W += x_i (change of alpha_i), in row order       slices shared out to the threads
+//
+// The rows of a wave move together. So that their joint step cannot overshoot, row i takes
+//     k_i' = sum_j |x_ij| sum_{i' in wave} |x_i'j|   >=   sum_i' |x_i . x_i'|
+// for its curvature: by Gershgorin's theorem |sum_i x_i (delta_i)'|^2 <= sum_i k_i' |delta_i|^2, so the dual
+// rises by at least what the rows promise. R belongs to the problem, never to the number of threads, and each
+// weight receives its changes in row order: the result does not depend on who computes what.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "coefficients.hpp"
+#include "dual_rows.hpp"
+#include "layout.hpp"
+#include "relative_margin.hpp"
+#include "team.hpp"
+#include "vector.hpp"
+
+namespace manyclass {
+
+enum class Relative { ww, cs };
+
+// What a pass over some rows saw, each row before its own step.
+struct PassStats {
+  double loss = 0;        // sum_i C_i loss_i
+  double gap = 0;         // sum_i (C_i loss_i + sum_c alpha_ic g_ic): the duality gap, row by row
+  double alpha_sum = 0;   // sum_ic alpha_ic
+  double violation = 0;   // the largest
+  int64_t steps = 0;      // rows that changed
+  int64_t changes = 0;    // variables that changed
+
+  void add(const PassStats& o) {
+    loss += o.loss;
+    gap += o.gap;
+    alpha_sum += o.alpha_sum;
+    violation = std::max(violation, o.violation);
+    steps += o.steps;
+    changes += o.changes;
+  }
+};
+
+template <class T>
+class CoupledSolver {
+ public:
+  CoupledSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes, Relative loss,
+                int wave)
+      : rows_(std::move(layout)),
+        y_(std::move(labels)),
+        C_(std::move(C)),
+        K_(classes),
+        stride_(padded<T>(classes)),
+        loss_(loss),
+        wave_(wave),
+        alpha_(rows_.n),
+        W_(static_cast<int64_t>(rows_.head_features.size()) * stride_),
+        curvature_(wave),
+        slots_(wave) {}
+
+  // One visit of the given rows. `full`: every class is scored, and classes that violate by more than `enter`
+  // join; otherwise only the classes a row already uses are scored and re-solved.
+  PassStats sweep(const int64_t* order, int64_t count, bool full, T enter, int64_t most_new, int threads) {
+    if (threads > wave_) threads = wave_;
+    Team team(threads);
+    std::vector<Scratch> scratch(threads);
+#pragma omp parallel num_threads(threads)
+    {
+      Scratch& mine = scratch[omp_get_thread_num()];
+      mine.prepare(stride_, full, rows_);
+      for (int64_t first = 0; first < count; first += wave_) {
+        const int64_t size = std::min<int64_t>(wave_, count - first);
+        for (int64_t r; (r = team.take()) < size;) {
+          Slot& slot = slots_[r];
+          slot.row = order[first + r];
+          const T k = wave_curvature(order + first, size, slot.row, mine);
+          solve_row(slot, k, full, enter, most_new, mine);
+        }
+        team.meet();
+        const int64_t slices = threads == 1 ? 1 : 2 * threads;
+        for (int64_t t; (t = team.take()) < slices + size;) {
+          if (t < slices)
+            apply_slice(size, t * stride_ / slices, (t + 1) * stride_ / slices, mine);
+          else
+            commit(slots_[t - slices]);
+        }
+        team.meet();
+      }
+    }
+    PassStats total;
+    for (auto& slot : slots_) {
+      total.add(slot.total);
+      slot.total = {};
+    }
+    return total;
+  }
+
+  // The dual variables as coefficients of the weights, by classes: w_c = sum_i coef_ic x_i. What rounding has
+  // put above C_i comes back to the feasible set here.
+  Coefficients<double> coefficients() const {
+    Coefficients<double> out;
+    out.ptr.assign(K_ + 1, 0);
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      const auto a = alpha_[i];
+      for (int32_t e = 0; e < a.size; ++e) ++out.ptr[a.classes[e] + 1];
+      out.ptr[y_[i] + 1] += a.size > 0;
+    }
+    for (int64_t c = 0; c < K_; ++c) out.ptr[c + 1] += out.ptr[c];
+    out.row.resize(out.ptr[K_]);
+    out.value.resize(out.ptr[K_]);
+    std::vector<int64_t> next(out.ptr.begin(), out.ptr.end() - 1);
+    const auto put = [&](int64_t i, int32_t c, double value) {
+      out.row[next[c]] = static_cast<int32_t>(i);
+      out.value[next[c]++] = value;
+    };
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      const auto a = alpha_[i];
+      if (a.size == 0) continue;
+      double sum = 0;
+      for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
+      const double scale = loss_ == Relative::cs && sum > C_[i] ? C_[i] / sum : 1;
+      for (int32_t e = 0; e < a.size; ++e) put(i, a.classes[e], -scale * a.values[e]);
+      put(i, y_[i], scale * sum);
+    }
+    return out;
+  }
+
+  // Primal, dual and largest violation over all variables, in float64. The training weights are set to those
+  // of the dual variables on the way, which removes what rounding has accumulated.
+  Certificate certificate(const Coefficients<double>& coef, int threads) {
+    std::vector<std::vector<int32_t>> members(K_);
+    for (int64_t i = 0; i < rows_.n; ++i) members[y_[i]].push_back(static_cast<int32_t>(i));
+    const int64_t blocks = (K_ + WeightBlock<T>::width - 1) / WeightBlock<T>::width;
+    std::vector<double> own(rows_.n, 0.0);
+    std::vector<Certificate> parts(blocks);
+    // CS: of u_c = 1 + s_c - s_y, the largest of all classes and the least of those in use
+    std::vector<std::vector<double>> most(threads), least(threads);
+#pragma omp parallel num_threads(threads)
+    {
+      BlockOfClasses<T, double> block(rows_, coef);
+#pragma omp for schedule(dynamic)
+      for (int64_t b = 0; b < blocks; ++b) {
+        const auto norms = block.load_classes(b * block.width);
+        parts[b].primal = norms.rounded / 2;
+        parts[b].dual = -norms.exact / 2;
+        for (int64_t c = block.first(); c < block.last(); ++c)
+          for (int32_t i : members[c]) own[i] = block.score(i, c);
+        for (int64_t f = 0; f < rows_.heads(); ++f)
+          for (int64_t c = block.first(); c < block.last(); ++c)
+            W_[f * stride_ + c] = static_cast<T>(block.weights().feature(f)[c - block.first()]);
+      }
+      auto& top = most[omp_get_thread_num()];
+      auto& low = least[omp_get_thread_num()];
+      if (loss_ == Relative::cs) {
+        top.assign(rows_.n, 0.0);
+        low.assign(rows_.n, std::numeric_limits<double>::max());
+      }
+#pragma omp for schedule(dynamic)
+      for (int64_t b = 0; b < blocks; ++b) {
+        block.load_classes(b * block.width);
+        if (loss_ == Relative::ww)
+          parts[b].add(ww_part(block, own));
+        else
+          parts[b].add(cs_part(block, own, top, low));
+      }
+    }
+    Certificate total;
+    for (const auto& part : parts) total.add(part);
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      // A row without features: every margin is 0 whatever the weights, its variables all stand at the bound.
+      const double bound = C_[i] * (loss_ == Relative::ww ? double(K_ - 1) : 1.0);
+      if (rows_.norm[i] == 0) {
+        total.dual += bound;
+        if (loss_ == Relative::cs) total.primal += bound;
+        continue;
+      }
+      if (loss_ == Relative::ww) continue;
+      double top = 0, low = std::numeric_limits<double>::max(), sum = 0;
+      for (int t = 0; t < threads; ++t) {
+        if (most[t].empty()) continue;
+        top = std::max(top, most[t][i]);
+        low = std::min(low, least[t][i]);
+      }
+      const auto a = alpha_[i];
+      for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
+      if (sum < C_[i]) low = std::min(low, 0.0);  // the slack's variable is in use
+      total.primal += C_[i] * top;
+      total.violation = std::max(total.violation, top - std::min(low, top));
+    }
+    return total;
+  }
+
+  const Layout<T>& rows() const { return rows_; }
+  DualRows<T>& alpha() { return alpha_; }
+  const Buffer<T>& weights() const { return W_; }
+  Buffer<T>& weights() { return W_; }
+  int64_t stride() const { return stride_; }
+  int64_t classes() const { return K_; }
+  const std::vector<int32_t>& labels() const { return y_; }
+  const std::vector<T>& penalties() const { return C_; }
+  Relative loss() const { return loss_; }
+
+ private:
+  // A row's step, computed by one thread and applied by all.
+  struct Slot {
+    int64_t row = 0;
+    std::vector<int32_t> classes;  // the row's classes before and after; then where they stand:
+    std::vector<T> before, after, change;
+    T own_change = 0;  // of the coefficient for the row's own class
+    bool changed = false;
+    PassStats stats, total;  // of this visit, and of all visits that used this slot: summed in a fixed order
+  };
+
+  struct Scratch {
+    Buffer<T> scores;
+    Buffer<T> v;
+    Buffer<int32_t> found;
+    std::vector<int32_t> slice_class;
+    std::vector<T> slice_change;
+    std::vector<T> mark;
+    void prepare(int64_t stride, bool, const Layout<T>& rows) {
+      scores.reserve(stride);
+      v.reserve(stride);
+      found.reserve(stride + Lanes<T>::count);
+      mark.assign(rows.head_features.size() + rows.tail_features.size(), 0);
+    }
+  };
+
+  using Block = BlockOfClasses<T, double>;
+
+  Certificate ww_part(const Block& block, const std::vector<double>& own) const {
+    Certificate part;
+    const int64_t first = block.first(), many = block.last() - first;
+    block.for_each_row([&](int64_t i, const double* s, const double* coef) {
+      double loss = 0, worst = 0, alpha = 0;
+      for (int64_t l = 0; l < many; ++l) {
+        if (first + l == y_[i]) continue;
+        const double u = 1 + s[l] - own[i], a = -coef[l];
+        loss += std::max(0.0, u);
+        alpha += a;
+        worst = std::max(worst, u > 0 ? (a < C_[i] ? u : 0.0) : (a > 0 ? -u : 0.0));
+      }
+      part.primal += C_[i] * loss;
+      part.dual += alpha;
+      if (rows_.norm[i] > 0) part.violation = std::max(part.violation, worst);
+    });
+    return part;
+  }
+
+  Certificate cs_part(const Block& block, const std::vector<double>& own, std::vector<double>& most,
+                      std::vector<double>& least) const {
+    Certificate part;
+    const int64_t first = block.first(), many = block.last() - first;
+    block.for_each_row([&](int64_t i, const double* s, const double* coef) {
+      for (int64_t l = 0; l < many; ++l) {
+        if (first + l == y_[i]) continue;
+        const double u = 1 + s[l] - own[i];
+        most[i] = std::max(most[i], u);
+        if (coef[l] != 0) least[i] = std::min(least[i], u);
+        part.dual -= coef[l];
+      }
+    });
+    return part;
+  }
+
+  T wave_curvature(const int64_t* wave, int64_t size, int64_t i, Scratch& mine) const {
+    if (size == 1) return rows_.norm[i];
+    const int64_t heads = static_cast<int64_t>(rows_.head_features.size());
+    T* mark = mine.mark.data();
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+      mark[rows_.head_index[h]] = std::abs(rows_.head_value[h]);
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t)
+      mark[heads + rows_.tail_index[t]] = std::abs(rows_.tail_value[t]);
+    T k = rows_.norm[i];
+    for (int64_t r = 0; r < size; ++r) {
+      const int64_t o = wave[r];
+      if (o == i) continue;
+      for (int64_t h = rows_.head_ptr[o]; h < rows_.head_ptr[o + 1]; ++h)
+        k += mark[rows_.head_index[h]] * std::abs(rows_.head_value[h]);
+      for (int64_t t = rows_.tail_ptr[o]; t < rows_.tail_ptr[o + 1]; ++t)
+        k += mark[heads + rows_.tail_index[t]] * std::abs(rows_.tail_value[t]);
+    }
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) mark[rows_.head_index[h]] = 0;
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) mark[heads + rows_.tail_index[t]] = 0;
+    return k;
+  }
+
+  // s += the tail features' part: through the dual variables of the other rows that have them, and of the row
+  // itself (tail_norm, which also covers the features of this row alone).
+  void score_tail(int64_t i, T* s) const {
+    const auto add = [&](int64_t row, T factor) {
+      const auto a = alpha_[row];
+      for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] -= factor * a.values[e];
+      s[y_[row]] += factor * a.sum;
+    };
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
+      const int32_t column = rows_.tail_index[t];
+      for (int64_t e = rows_.column_ptr[column]; e < rows_.column_ptr[column + 1]; ++e)
+        if (rows_.column_row[e] != i) add(rows_.column_row[e], rows_.tail_value[t] * rows_.column_value[e]);
+    }
+    if (rows_.tail_norm[i] > 0) add(i, rows_.tail_norm[i]);
+  }
+
+  void score_support(int64_t i, const typename DualRows<T>::Row& a, T* s) const {
+    s[y_[i]] = 0;
+    for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] = 0;
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+      const T* w = W_.data() + rows_.head_index[h] * stride_;
+      const T x = rows_.head_value[h];
+      s[y_[i]] += x * w[y_[i]];
+      for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] += x * w[a.classes[e]];
+    }
+    score_tail(i, s);
+  }
+
+  // Of the classes found, about the `most` best: halve the range of scores until few enough are left. Where
+  // scores are tied (most are, early on) the row's number decides, so that no class is favoured.
+  static int64_t keep_largest(const T* s, int32_t* found, int64_t count, int64_t most, int64_t row, T low,
+                              T high) {
+    for (int round = 0; round < 8 && count > most; ++round) {
+      const T middle = low + (high - low) / 2;
+      int64_t kept = 0;
+      for (int64_t e = 0; e < count; ++e) kept += s[found[e]] > middle;
+      if (kept == 0) {
+        high = middle;
+        continue;
+      }
+      kept = 0;
+      for (int64_t e = 0; e < count; ++e) {
+        found[kept] = found[e];
+        kept += s[found[e]] > middle;
+      }
+      count = kept;
+      low = middle;
+    }
+    if (count <= most) return count;
+    std::rotate(found, found + (row * 7919) % count, found + count);
+    return most;
+  }
+
+  void solve_row(Slot& slot, T k, bool full, T enter, int64_t most_new, Scratch& mine) {
+    const int64_t i = slot.row;
+    const int32_t y = y_[i];
+    const T Ci = C_[i];
+    const auto a = alpha_[i];
+    slot.changed = false;
+    slot.stats = {};
+    if (!full && a.size == 0) return;
+    const FeasibleSet<T> set = loss_ == Relative::ww
+                                   ? FeasibleSet<T>{Ci, std::numeric_limits<T>::infinity()}
+                                   : FeasibleSet<T>{std::numeric_limits<T>::infinity(), Ci};
+    T* s = mine.scores.data();
+    T* v = mine.v.data();
+    if (rows_.norm[i] == 0) return;
+    if (full) {
+      score(W_.data(), stride_, rows_.head_index.data() + rows_.head_ptr[i],
+            rows_.head_value.data() + rows_.head_ptr[i], rows_.head_ptr[i + 1] - rows_.head_ptr[i], s, stride_);
+      score_tail(i, s);
+    } else {
+      score_support(i, a, s);
+    }
+
+    const T own = s[y];
+    const T inverse = 1 / k;
+    PassStats& stats = slot.stats;
+    slot.classes.assign(a.classes, a.classes + a.size);
+    slot.before.assign(a.values, a.values + a.size);
+    double loss = 0, alpha_g = 0;
+    T most = 0, least = a.sum < Ci ? T(0) : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
+    T box = 0;                                                              // largest violation (WW)
+    for (int32_t e = 0; e < a.size; ++e) {
+      const int32_t c = a.classes[e];
+      const T g = own - s[c] - 1;
+      v[e] = a.values[e] - g * inverse;
+      alpha_g += double(a.values[e]) * g;
+      if (loss_ == Relative::ww) {
+        loss += std::max(T(0), -g);
+        box = std::max(box, g > 0 ? g : (a.values[e] < Ci ? -g : T(0)));
+      } else {
+        most = std::max(most, -g);
+        least = std::min(least, -g);
+      }
+      s[c] = std::numeric_limits<T>::lowest();
+    }
+    T tau = solve_threshold(v, a.size, set, a.sum, -a.sum);
+    int64_t m = a.size;
+    if (full) {
+      s[y] = std::numeric_limits<T>::lowest();
+      for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
+      const T threshold = own - 1 + std::max(k * tau, enter);
+      const Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, mine.found.data());
+      if (loss_ == Relative::ww) {
+        loss += scan.hinge_sum;
+        box = std::max(box, scan.largest);
+      } else {
+        most = std::max(most, scan.largest);
+      }
+      int64_t found = scan.count;
+      int32_t* f = mine.found.data();
+      if (found > most_new) found = keep_largest(s, f, found, most_new, i, threshold, scan.largest - 1 + own);
+      for (int64_t e = 0; e < found; ++e) {
+        slot.classes.push_back(f[e]);
+        slot.before.push_back(0);
+        v[m++] = (1 - own + s[f[e]]) * inverse;
+      }
+      if (found > 0) tau = solve_threshold(v, m, set, a.sum, tau);
+    }
+    if (loss_ == Relative::cs) loss = most;
+    stats.loss = Ci * loss;
+    stats.gap = Ci * loss + alpha_g;
+    stats.alpha_sum = a.sum;
+    stats.violation = loss_ == Relative::ww ? box : std::max(T(0), most - std::min(least, most));
+
+    slot.after.resize(m);
+    slot.change.resize(m);
+    double change = 0;
+    int64_t changes = 0;
+    for (int64_t e = 0; e < m; ++e) {
+      const T beta = std::min(std::max(v[e] - tau, T(0)), set.cap);
+      slot.after[e] = beta;
+      slot.change[e] = slot.before[e] - beta;
+      change += double(beta) - slot.before[e];
+      changes += beta != slot.before[e];
+    }
+    slot.own_change = static_cast<T>(change);
+    slot.changed = changes > 0;
+    stats.steps = slot.changed;
+    stats.changes = changes;
+  }
+
+  void apply_slice(int64_t size, int64_t low, int64_t high, Scratch& mine) {
+    for (int64_t r = 0; r < size; ++r) {
+      const Slot& slot = slots_[r];
+      if (!slot.changed) continue;
+      mine.slice_class.clear();
+      mine.slice_change.clear();
+      const int64_t m = static_cast<int64_t>(slot.change.size());
+      for (int64_t e = 0; e < m; ++e)
+        if (slot.classes[e] >= low && slot.classes[e] < high && slot.change[e] != 0) {
+          mine.slice_class.push_back(slot.classes[e]);
+          mine.slice_change.push_back(slot.change[e]);
+        }
+      const int32_t y = y_[slot.row];
+      if (y >= low && y < high) {
+        mine.slice_class.push_back(y);
+        mine.slice_change.push_back(slot.own_change);
+      }
+      const int64_t changes = static_cast<int64_t>(mine.slice_class.size());
+      const int64_t b = rows_.head_ptr[slot.row], e = rows_.head_ptr[slot.row + 1];
+      if (changes * 6 > high - low) {
+        T* dense = mine.v.data() + low;
+        std::fill(dense, dense + (high - low), T(0));
+        for (int64_t q = 0; q < changes; ++q) mine.v[mine.slice_class[q]] = mine.slice_change[q];
+        for (int64_t h = b; h < e; ++h) {
+          T* w = W_.data() + rows_.head_index[h] * stride_;
+          const T x = rows_.head_value[h];
+          for (int64_t c = low; c < high; ++c) w[c] += x * mine.v[c];
+        }
+        continue;
+      }
+      for (int64_t h = b; h < e; ++h) {
+        T* w = W_.data() + rows_.head_index[h] * stride_;
+        const T x = rows_.head_value[h];
+        for (int64_t q = 0; q < changes; ++q) w[mine.slice_class[q]] += x * mine.slice_change[q];
+      }
+    }
+  }
+
+  void commit(Slot& slot) {
+    slot.total.add(slot.stats);
+    if (slot.changed)
+      alpha_.assign(slot.row, slot.classes.data(), slot.after.data(), static_cast<int64_t>(slot.after.size()));
+  }
+
+  Layout<T> rows_;
+  std::vector<int32_t> y_;
+  std::vector<T> C_;
+  int64_t K_, stride_;
+  Relative loss_;
+  int wave_;
+  DualRows<T> alpha_;
+  Buffer<T> W_;
+  std::vector<T> curvature_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace manyclass

@@ -1,0 +1,81 @@
+// The sparse dual variables: for each row the classes c != y_i with alpha_ic > 0, and the values.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+namespace manyclass {
+
+template <class T>
+class DualRows {
+ public:
+  struct Row {
+    const int32_t* classes;
+    const T* values;
+    int32_t size;
+    T sum;  // coefficient of the row in the weights of its own class
+  };
+
+  explicit DualRows(int64_t n) : rows_(n) {}
+  DualRows(const DualRows&) = delete;
+  ~DualRows() {
+    for (auto& row : rows_) std::free(row.memory);
+  }
+
+  Row operator[](int64_t i) const {
+    const Slot& r = rows_[i];
+    const auto* classes = static_cast<const int32_t*>(r.memory);
+    return {classes, reinterpret_cast<const T*>(classes + r.room), r.size, r.sum};
+  }
+
+  int64_t n() const { return static_cast<int64_t>(rows_.size()); }
+
+  // Keeps the positive ones of the m given values. Rows may be assigned from different threads.
+  void assign(int64_t i, const int32_t* classes, const T* values, int64_t m) {
+    Slot& r = rows_[i];
+    int32_t size = 0;
+    for (int64_t e = 0; e < m; ++e) size += values[e] > 0;
+    if (size > r.room || size < r.room / 4) {
+      const int32_t room = (size + 3) / 4 * 4 + (size > 16 ? size / 8 / 4 * 4 : 0);
+      std::free(r.memory);
+      r.memory = room ? std::malloc(static_cast<size_t>(room) * (sizeof(int32_t) + sizeof(T))) : nullptr;
+      if (room && !r.memory) throw std::bad_alloc();
+      r.room = room;
+    }
+    auto* to_class = static_cast<int32_t*>(r.memory);
+    auto* to_value = reinterpret_cast<T*>(to_class + r.room);
+    double sum = 0;
+    for (int64_t e = 0; e < m; ++e) {
+      if (!(values[e] > 0)) continue;
+      *to_class++ = classes[e];
+      *to_value++ = values[e];
+      sum += values[e];
+    }
+    r.size = size;
+    r.sum = static_cast<T>(sum);
+  }
+
+  int64_t entries() const {
+    int64_t total = 0;
+    for (const auto& r : rows_) total += r.size;
+    return total;
+  }
+  int64_t bytes() const {
+    int64_t total = static_cast<int64_t>(rows_.size() * sizeof(Slot));
+    for (const auto& r : rows_) total += r.room * static_cast<int64_t>(sizeof(int32_t) + sizeof(T));
+    return total;
+  }
+
+ private:
+  struct Slot {
+    void* memory = nullptr;  // room classes, then room values
+    int32_t size = 0, room = 0;
+    T sum = 0;
+  };
+  std::vector<Slot> rows_;
+};
+
+}  // namespace manyclass

@@ -1,0 +1,163 @@
+// The rows as the solvers read them.
+//
+// Features are ordered by the number of rows they occur in. The frequent ones (the head) have a dense weight row
+// each. A rare one (the tail) has none: its weights are sum_i x_ij coef_i over its few rows, so a score takes
+// them from the dual variables of these rows. A feature of a single row needs nothing but its square: it only
+// ever meets its own row. Memory so follows the non-zeros, and the tail needs no updates.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "vector.hpp"
+
+namespace manyclass {
+
+// A sparse matrix by rows, not owned. The optional constant feature has index n_features.
+template <class X, class I, class P>
+struct CsrView {
+  const P* ptr;
+  const I* index;
+  const X* value;
+  int64_t n_rows, n_features;
+  double constant;  // value of the constant feature; 0: none
+
+  int64_t row_begin(int64_t i) const { return ptr[i]; }
+  int64_t row_end(int64_t i) const { return ptr[i + 1]; }
+};
+
+template <class T>
+struct Layout {
+  int64_t n = 0;
+  std::vector<int64_t> head_features, tail_features;  // their indices in the caller's matrix
+  std::vector<int64_t> head_ptr, tail_ptr;            // by row
+  std::vector<int32_t> head_index, tail_index;
+  std::vector<T> head_value, tail_value;
+  std::vector<int64_t> column_ptr;  // the tail by columns: who else has this feature
+  std::vector<int32_t> column_row;
+  std::vector<T> column_value;
+  std::vector<int64_t> single_ptr, single_index;  // by row, the features of this row alone
+  std::vector<T> single_value;
+  std::vector<T> norm;       // k_i = x_i.x_i
+  std::vector<T> tail_norm;  // the part of k_i that features outside the head make
+
+  int64_t heads() const { return static_cast<int64_t>(head_features.size()); }
+  int64_t tails() const { return static_cast<int64_t>(tail_features.size()); }
+
+  // f(feature among head and tail, value) for the features of row i that other rows have, too
+  template <class F>
+  void for_each_shared(int64_t i, F f) const {
+    for (int64_t h = head_ptr[i]; h < head_ptr[i + 1]; ++h) f(head_index[h], head_value[h]);
+    for (int64_t t = tail_ptr[i]; t < tail_ptr[i + 1]; ++t) f(heads() + tail_index[t], tail_value[t]);
+  }
+
+  int64_t bytes() const {
+    auto size = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
+    return size(head_features) + size(tail_features) + size(head_ptr) + size(tail_ptr) + size(head_index) +
+           size(tail_index) + size(head_value) + size(tail_value) + size(column_ptr) + size(column_row) +
+           size(column_value) + size(single_ptr) + size(single_index) + size(single_value) + size(norm) +
+           size(tail_norm);
+  }
+};
+
+// `tail_rows`: features in at most this many rows go to the tail.
+template <class T, class View>
+Layout<T> make_layout(const View& X, int64_t tail_rows) {
+  Layout<T> out;
+  const int64_t n = X.n_rows, d = X.n_features + (X.constant != 0);
+  if (n >= INT32_MAX) throw std::length_error("more than 2^31 - 2 rows in one block");
+  out.n = n;
+
+  std::vector<int32_t> rows(d, 0);
+  for (int64_t e = X.row_begin(0); e < X.row_end(n - 1); ++e) rows[X.index[e]] += X.value[e] != 0;
+  if (X.constant != 0) rows[d - 1] = static_cast<int32_t>(std::min<int64_t>(n, INT32_MAX));
+  // The constant feature always has a dense row: it is read by every row.
+  const auto is_head = [&](int64_t f) { return rows[f] > tail_rows || (X.constant != 0 && f == d - 1); };
+
+  std::vector<int64_t> order(d);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return rows[a] > rows[b]; });
+  std::vector<int32_t> place(d, -1);  // in the head: position; in the tail: -2 - position; -1: nowhere
+  for (int64_t f : order) {
+    if (is_head(f)) {
+      place[f] = static_cast<int32_t>(out.head_features.size());
+      out.head_features.push_back(f);
+    } else if (rows[f] > 1) {
+      place[f] = -2 - static_cast<int32_t>(out.tail_features.size());
+      out.tail_features.push_back(f);
+    }
+  }
+
+  out.norm.assign(n, 0);
+  out.tail_norm.assign(n, 0);
+  out.head_ptr.assign(n + 1, 0);
+  out.tail_ptr.assign(n + 1, 0);
+  out.single_ptr.assign(n + 1, 0);
+  out.column_ptr.assign(out.tail_features.size() + 1, 0);
+  std::vector<std::pair<int32_t, T>> head;
+  // Twice over the rows: count, so that the arrays are allocated once at their size, then fill.
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t in_head = X.constant != 0, in_tail = 0, single = 0;
+    for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e) {
+      if (X.value[e] == 0) continue;
+      const int32_t p = place[X.index[e]];
+      in_head += p >= 0;
+      in_tail += p < -1;
+      single += p == -1;
+    }
+    out.head_ptr[i + 1] = out.head_ptr[i] + in_head;
+    out.tail_ptr[i + 1] = out.tail_ptr[i] + in_tail;
+    out.single_ptr[i + 1] = out.single_ptr[i] + single;
+  }
+  out.head_index.resize(out.head_ptr[n]);
+  out.head_value.resize(out.head_ptr[n]);
+  out.tail_index.resize(out.tail_ptr[n]);
+  out.tail_value.resize(out.tail_ptr[n]);
+  out.single_index.resize(out.single_ptr[n]);
+  out.single_value.resize(out.single_ptr[n]);
+  out.column_row.resize(out.tail_ptr[n]);
+  out.column_value.resize(out.tail_ptr[n]);
+  for (size_t t = 0; t < out.tail_features.size(); ++t)
+    out.column_ptr[t + 1] = out.column_ptr[t] + rows[out.tail_features[t]];
+  std::vector<int64_t> fill(out.column_ptr.begin(), out.column_ptr.end());
+  for (int64_t i = 0; i < n; ++i) {
+    head.clear();
+    int64_t t = out.tail_ptr[i], single = out.single_ptr[i];
+    double norm = X.constant * X.constant, tail_norm = 0;
+    for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e) {
+      if (X.value[e] == 0) continue;
+      const int32_t p = place[X.index[e]];
+      const T x = static_cast<T>(X.value[e]);
+      norm += double(x) * double(x);
+      if (p >= 0) {
+        head.emplace_back(p, x);
+        continue;
+      }
+      tail_norm += double(x) * double(x);
+      if (p < -1) {
+        const int32_t column = -2 - p;
+        out.tail_index[t] = column;
+        out.tail_value[t++] = x;
+        out.column_row[fill[column]] = static_cast<int32_t>(i);
+        out.column_value[fill[column]++] = x;
+      } else {
+        out.single_index[single] = X.index[e];
+        out.single_value[single++] = x;
+      }
+    }
+    if (X.constant != 0) head.emplace_back(place[d - 1], static_cast<T>(X.constant));
+    std::sort(head.begin(), head.end());
+    int64_t h = out.head_ptr[i];
+    for (const auto& [p, x] : head) {
+      out.head_index[h] = p;
+      out.head_value[h++] = x;
+    }
+    out.norm[i] = static_cast<T>(norm);
+    out.tail_norm[i] = static_cast<T>(tail_norm);
+  }
+  return out;
+}
+
+}  // namespace manyclass

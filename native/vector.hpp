@@ -1,0 +1,196 @@
+// Dense loops over classes. One 64-byte vector is the unit: the compiler splits it where the processor is narrower.
+// Arrays start on 64-byte borders and are padded to whole vectors, so no loop here has a remainder.
+#pragma once
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <new>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+namespace manyclass {
+
+template <class T>
+struct Lanes {
+  static constexpr int count = 64 / sizeof(T);
+  typedef T type __attribute__((vector_size(64)));
+};
+template <class T>
+using vec = typename Lanes<T>::type;
+
+template <class T>
+inline vec<T> load(const T* p) {
+  return *reinterpret_cast<const vec<T>*>(p);
+}
+template <class T>
+inline void store(T* p, vec<T> v) {
+  *reinterpret_cast<vec<T>*>(p) = v;
+}
+template <class T>
+inline vec<T> larger(vec<T> a, vec<T> b) {
+  return a > b ? a : b;
+}
+
+// Classes are padded to whole vectors.
+template <class T>
+constexpr int64_t padded(int64_t classes) {
+  constexpr int64_t lanes = Lanes<T>::count;
+  return (classes + lanes - 1) / lanes * lanes;
+}
+
+// Zeroed memory on a 64-byte border that grows and never shrinks. Large pieces ask for huge pages: scattered
+// reads of weight rows would otherwise miss the translation buffer on nearly every row.
+inline void* allocate_zeroed(size_t bytes) {
+  constexpr size_t huge = size_t(1) << 21;
+  const size_t border = bytes >= 2 * huge ? huge : 64;
+  const size_t size = (std::max<size_t>(bytes, 1) + border - 1) / border * border;
+  void* p = std::aligned_alloc(border, size);
+  if (!p) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+  if (border == huge) madvise(p, size, MADV_HUGEPAGE);  // a wish: nothing depends on it
+#endif
+  std::memset(p, 0, size);
+  return p;
+}
+
+struct Free {
+  void operator()(void* p) const { std::free(p); }
+};
+
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(int64_t n) { reset(n); }
+  void reset(int64_t n) {
+    data_.reset();
+    data_.reset(static_cast<T*>(allocate_zeroed(sizeof(T) * static_cast<size_t>(n))));
+    size_ = n;
+  }
+  void reserve(int64_t n) {
+    if (n > size_) reset(n);
+  }
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  T& operator[](int64_t i) { return data_.get()[i]; }
+  const T& operator[](int64_t i) const { return data_.get()[i]; }
+  int64_t size() const { return size_; }
+  int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(T)); }
+
+ private:
+  std::unique_ptr<T[], Free> data_;
+  int64_t size_ = 0;
+};
+
+// s = sum_j x_j W[f_j, :] over `width` classes (a whole number of vectors). Narrow models keep the sums in
+// registers; wide ones stream four weight rows at a time, which is what the hardware prefetchers follow.
+template <class T, int V>
+inline void score_narrow(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s) {
+  vec<T> sum[V] = {};
+  for (int64_t j = 0; j < nnz; ++j) {
+    const T* w = W + f[j] * stride;
+    for (int v = 0; v < V; ++v) sum[v] += x[j] * load(w + v * Lanes<T>::count);
+  }
+  for (int v = 0; v < V; ++v) store(s + v * Lanes<T>::count, sum[v]);
+}
+
+template <class T>
+inline void score_wide(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s,
+                       int64_t width) {
+  constexpr int L = Lanes<T>::count;
+  int64_t j = 0;
+  const int64_t odd = nnz % 4;
+  if (odd == 0) {
+    for (int64_t c = 0; c < width; c += L) store(s + c, vec<T>{});
+  } else {
+    const T* a = W + f[0] * stride;
+    const T* b = W + f[odd > 1 ? 1 : 0] * stride;
+    const T* d = W + f[odd > 2 ? 2 : 0] * stride;
+    const T xa = x[0], xb = odd > 1 ? x[1] : T(0), xd = odd > 2 ? x[2] : T(0);
+    for (int64_t c = 0; c < width; c += L)
+      store(s + c, xa * load(a + c) + xb * load(b + c) + xd * load(d + c));
+    j = odd;
+  }
+  for (; j < nnz; j += 4) {
+    const T *a = W + f[j] * stride, *b = W + f[j + 1] * stride;
+    const T *d = W + f[j + 2] * stride, *e = W + f[j + 3] * stride;
+    const T xa = x[j], xb = x[j + 1], xd = x[j + 2], xe = x[j + 3];
+    for (int64_t c = 0; c < width; c += L)
+      store(s + c, load(s + c) + xa * load(a + c) + xb * load(b + c) + xd * load(d + c) + xe * load(e + c));
+  }
+}
+
+template <class T>
+inline void score(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s,
+                  int64_t width) {
+  switch (width / Lanes<T>::count) {
+    case 1: return score_narrow<T, 1>(W, stride, f, x, nnz, s);
+    case 2: return score_narrow<T, 2>(W, stride, f, x, nnz, s);
+    case 3: return score_narrow<T, 3>(W, stride, f, x, nnz, s);
+    case 4: return score_narrow<T, 4>(W, stride, f, x, nnz, s);
+    default: return score_wide(W, stride, f, x, nnz, s, width);
+  }
+}
+
+// w += a v
+template <class T>
+inline void add_scaled(T* w, T a, const T* v, int64_t width) {
+  constexpr int L = Lanes<T>::count;
+  for (int64_t c = 0; c < width; c += L) store(w + c, load(w + c) + a * load(v + c));
+}
+
+// What one look at a row's scores tells: sum and maximum of max(0, s_c + shift), and the classes with
+// s_c > threshold, in order, written to `found` (room for all of them).
+template <class T>
+struct Scan {
+  double hinge_sum;
+  T largest;  // of s_c + shift; may be negative
+  int32_t count;
+};
+
+template <class T>
+inline Scan<T> scan_scores(const T* s, int64_t classes, T shift, T threshold, int32_t* found) {
+  constexpr int L = Lanes<T>::count;
+  vec<T> sum = {}, top = vec<T>{} + std::numeric_limits<T>::lowest();
+  int32_t count = 0;
+  for (int64_t c = 0; c < classes; c += L) {
+    const vec<T> v = load(s + c);
+    const vec<T> h = v + shift;
+    sum += larger<T>(h, vec<T>{});
+    top = larger<T>(top, h);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+      const __mmask16 m = _mm512_cmp_ps_mask((__m512)v, _mm512_set1_ps(threshold), _CMP_GT_OQ);
+      if (m) {
+        const __m512i id = _mm512_add_epi32(
+            _mm512_set1_epi32(static_cast<int>(c)),
+            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        _mm512_mask_compressstoreu_epi32(found + count, m, id);
+        count += __builtin_popcount(m);
+      }
+      continue;
+    }
+#endif
+    for (int l = 0; l < L; ++l) {
+      found[count] = static_cast<int32_t>(c + l);
+      count += s[c + l] > threshold;
+    }
+  }
+  double hinge_sum = 0;
+  T largest = top[0];
+  for (int l = 0; l < L; ++l) {
+    hinge_sum += sum[l];
+    if (top[l] > largest) largest = top[l];
+  }
+  return {hinge_sum, largest, count};
+}
+
+}  // namespace manyclass
