@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,10 +28,20 @@ class Run:
     reply: Reply
     primal: float | None = None
     error: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def seconds(self) -> float:
         return self.reply.seconds
+
+    @property
+    def shortfall(self) -> str:
+        """What the certificate says if the fit ended before its tolerance, as a note beside its time."""
+        measure = {"gap": "gap", "kkt": "violation"}.get(self.options.get("stop", ""))
+        reached = self.reply.certificate.get(measure) if measure else None
+        if reached is None or reached <= self.options["tol"]:
+            return ""
+        return f"ended at {measure} {reached:.3g}, not {self.options['tol']:g}"
 
 
 class Runner:
@@ -68,10 +78,10 @@ class Runner:
                 solver, "train", scratch, one_core, problem=str(stored), weights=weights, options=options
             )
             if weights is None:
-                return Run(reply)
+                return Run(reply, options=options)
             W = load_weights(weights)
             value = primal(solver.loss, problem.X, problem.y, W, C=1.0)
-            return Run(reply, value, error_rate(problem.X_test, problem.y_test, W))
+            return Run(reply, value, error_rate(problem.X_test, problem.y_test, W), options)
 
     def read(self, solver: Solver, path: Path) -> Run:
         """Read a LIBSVM text on one core."""
@@ -135,6 +145,11 @@ def alternate(
 def seconds(runs: list[Run]) -> list[float]:
     """Seconds of each run."""
     return [run.seconds for run in runs]
+
+
+def shortfalls(*runs: Run) -> str:
+    """The shortfalls of some runs, each once."""
+    return "; ".join(dict.fromkeys(run.shortfall for run in runs if run.shortfall))
 
 
 def times_faster(ours: list[Run], peer: list[Run]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from benchmarks.measure import Run, seconds
+from benchmarks.measure import Run, seconds, shortfalls
 from benchmarks.objective import LOSSES
 from benchmarks.results import Bar, Row, versions_of
 from benchmarks.session import Case, Session
@@ -56,6 +56,7 @@ def progress(session: Session, case: Case) -> list[Row]:
                 median(seconds(runs)),
                 repetitions={"ours": seconds(runs)},
                 versions=versions_of(runs[0]),
+                note=shortfalls(*runs),
             )
         )
         rows.append(case.row(f"epochs to {target}", runs[0].reply.iterations, note=_certificate(runs[0])))
@@ -84,7 +85,7 @@ def peak_over_stored(session: Session, case: Case) -> list[Row]:
     versions = versions_of(run)
     above = run.reply.peak_bytes - run.reply.baseline_bytes
     rows = [
-        case.row("peak GB", run.reply.peak_bytes / 1e9, versions=versions),
+        case.row("peak GB", run.reply.peak_bytes / 1e9, versions=versions, note=run.shortfall),
         case.row("peak GB above the interpreter", above / 1e9),
     ]
     missing = [name for name in STORED if name not in run.reply.memory]
@@ -112,4 +113,5 @@ def tolerance_table(session: Session, case: Case) -> list[Row]:
 
 
 def _certificate(run: Run) -> str:
-    return ", ".join(f"{name} {value:.4g}" for name, value in run.reply.certificate.items())
+    figures = ", ".join(f"{name} {value:.4g}" for name, value in run.reply.certificate.items())
+    return f"{run.shortfall}: {figures}" if run.shortfall else figures

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from benchmarks.ladder import WITHIN, loosest
-from benchmarks.measure import Run, alternate, seconds, times_faster
+from benchmarks.measure import Run, alternate, seconds, shortfalls, times_faster
 from benchmarks.results import Bar, Row, versions_of
 from benchmarks.session import Case, Session
 from benchmarks.solvers import (
@@ -82,7 +82,12 @@ def to_peers_primal(session: Session, case: Case) -> list[Row]:
             repetitions=both,
             versions=versions,
         ),
-        case.row(f"seconds of ours at {at}", median(both["ours"]), repetitions={"ours": both["ours"]}),
+        case.row(
+            f"seconds of ours at {at}",
+            median(both["ours"]),
+            repetitions={"ours": both["ours"]},
+            note=shortfalls(*our_runs),
+        ),
         case.row("seconds of the peer", median(both["peer"]), repetitions={"peer": both["peer"]}),
         case.row("primal, ours / peer", reached.primal / first.primal),
         case.row("test error of ours", reached.error),
@@ -105,5 +110,6 @@ def alone(session: Session, case: Case) -> list[Row]:
             median(seconds(runs)),
             repetitions={"ours": seconds(runs)},
             versions=versions_of(runs[0]),
+            note=shortfalls(*runs),
         )
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.measure import alternate, busy_cores, seconds, times_faster
+from benchmarks.measure import alternate, busy_cores, seconds, shortfalls, times_faster
 from benchmarks.objective import LOSSES
 from benchmarks.results import Bar, Row, versions_of
 from benchmarks.session import Case, Session
@@ -41,6 +41,7 @@ def side_by_side(session: Session, case: Case) -> list[Row]:
             bar=case.bar,
             repetitions={"two": seconds(our_runs), "one": seconds(peer_runs)},
             versions=versions_of(our_runs[0]),
+            note=shortfalls(*our_runs, *peer_runs),
         )
     ]
 

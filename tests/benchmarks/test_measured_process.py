@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks.environments import UnavailableError
-from benchmarks.measure import Run, Runner, alternate, busy_cores, times_faster
+from benchmarks.measure import Run, Runner, alternate, busy_cores, shortfalls, times_faster
 from benchmarks.problems import encode, file_of
 from benchmarks.protocol import Reply, load_weights, store_weights
 from benchmarks.solvers import Solver
@@ -117,6 +117,15 @@ def test_turns_alternate_and_the_median_counts():
     our_runs, peer_runs = alternate(first, second, (3, 1))
     assert order == ["ours", "peer", "ours", "ours"]
     assert times_faster(our_runs, peer_runs) == 4.0
+
+
+def test_a_fit_that_ended_early_says_so():
+    def run(options):
+        return Run(Reply(1.0, 0, 0, {}, certificate={"gap": 0.02, "violation": 0.3}), options=options)
+
+    asked = [{"stop": "gap", "tol": 0.01}, {"stop": "gap", "tol": 0.02}, {"stop": "kkt", "tol": 0.1}, {}]
+    runs = [run(options) for options in (*asked, *asked)]
+    assert shortfalls(*runs) == "ended at gap 0.02, not 0.01; ended at violation 0.3, not 0.1"
 
 
 def test_busy_processes_end_with_the_block():
