@@ -19,6 +19,12 @@ lint: $(VENV)/.lint
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror native/*
 
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks
+
+bench-quick: $(VENV)/.bench
+	$(BIN)/python -m benchmarks --quick
+
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix src tests benchmarks scripts
 	$(BIN)/ruff format src tests benchmarks scripts

@@ -1,0 +1,115 @@
+"""Time to reach a peer's objective value within 0.1 %, against the peer's time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from benchmarks.ladder import WITHIN, loosest
+from benchmarks.measure import Run, alternate, seconds, shortfalls, times_faster
+from benchmarks.results import Bar, Row, versions_of
+from benchmarks.session import Case, Session
+from benchmarks.solvers import (
+    LIBLINEAR_CS,
+    LIBLINEAR_HINGE,
+    LIBLINEAR_SQUARED_HINGE,
+    MULTICORE_SQUARED_HINGE,
+    PECOS,
+    ours,
+)
+
+TITLES = {
+    "cs-liblinear": "Crammer-Singer against LIBLINEAR -s 4",
+    "hinge-liblinear": "One-vs-rest hinge against LIBLINEAR -s 3",
+    "squared-hinge-liblinear": "One-vs-rest squared hinge against LIBLINEAR -s 1",
+    "squared-hinge-multicore": "One-vs-rest squared hinge against liblinear-multicore -s 1 -m 2",
+    "squared-hinge-pecos": "One-vs-rest squared hinge with intercept against PECOS without a tree",
+    "news20-one-thread": "One thread against one thread, 20 classes",
+}
+
+
+def cases() -> Iterator[Case]:
+    """Every comparison with a peer's training."""
+    for problem, times in (("bench-1k", 8), ("wordnet-min5", 15)):
+        yield _case("cs-liblinear", problem, LIBLINEAR_CS, times)
+    for problem in ("bench-1k", "wordnet-min5"):
+        yield _case("hinge-liblinear", problem, LIBLINEAR_HINGE, 20)
+        yield _case("squared-hinge-liblinear", problem, LIBLINEAR_SQUARED_HINGE, 20)
+        yield _case("squared-hinge-multicore", problem, MULTICORE_SQUARED_HINGE, 20, quick=False)
+        yield _case("squared-hinge-pecos", problem, PECOS, 6, quick=False, fit_intercept=True)
+    for peer, times in ((LIBLINEAR_CS, 1.8), (LIBLINEAR_HINGE, 3), (LIBLINEAR_SQUARED_HINGE, 3)):
+        solver = ours(peer.loss, threads=1, fit_intercept=False)
+        bar = Bar(times)
+        yield Case("news20-one-thread", "news20", solver, to_peers_primal, peer, bar, one_core=True)
+    yield Case("news20-one-thread", "news20", ours("ww", threads=1), alone, one_core=True)
+
+
+def _case(name, problem, peer, times, quick=True, fit_intercept=False) -> Case:
+    solver = ours(peer.loss, fit_intercept=fit_intercept)
+    quick = quick and problem == "bench-1k"
+    return Case(name, problem, solver, to_peers_primal, peer, Bar(times), quick)
+
+
+def to_peers_primal(session: Session, case: Case) -> list[Row]:
+    """Times faster than the peer, at the loosest tolerance that reaches its primal value."""
+    problem = session.problem(case.problem)
+    first = session.runner.train(case.peer, problem, evaluate=True, one_core=case.one_core)
+    trials: dict[float, Run] = {}
+
+    def primal_at(tolerance: float) -> float:
+        trials[tolerance] = session.runner.train(
+            case.ours, problem, evaluate=True, one_core=case.one_core, stop="gap", tol=tolerance
+        )
+        return trials[tolerance].primal
+
+    tolerance = loosest(primal_at, first.primal)
+    reached = trials[tolerance]
+    further = (session.repetitions - 1, session.peer_repetitions(first.seconds) - 1)
+    our_runs, peer_runs = alternate(
+        lambda: session.runner.train(case.ours, problem, one_core=case.one_core, stop="gap", tol=tolerance),
+        lambda: session.runner.train(case.peer, problem, one_core=case.one_core),
+        further,
+    )
+    our_runs, peer_runs = [reached, *our_runs], [first, *peer_runs]
+    versions = versions_of(reached, first)
+    both = {"ours": seconds(our_runs), "peer": seconds(peer_runs)}
+    at = f"tol = {tolerance:g}, primal within {WITHIN - 1:.1%}"
+    return [
+        case.row(
+            "times faster",
+            times_faster(our_runs, peer_runs),
+            bar=case.bar,
+            repetitions=both,
+            versions=versions,
+        ),
+        case.row(
+            f"seconds of ours at {at}",
+            median(both["ours"]),
+            repetitions={"ours": both["ours"]},
+            note=shortfalls(*our_runs),
+        ),
+        case.row("seconds of the peer", median(both["peer"]), repetitions={"peer": both["peer"]}),
+        case.row("primal, ours / peer", reached.primal / first.primal),
+        case.row("test error of ours", reached.error),
+        case.row("test error of the peer", first.error),
+        case.row("peak GB of ours", reached.reply.peak_bytes / 1e9),
+        case.row("peak GB of the peer", first.reply.peak_bytes / 1e9),
+    ]
+
+
+def alone(session: Session, case: Case) -> list[Row]:
+    """Seconds of a loss that no peer has, to the session's gap."""
+    problem = session.problem(case.problem)
+    runs = [
+        session.runner.train(case.ours, problem, one_core=case.one_core, stop="gap", tol=session.gap)
+        for _ in range(session.repetitions)
+    ]
+    return [
+        case.row(
+            f"seconds to gap {session.gap:g}",
+            median(seconds(runs)),
+            repetitions={"ours": seconds(runs)},
+            versions=versions_of(runs[0]),
+            note=shortfalls(*runs),
+        )
+    ]

@@ -1,0 +1,177 @@
+"""Fresh processes, repetitions and medians."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.environments import ENVIRONMENTS, ROOT, UnavailableError
+from benchmarks.objective import error_rate, primal
+from benchmarks.problems import Problem
+from benchmarks.protocol import Reply, Request, load_weights, store_problem
+from benchmarks.solvers import Solver
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured fit; `primal` and `error` (of the test rows) only if they were asked for."""
+
+    reply: Reply
+    primal: float | None = None
+    error: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return self.reply.seconds
+
+    @property
+    def shortfall(self) -> str:
+        """What the certificate says if the fit ended before its tolerance, as a note beside its time."""
+        measure = {"gap": "gap", "kkt": "violation"}.get(self.options.get("stop", ""))
+        reached = self.reply.certificate.get(measure) if measure else None
+        if reached is None or reached <= self.options["tol"]:
+            return ""
+        return f"ended at {measure} {reached:.3g}, not {self.options['tol']:g}"
+
+
+class Runner:
+    """Runs solvers in processes of their own, one at a time.
+
+    Parameters
+    ----------
+    folder : Path
+        Where problems, requests and weights are stored; the caller removes it.
+    timeout : float
+        Seconds after which a child is ended and its measurement given up.
+    """
+
+    def __init__(self, folder: Path, timeout: float = 3600.0):
+        self.folder = folder
+        self.timeout = timeout
+
+    def train(
+        self,
+        solver: Solver,
+        problem: Problem,
+        *,
+        evaluate: bool = False,
+        one_core: bool = False,
+        **options: Any,
+    ) -> Run:
+        """Train on a problem; with `evaluate` also compute the primal value and the test error here."""
+        stored = self.folder / f"{problem.name}.npz"
+        if not stored.exists():
+            store_problem(stored, problem.X, problem.y)
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            weights = str(Path(scratch) / "weights") if evaluate else None
+            reply = self._ask(
+                solver, "train", scratch, one_core, problem=str(stored), weights=weights, options=options
+            )
+            if weights is None:
+                return Run(reply, options=options)
+            W = load_weights(weights)
+            value = primal(solver.loss, problem.X, problem.y, W, C=1.0)
+            return Run(reply, value, error_rate(problem.X_test, problem.y_test, W), options)
+
+    def read(self, solver: Solver, path: Path) -> Run:
+        """Read a LIBSVM text on one core."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            return Run(self._ask(solver, "read", scratch, one_core=True, options={"path": str(path)}))
+
+    def _ask(
+        self,
+        solver: Solver,
+        task: str,
+        scratch: str,
+        one_core: bool,
+        *,
+        options: dict[str, Any],
+        **fields: Any,
+    ) -> Reply:
+        request = Request(
+            task=task,
+            reply=str(Path(scratch) / "reply.json"),
+            options=solver.options | options,
+            **fields,
+        )
+        question = Path(scratch) / "request.json"
+        question.write_text(json.dumps(asdict(request)))
+        python = ENVIRONMENTS[solver.environment].ensure() if solver.environment else sys.executable
+        command = [str(python), "-m", solver.module, str(question)]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=self.timeout,
+                preexec_fn=_stay_on_one_core if one_core else None,
+            )
+        except subprocess.TimeoutExpired:
+            raise UnavailableError(
+                f"{solver.name} was ended after {self.timeout:.0f} s without a result"
+            ) from None
+        if done.returncode != 0:
+            last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+            raise UnavailableError(f"{solver.name} failed: {last[0]}")
+        return Reply(**json.loads(Path(request.reply).read_text()))
+
+
+def alternate(
+    first: Callable[[], Run], second: Callable[[], Run], repetitions: tuple[int, int]
+) -> tuple[list[Run], list[Run]]:
+    """Run two measurements in turn, so that a change in the machine's load meets both.
+
+    The one with fewer repetitions stops early.
+    """
+    done: tuple[list[Run], list[Run]] = ([], [])
+    for turn in range(max(repetitions)):
+        for runs, run, wanted in zip(done, (first, second), repetitions, strict=True):
+            if turn < wanted:
+                runs.append(run())
+    return done
+
+
+def seconds(runs: list[Run]) -> list[float]:
+    """Seconds of each run."""
+    return [run.seconds for run in runs]
+
+
+def shortfalls(*runs: Run) -> str:
+    """The shortfalls of some runs, each once."""
+    return "; ".join(dict.fromkeys(run.shortfall for run in runs if run.shortfall))
+
+
+def times_faster(ours: list[Run], peer: list[Run]) -> float:
+    """Median seconds of the peer over ours."""
+    return median(seconds(peer)) / median(seconds(ours))
+
+
+@contextmanager
+def busy_cores(count: int | None = None) -> Iterator[list[subprocess.Popen]]:
+    """Keep `count` cores (by default all) busy while the block runs."""
+    # Each spins only as long as its parent lives, so that none outlives an aborted benchmark.
+    spin = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(1_000_000))"
+    processes: list[subprocess.Popen] = []
+    try:
+        for _ in range(count or len(os.sched_getaffinity(0))):
+            processes.append(subprocess.Popen([sys.executable, "-c", spin]))
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _stay_on_one_core() -> None:
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

@@ -1,0 +1,62 @@
+"""manyclass itself, measured by the protocol of the peers: a fit, or the reading of a LIBSVM text.
+
+The time of a fit is the whole of ``fit``, the certificate at its end included.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.protocol import Outcome, Request, Task, serve
+from manyclass import MulticlassSVC, OneVsRestSVC
+from manyclass.data import load_svmlight
+
+ESTIMATORS = {"ww": MulticlassSVC, "cs": MulticlassSVC, "hinge": OneVsRestSVC, "squared_hinge": OneVsRestSVC}
+
+
+def prepare(request: Request):
+    X, y = request.load_problem()
+    settings = dict(request.options)
+    return ESTIMATORS[settings["loss"]](**settings), X, y
+
+
+def fit(state):
+    classifier, X, y = state
+    return classifier.fit(X, y)
+
+
+def outcome(classifier) -> Outcome:
+    weights = classifier.model_.weights
+    if classifier.fit_intercept and weights.shape[0] == classifier.n_features_in_:
+        intercept = np.asarray(classifier.intercept_).reshape(1, -1)
+        weights = sp.vstack([weights, intercept]) if sp.issparse(weights) else np.vstack([weights, intercept])
+    certificate = classifier.certificate_
+    figures = {name: float(getattr(certificate, name)) for name in ("primal", "dual", "gap", "violation")}
+    return Outcome(
+        weights=weights,
+        iterations=int(np.max(classifier.n_iter_)),
+        certificate={name: value for name, value in figures.items() if math.isfinite(value)},
+        memory={name: int(size) for name, size in getattr(classifier, "memory_", {}).items()},
+    )
+
+
+def prepare_reading(request: Request) -> str:
+    return request.options["path"]
+
+
+def outcome_of_reading(rows) -> Outcome:
+    X, _ = rows
+    return Outcome(note=f"{X.shape[0]} rows, {X.nnz} non-zeros")
+
+
+if __name__ == "__main__":
+    serve(
+        {
+            "train": Task(prepare, fit, outcome),
+            "read": Task(prepare_reading, load_svmlight, outcome_of_reading),
+        },
+        packages=("manyclass",),
+    )

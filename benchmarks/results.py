@@ -1,0 +1,136 @@
+"""What was measured: rows, their bars, the CSV file and the table on the terminal."""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from benchmarks.measure import Run
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What a figure has to be: at least, or at most, `limit`."""
+
+    limit: float
+    at_least: bool = True
+
+    def met_by(self, value: float) -> bool:
+        return value >= self.limit if self.at_least else value <= self.limit
+
+    def __str__(self) -> str:
+        return f"{'>=' if self.at_least else '<='} {self.limit:g}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure. `value` is None where nothing could be measured; `note` then says why."""
+
+    benchmark: str
+    problem: str
+    ours: str
+    metric: str
+    value: float | None
+    peer: str = ""
+    bar: Bar | None = None
+    repetitions: dict[str, list[float]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def met(self) -> str:
+        if self.bar is None:
+            return ""
+        if self.value is None:
+            return "not measured"
+        return "met" if self.bar.met_by(self.value) else "missed"
+
+    def record(self) -> dict[str, str]:
+        """The row as the CSV file has it."""
+        return {
+            "benchmark": self.benchmark,
+            "problem": self.problem,
+            "ours": self.ours,
+            "peer": self.peer,
+            "metric": self.metric,
+            "value": "" if self.value is None else f"{self.value:.6g}",
+            "bar": "" if self.bar is None else str(self.bar),
+            "met": self.met,
+            "repetitions": "; ".join(
+                f"{who}: {' '.join(f'{value:.4g}' for value in values)}"
+                for who, values in self.repetitions.items()
+            ),
+            "versions": "; ".join(f"{name} {version}" for name, version in self.versions.items()),
+            "processor": processor(),
+            "note": self.note,
+        }
+
+
+def versions_of(*runs: Run) -> dict[str, str]:
+    """The versions that took part in some runs; the last Python named wins, as it is the peer's."""
+    merged: dict[str, str] = {}
+    for run in runs:
+        merged |= run.reply.versions
+    return merged
+
+
+def processor() -> str:
+    """Name of the processor and the number of cores this process may use."""
+    name = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            name = line.split(":", 1)[1].strip()
+            break
+    return f"{name}, {len(os.sched_getaffinity(0))} cores"
+
+
+def write(path: Path, rows: Iterable[Row]) -> None:
+    """Write rows to a CSV file, in place of what it says about the same benchmarks.
+
+    A full run takes long; its parts can be repeated one by one without losing the others.
+    """
+    records = [row.record() for row in rows]
+    measured = {record["benchmark"] for record in records}
+    kept: list[dict[str, str]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            kept = [record for record in csv.DictReader(file) if record["benchmark"] not in measured]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept + records)
+
+
+def table(title: str, rows: Sequence[Row]) -> Table:
+    """The rows for a terminal: every figure with its bar beside it, the versions and the processor below."""
+    versions = {name: version for row in rows for name, version in row.versions.items()}
+    below = ", ".join([processor(), *(f"{name} {version}" for name, version in versions.items())])
+    shown = Table(title=title, title_justify="left", caption=below, caption_justify="left")
+    shown.add_column("problem", no_wrap=True)
+    shown.add_column("solver")
+    shown.add_column("figure")
+    shown.add_column("value", justify="right", no_wrap=True)
+    shown.add_column("bar", justify="right", no_wrap=True)
+    shown.add_column("", no_wrap=True)
+    for row in rows:
+        record = row.record()
+        style = {"met": "green", "missed": "bold red", "not measured": "yellow"}.get(row.met, "")
+        against = f"\nagainst {row.peer}" if row.peer and row.bar else ""
+        more = "\n".join(part for part in (record["repetitions"] if row.bar else "", row.note) if part)
+        shown.add_row(
+            row.problem,
+            row.ours + against,
+            Text.assemble(row.metric, "\n" if row.metric and more else "", (more, "dim")),
+            "" if row.value is None else f"{row.value:.4g}",
+            record["bar"],
+            Text(row.met, style),
+        )
+    return shown

@@ -1,0 +1,75 @@
+"""One run of the benchmarks: how thorough it is, and the cases it goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks import problems
+from benchmarks.environments import UnavailableError
+from benchmarks.measure import Runner
+from benchmarks.problems import Problem
+from benchmarks.results import Bar, Row
+from benchmarks.solvers import Solver
+
+
+@dataclass
+class Session:
+    """Settings of a run, and the problems loaded so far.
+
+    Parameters
+    ----------
+    runner : Runner
+    repetitions : int
+        Fits timed a figure.
+    patience : float
+        Seconds a peer may use for further repetitions of one fit: slow peers run once.
+    gap : float
+        Relative duality gap at which manyclass is compared with itself.
+    load : callable
+        Gives a problem by its name.
+    """
+
+    runner: Runner
+    repetitions: int = 5
+    patience: float = 180.0
+    gap: float = 1e-2
+    load: Callable[[str], Problem] = problems.load
+    _loaded: dict[str, Problem] = field(default_factory=dict)
+
+    def problem(self, name: str) -> Problem:
+        if name not in self._loaded:
+            self._loaded[name] = self.load(name)
+        return self._loaded[name]
+
+    def peer_repetitions(self, first_seconds: float) -> int:
+        """How often a peer is run in all, given the time of its first fit."""
+        affordable = 1 + int(self.patience / max(first_seconds, 1e-9))
+        return min(self.repetitions, affordable)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One solver on one problem, beside a peer or alone; `measure` says what is compared."""
+
+    benchmark: str
+    problem: str
+    ours: Solver
+    measure: Callable[[Session, Case], list[Row]]
+    peer: Solver | None = None
+    bar: Bar | None = None
+    quick: bool = False
+    one_core: bool = False
+
+    def row(self, metric: str, value: float | None, **more: Any) -> Row:
+        """A figure of this case."""
+        peer = self.peer.name if self.peer else ""
+        return Row(self.benchmark, self.problem, self.ours.name, metric, value, peer=peer, **more)
+
+    def run(self, session: Session) -> list[Row]:
+        """The case's figures; one without a value, and the reason, if something is not to be had."""
+        try:
+            return self.measure(session, self)
+        except UnavailableError as reason:
+            return [self.row("", None, bar=self.bar, note=str(reason))]

@@ -1,0 +1,48 @@
+"""Who is measured: each solver's module, environment, loss and fixed options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Solver:
+    """A module that speaks the protocol, in an environment (None: the one this package runs in)."""
+
+    name: str
+    module: str
+    environment: str | None
+    loss: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def ours(loss: str, threads: int = 2, **settings: Any) -> Solver:
+    """manyclass with C = 1 and seed 0; further settings are the estimator's."""
+    options = {"loss": loss, "C": 1.0, "n_jobs": threads, "random_state": 0} | settings
+    plural = "thread" if threads == 1 else "threads"
+    return Solver(f"manyclass {loss}, {threads} {plural}", "benchmarks.ours", None, loss, options)
+
+
+def _liblinear(loss: str, solver: int) -> Solver:
+    return Solver(
+        f"LIBLINEAR -s {solver}", "benchmarks.peers.liblinear", "liblinear", loss, {"solver": solver}
+    )
+
+
+LIBLINEAR_CS = _liblinear("cs", 4)
+LIBLINEAR_HINGE = _liblinear("hinge", 3)
+LIBLINEAR_SQUARED_HINGE = _liblinear("squared_hinge", 1)
+MULTICORE_SQUARED_HINGE = Solver(
+    "liblinear-multicore -s 1 -m 2",
+    "benchmarks.peers.liblinear_multicore",
+    "multicore",
+    "squared_hinge",
+    {"solver": 1, "threads": 2},
+)
+PECOS = Solver(
+    "PECOS XLinearModel, 2 threads", "benchmarks.peers.pecos", "pecos", "squared_hinge", {"threads": 2}
+)
+
+OUR_READER = Solver("manyclass load_svmlight", "benchmarks.ours", None)
+SKLEARN_READER = Solver("scikit-learn load_svmlight_file", "benchmarks.peers.sklearn", None)

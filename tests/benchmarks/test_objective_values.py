@@ -1,0 +1,75 @@
+"""The objective against values worked out by hand, and against the formula written without blocks."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from benchmarks.objective import LOSSES, error_rate, primal
+
+# Two rows, three classes. Scores: row 0 (1, 0, 0.5), row 1 (0, -1, 2); own classes 0 and 1; |W|^2 = 6.25.
+X = sp.csr_matrix(np.eye(2))
+Y = np.array([0, 1])
+W = np.array([[1.0, 0.0, 0.5], [0.0, -1.0, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("loss", "value"),
+    [
+        # Row 0: 1-1+0 = 0 and 1-1+0.5 = 0.5. Row 1: 1+1+0 = 2 and 1+1+2 = 4.
+        ("ww", 0.5 + 2 + 4),
+        ("cs", 0.5 + 4),
+        # Row 0: 1-1, 1+0, 1+0.5. Row 1: 1+0, 1-(-1), 1+2.
+        ("hinge", 0 + 1 + 1.5 + 1 + 2 + 3),
+        ("squared_hinge", 0 + 1 + 2.25 + 1 + 4 + 9),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_value_worked_out_by_hand(loss, value, block):
+    assert primal(loss, X, Y, W, C=2.0, block=block) == pytest.approx(0.5 * 6.25 + 2 * value)
+
+
+def plain(loss, X, y, W, C):
+    scores = X @ W
+    rows = np.arange(len(y))
+    if loss in ("ww", "cs"):
+        hinge = np.maximum(0, 1 - scores[rows, y][:, None] + scores)
+        hinge[rows, y] = 0
+        total = hinge.sum() if loss == "ww" else hinge.max(axis=1).sum()
+    else:
+        sign = -np.ones_like(scores)
+        sign[rows, y] = 1
+        total = (np.maximum(0, 1 - sign * scores) ** (1 if loss == "hinge" else 2)).sum()
+    return 0.5 * (W**2).sum() + C * total
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", [0, 1])
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_matrix, sp.csc_matrix], ids=["dense", "csr", "csc"])
+def test_blocks_and_storage_do_not_matter(loss, intercept, store):
+    rng = np.random.default_rng(3)
+    rows = sp.random(17, 9, 0.4, format="csr", random_state=3)
+    y = rng.integers(0, 7, 17)
+    W = rng.normal(size=(9 + intercept, 7)) * (rng.random((9 + intercept, 7)) < 0.5)
+    dense = np.hstack([rows.toarray(), np.ones((17, intercept))])
+    assert primal(loss, rows, y, store(W), 0.3, block=4) == pytest.approx(plain(loss, dense, y, W, 0.3))
+    expected = np.mean((dense @ W).argmax(axis=1) != y)
+    assert error_rate(rows, y, store(W), block=4) == pytest.approx(expected)
+
+
+def test_float32_weights_are_summed_in_float64():
+    W32 = np.full((2, 3), 0.1, dtype=np.float32)
+    assert primal("hinge", X, Y, W32) == pytest.approx(
+        plain("hinge", X, Y, W32.astype(np.float64), 1.0), abs=1e-14
+    )
+
+
+def test_zero_weights():
+    empty = np.zeros((2, 3))
+    assert [primal(loss, X, Y, empty) for loss in LOSSES] == [4, 2, 6, 6]
+    assert error_rate(X, np.array([-1, 0]), empty) == 0.5
+
+
+def test_wrong_input_is_named():
+    with pytest.raises(ValueError, match="unknown loss 'logistic'"):
+        primal("logistic", X, Y, W)
+    with pytest.raises(ValueError, match="5 rows of weights do not fit 2 features"):
+        primal("ww", X, Y, np.zeros((5, 3)))

@@ -1,0 +1,70 @@
+"""Bars, and the CSV file that keeps what was not measured again."""
+
+import csv
+import io
+
+import pytest
+from benchmarks.results import Bar, Row, table, write
+from rich.console import Console
+
+
+def row(benchmark="cs", value=9.0, **more):
+    return Row(benchmark, "bench-1k", "manyclass cs", "times faster", value, **more)
+
+
+@pytest.mark.parametrize(
+    ("bar", "value", "met"),
+    [
+        (Bar(8), 8.0, "met"),
+        (Bar(8), 7.99, "missed"),
+        (Bar(1.3, at_least=False), 1.3, "met"),
+        (Bar(1.3, at_least=False), 1.31, "missed"),
+        (Bar(8), None, "not measured"),
+        (None, 3.0, ""),
+    ],
+)
+def test_bars(bar, value, met):
+    assert row(value=value, bar=bar).met == met
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_row_reads_back(tmp_path):
+    path = tmp_path / "results" / "results.csv"
+    repetitions = {"ours": [1.0, 1.25], "peer": [10.0]}
+    write(
+        path, [row(bar=Bar(8), peer="LIBLINEAR -s 4", repetitions=repetitions, versions={"a": "1", "b": "2"})]
+    )
+    (record,) = read(path)
+    assert record["processor"]
+    expected = {
+        "benchmark": "cs",
+        "problem": "bench-1k",
+        "ours": "manyclass cs",
+        "peer": "LIBLINEAR -s 4",
+        "metric": "times faster",
+        "value": "9",
+        "bar": ">= 8",
+        "met": "met",
+        "repetitions": "ours: 1 1.25; peer: 10",
+        "versions": "a 1; b 2",
+        "note": "",
+    }
+    assert expected.items() <= record.items()
+
+
+def test_a_repeated_benchmark_replaces_only_itself(tmp_path):
+    path = tmp_path / "results.csv"
+    write(path, [row("a", 1.0), row("b", 2.0), row("b", 3.0)])
+    write(path, [row("b", 4.0)])
+    assert [(record["benchmark"], record["value"]) for record in read(path)] == [("a", "1"), ("b", "4")]
+
+
+def test_the_table_shows_figure_bar_and_verdict():
+    console = Console(width=250, record=True, file=io.StringIO())
+    console.print(table("Title", [row(bar=Bar(10)), row(value=None, bar=Bar(3), note="set MANYCLASS_DATA")]))
+    text = console.export_text()
+    assert all(part in text for part in ("Title", ">= 10", "missed", "not measured", "set MANYCLASS_DATA"))
