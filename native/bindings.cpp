@@ -170,14 +170,15 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def(
           "train",
           [](Ovr& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,
-             int threads) {
+             int threads, Interrupt& interrupt) {
             std::vector<std::tuple<double, double, double, int64_t, double, bool>> out;
-            for (const auto& r : s.train(first, last, {by_gap, tol, max_epochs}, seed, threads))
+            for (const auto& r : s.train(first, last, {by_gap, tol, max_epochs}, seed, threads, interrupt))
               out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs, r.visited,
                                r.done);
             return out;
           },
-          "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, NoGil())
+          "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a,
+          NoGil())
       .def(
           "certificate",
           [](const Ovr& s, int64_t first, int64_t last) {
@@ -244,8 +245,28 @@ void bind_predictions(nb::module_& m) {
 
 }  // namespace
 
+// Runs Python's signal handlers from within a long call. A handler that raises counts as a request to stop.
+void bind_interrupt(nb::module_& m) {
+  nb::class_<Interrupt>(m, "Interrupt")
+      .def("__init__",
+           [](Interrupt* self) {
+             new (self) Interrupt();
+             self->listen = [self] {
+               nb::gil_scoped_acquire gil;
+               if (PyErr_CheckSignals() != 0) {
+                 PyErr_Clear();
+                 self->request();
+               }
+             };
+           })
+      .def("request", &Interrupt::request)
+      .def("stop_after", &Interrupt::stop_after, "seconds"_a)
+      .def_prop_ro("requested", &Interrupt::requested);
+}
+
 NB_MODULE(CORE_NAME, m) {
   m.def("supported_builds", &supported_builds, "The builds that this processor can run.");
+  bind_interrupt(m);
   bind_solvers<float>(m, "32");
   bind_solvers<double>(m, "64");
   bind_predictions<float>(m);

@@ -384,28 +384,37 @@ class CoupledSolver {
       }
       s[c] = std::numeric_limits<T>::lowest();
     }
-    T tau = solve_threshold(v, a.size, set, a.sum, -a.sum);
+    T highest = -a.sum;
+    for (int32_t e = 0; e < a.size; ++e) highest = std::max(highest, v[e]);
+    T tau = solve_threshold(v, a.size, {}, set, a.sum, -a.sum, highest);
     int64_t m = a.size;
     if (full) {
       s[y] = std::numeric_limits<T>::lowest();
       for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
-      const T threshold = own - 1 + std::max(k * tau, enter);
-      const Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, mine.found.data());
+      T threshold = own - 1 + std::max(k * tau, enter);
+      int32_t* found = mine.found.data();
+      Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, found);
       if (loss_ == Relative::ww) {
         loss += scan.hinge_sum;
         box = std::max(box, scan.largest);
       } else {
         most = std::max(most, scan.largest);
       }
-      int64_t found = scan.count;
-      int32_t* f = mine.found.data();
-      if (found > most_new) found = keep_largest(s, f, found, most_new, i, threshold, scan.largest - 1 + own);
-      for (int64_t e = 0; e < found; ++e) {
-        slot.classes.push_back(f[e]);
-        slot.before.push_back(0);
-        v[m++] = (1 - own + s[f[e]]) * inverse;
+      highest = std::max(highest, scan.largest * inverse);
+      if (scan.count > 32) {
+        // Most of these will not stay: find the root with the scores as they lie, then take only the classes above it.
+        tau = solve_threshold(v, m, {s, stride_, inverse, (1 - own) * inverse}, set, a.sum, tau, highest);
+        threshold = std::max(threshold, own - 1 + k * tau);
+        scan = scan_scores(s, stride_, T(1) - own, threshold, found);
       }
-      if (found > 0) tau = solve_threshold(v, m, set, a.sum, tau);
+      int64_t joining = scan.count;
+      if (joining > most_new) joining = keep_largest(s, found, joining, most_new, i, threshold, scan.largest - 1 + own);
+      for (int64_t e = 0; e < joining; ++e) {
+        slot.classes.push_back(found[e]);
+        slot.before.push_back(0);
+        v[m++] = (1 - own + s[found[e]]) * inverse;
+      }
+      if (joining > 0) tau = solve_threshold(v, m, {}, set, a.sum, -a.sum, highest);
     }
     if (loss_ == Relative::cs) loss = most;
     stats.loss = Ci * loss;

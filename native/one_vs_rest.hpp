@@ -13,11 +13,15 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "coefficients.hpp"
+#include "interrupt.hpp"
 #include "layout.hpp"
 #include "vector.hpp"
 #include "weight_block.hpp"
@@ -55,15 +59,28 @@ class OneVsRestSolver {
 
   int64_t blocks() const { return (K_ + width - 1) / width; }
 
-  // Trains the blocks [first, last), going on from the dual variables they have.
-  std::vector<BlockResult> train(int64_t first, int64_t last, const BlockRule& rule, uint64_t seed, int threads) {
+  // Trains the blocks [first, last), going on from the dual variables they have. After an interrupt the blocks
+  // under way end as they are, and those not begun have no epochs.
+  std::vector<BlockResult> train(int64_t first, int64_t last, const BlockRule& rule, uint64_t seed, int threads,
+                                 Interrupt& interrupt) {
     std::vector<BlockResult> results(last - first);
-    threads = static_cast<int>(std::min<int64_t>(threads, last - first));
+    threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, last - first)));
+    std::atomic<int64_t> next{first};
+    std::atomic<int> working{threads};
 #pragma omp parallel num_threads(threads)
     {
-      Work work(*this);
-#pragma omp for schedule(dynamic)
-      for (int64_t b = first; b < last; ++b) results[b - first] = train_block(b, rule, seed, work);
+      {
+        Work work(*this);
+        for (int64_t b; (b = next.fetch_add(1)) < last && !interrupt.requested();)
+          results[b - first] = train_block(b, rule, seed, work, interrupt);
+      }
+      --working;
+      // The thread that hears Ctrl-C stays awake while others work.
+      if (omp_get_thread_num() == 0)
+        while (working.load() > 0) {
+          interrupt.poll();
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
     }
     return results;
   }
@@ -163,7 +180,7 @@ class OneVsRestSolver {
     }
   }
 
-  BlockResult train_block(int64_t b, const BlockRule& rule, uint64_t seed, Work& work) {
+  BlockResult train_block(int64_t b, const BlockRule& rule, uint64_t seed, Work& work, Interrupt& interrupt) {
     const int64_t first = b * width, last = std::min(K_, first + width);
     start(first, last, work);
     work.active = filled_;
@@ -173,11 +190,11 @@ class OneVsRestSolver {
       const bool all = work.active.size() == filled_.size();
       shuffle(work.active, scramble(seed ^ scramble(b * 0x10001 + epoch)));
       result.visited += filled_.empty() ? 0 : double(work.active.size()) / double(filled_.size());
-      const Sums sums = loss_ == Binary::hinge ? epoch_over<Binary::hinge>(first, work)
-                                               : epoch_over<Binary::squared_hinge>(first, work);
+      const Sums sums = loss_ == Binary::hinge ? epoch_over<Binary::hinge>(first, work, interrupt)
+                                               : epoch_over<Binary::squared_hinge>(first, work, interrupt);
       ++result.epochs;
       const bool quiet = rule.by_gap ? sums.gap <= tol * (sums.loss + sums.norm / 2) : sums.violation <= tol;
-      const bool out_of_epochs = result.epochs >= rule.max_epochs;
+      const bool out_of_epochs = result.epochs >= rule.max_epochs || interrupt.requested();
       if ((quiet && all) || out_of_epochs) {
         keep(first, last, work);
         result.certificate = certificate(first, last);
@@ -240,7 +257,7 @@ class OneVsRestSolver {
   }
 
   template <Binary loss>
-  Sums epoch_over(int64_t first, Work& work) {
+  Sums epoch_over(int64_t first, Work& work, Interrupt& interrupt) {
     constexpr bool squared = loss == Binary::squared_hinge;
     T* W = work.W.data();
     int32_t* active = work.active.data();
@@ -249,6 +266,7 @@ class OneVsRestSolver {
     vec<T> losses = {}, gaps = {}, norms = {}, worst = {};
     const vec<T> zero = {};
     for (int64_t r = 0; r < count; ++r) {
+      if (r % 1024 == 0 && (omp_get_thread_num() == 0 ? interrupt.poll() : interrupt.requested())) break;
       const int64_t i = active[r];
       if (r + 2 < count) prefetch(active[r + 2], work);
       const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];

@@ -1,0 +1,5 @@
+"""Trained models: weights, scores, top-k, files."""
+
+from .linear import LinearModel
+
+__all__ = ["LinearModel"]

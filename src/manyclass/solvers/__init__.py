@@ -1,0 +1,17 @@
+"""How one sweep goes: no files, no ranks, no printing."""
+
+from .class_blocks import ClassBlocks
+from .coupled_rows import CoupledRows
+from .layout import estimate_memory
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
+
+__all__ = [
+    "Certificate",
+    "ClassBlocks",
+    "CoupledRows",
+    "Progress",
+    "Solver",
+    "StopRule",
+    "TrainingSet",
+    "estimate_memory",
+]

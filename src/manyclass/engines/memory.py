@@ -1,0 +1,253 @@
+"""The engine for rows in memory: advances a solver until its rule is met, its budget is spent or Ctrl-C comes."""
+
+import logging
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from .._native import core
+from ..problems import PROBLEMS
+from ..solvers import Certificate, ClassBlocks, CoupledRows, Progress, Solver, StopRule, TrainingSet
+from .progress import ProgressDisplay
+
+logger = logging.getLogger("manyclass")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a fit may spend: passes over the rows, and seconds (None: no limit)."""
+
+    max_iter: int
+    time_limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a fit gives.
+
+    Attributes
+    ----------
+    weights : ndarray or csr_matrix of shape (features, K)
+        The constant feature, if any, is the last row.
+    untrained : ndarray
+        Codes of classes that were never reached.
+    certificate : Certificate
+        Over all variables, with exit reason and message.
+    history : list of dict
+        A row a pass: seconds, epochs, primal, dual, gap, violation, active, certified (estimate or certificate).
+    times : dict
+        Seconds of each phase.
+    memory : dict
+        Bytes of data, weights and dual variables while training.
+    state : dict of arrays or None
+        The dual variables, if they were asked for.
+    n_iter : int
+        Passes over the rows.
+    """
+
+    weights: np.ndarray | sp.csr_matrix
+    untrained: np.ndarray
+    certificate: Certificate
+    history: list[dict[str, Any]]
+    times: dict[str, float]
+    memory: dict[str, int]
+    state: dict[str, np.ndarray] | None
+    n_iter: int
+
+
+class _Clock:
+    """Seconds of each phase, and since the start."""
+
+    def __init__(self) -> None:
+        self.begin = time.perf_counter()
+        self.phases: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - begin
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.begin
+
+
+@contextmanager
+def _listening(interrupt: Any) -> Iterator[None]:
+    """Turn Ctrl-C into a request to stop. Only the main thread receives signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is None or previous is signal.SIG_IGN:  # not ours to change
+        yield
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        if interrupt.requested and callable(previous):
+            previous(number, frame)  # a second Ctrl-C does not wait for the certificate
+        interrupt.request()
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[str, Any]:
+    seen = found or Certificate(progress.primal, progress.dual, progress.violation)
+    return {
+        "seconds": clock.seconds,
+        "epochs": progress.epochs,
+        "primal": seen.primal,
+        "dual": seen.dual,
+        "gap": seen.gap,
+        "violation": seen.violation,
+        "active": progress.active,
+        "certified": found is not None,
+    }
+
+
+def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget) -> str:
+    name = "relative duality gap" if rule.stop == "gap" else "largest violation"
+    reached = found.gap if rule.stop == "gap" else found.violation
+    if reason == "converged":
+        return f"converged: {name} {reached:.3g}, target {rule.tol:.3g}"
+    what, advice = {
+        "max_iter": (f"stopped after max_iter={budget.max_iter} passes", "raise max_iter"),
+        "time_limit": (f"stopped after time_limit={budget.time_limit} seconds", "raise time_limit"),
+        "interrupted": ("interrupted", "fit again with warm_start=True to go on"),
+    }[reason]
+    return (
+        f"{what} before the target: {name} {reached:.3g}, target {rule.tol:.3g}. The model is the best so far; "
+        f"{advice}, raise tol, or lower C"
+    )
+
+
+def _make_solver(
+    loss: str, data: TrainingSet, budget: Budget, interrupt: Any, *, dtype: np.dtype, seed: int, threads: int
+) -> Solver:
+    problem = PROBLEMS[loss]
+    if problem.kernel == "coupled":
+        return CoupledRows(problem, data, dtype=dtype, seed=seed, threads=threads)
+    return ClassBlocks(
+        problem,
+        data,
+        dtype=dtype,
+        seed=seed,
+        threads=threads,
+        max_epochs=budget.max_iter,
+        interrupt=interrupt,
+    )
+
+
+def run(
+    loss: str,
+    data: TrainingSet,
+    rule: StopRule,
+    budget: Budget,
+    *,
+    dtype: np.dtype,
+    seed: int,
+    threads: int,
+    state: dict[str, np.ndarray] | None = None,
+    keep_state: bool = False,
+    verbose: bool = False,
+) -> Result:
+    """Train.
+
+    Parameters
+    ----------
+    loss : str
+        A name in `manyclass.problems.PROBLEMS`.
+    data : TrainingSet
+        The rows.
+    rule : StopRule
+        When to stop.
+    budget : Budget
+        When to stop at the latest.
+    dtype, seed, threads
+        Type of the weights, seed of the order of rows, number of threads (which the result does not depend on).
+    state : dict, optional
+        Dual variables to start from.
+    keep_state : bool
+        Whether to give the dual variables back.
+    verbose : bool
+        Show progress.
+
+    Returns
+    -------
+    Result
+    """
+    clock = _Clock()
+    interrupt = core.Interrupt()
+    if budget.time_limit is not None:
+        interrupt.stop_after(budget.time_limit)
+    history: list[dict[str, Any]] = []
+    with _listening(interrupt), ProgressDisplay(rule, verbose) as display:
+        with clock.phase("layout"):
+            solver = _make_solver(
+                loss, data, budget, interrupt, dtype=dtype, seed=seed, threads=threads
+            )
+            if state is not None:
+                solver.load_state(state)
+        reason = None
+        while reason is None:
+            with clock.phase("sweeps"):
+                progress = solver.advance(rule)
+            reason = _budget_spent(budget, clock, progress, interrupt)
+            found = None
+            if progress.ready or reason is not None:
+                with clock.phase("certificate"):
+                    found = solver.certificate()
+                if rule.met(found):
+                    reason = "converged"
+            if progress.row_ended or found is not None:
+                history.append(_line(clock, progress, found))
+                logger.debug("%s", history[-1])
+            display.show(progress, found)
+        assert found is not None
+        memory = solver.memory()
+        kept = solver.state() if keep_state else None
+        with clock.phase("weights"):
+            untrained = solver.untrained()
+            weights = solver.weights()
+    found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget))
+    logger.info("%s", found.message)
+    if reason != "converged":
+        warnings.warn(found.message, ConvergenceWarning, stacklevel=4)
+    return Result(
+        weights=weights,
+        untrained=untrained,
+        certificate=found,
+        history=history,
+        times=clock.phases | {"total": clock.seconds},
+        memory=memory,
+        state=kept,
+        n_iter=max(1, int(np.ceil(progress.epochs))),
+    )
+
+
+def _budget_spent(budget: Budget, clock: _Clock, progress: Progress, interrupt: Any) -> str | None:
+    out_of_time = budget.time_limit is not None and clock.seconds >= budget.time_limit
+    if interrupt.requested and not out_of_time:
+        return "interrupted"
+    if out_of_time:
+        return "time_limit"
+    # Solvers that finish their classes one after another keep to max_iter themselves.
+    if progress.epochs >= budget.max_iter and progress.active in (0.0, 1.0) and progress.row_ended:
+        return "max_iter"
+    return None

@@ -1,0 +1,74 @@
+"""A bar with the gap and the time left, for whoever asked for it."""
+
+import logging
+import math
+import time
+from typing import Any
+
+from ..solvers import Certificate, Progress, StopRule
+
+logger = logging.getLogger("manyclass")
+# Without rich, a line in the log at most this often.
+SECONDS_BETWEEN_LINES = 2.0
+
+
+class ProgressDisplay:
+    """Shows nothing unless `verbose`; then a bar on the terminal, or log lines where rich is not installed."""
+
+    def __init__(self, rule: StopRule, verbose: bool):
+        self._rule = rule
+        self._verbose = verbose
+        self._bar: Any = None
+        self._task: Any = None
+        self._first: float | None = None  # logarithm of the first gap (or violation) seen
+        self._share = 0.0
+        self._logged = -math.inf
+
+    def __enter__(self) -> "ProgressDisplay":
+        if self._verbose:
+            try:
+                from rich.console import Console
+                from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+                from rich.progress import Progress as Bar
+            except ModuleNotFoundError:
+                return self
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+            )
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task("first pass", total=1.0)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, progress: Progress, found: Certificate | None) -> None:
+        """Report where the fit stands."""
+        if not self._verbose:
+            return
+        seen = found or Certificate(progress.primal, progress.dual, progress.violation)
+        value = seen.gap if self._rule.stop == "gap" else seen.violation
+        self._share = max(self._share, self._done(value, progress))
+        text = f"epoch {progress.epochs:g}, {self._rule.stop} {value:.3g} (target {self._rule.tol:.3g})"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._share, description=text)
+        elif time.monotonic() - self._logged > SECONDS_BETWEEN_LINES:
+            self._logged = time.monotonic()
+            logger.warning("%s, %.0f %% done", text, 100 * self._share)
+
+    def _done(self, value: float, progress: Progress) -> float:
+        if progress.active < 1:  # classes are finished one after another
+            return 1 - progress.active
+        if not (math.isfinite(value) and value > 0):
+            return 0.0
+        # The gap falls by about the same factor each pass: its logarithm tells how far the fit is.
+        if self._first is None:
+            self._first = math.log(value)
+        way = self._first - math.log(self._rule.tol)
+        return min(1.0, max(0.0, (self._first - math.log(value)) / way)) if way > 0 else 1.0

@@ -1,0 +1,346 @@
+"""What the estimators have in common: checks, the call into the engine, prediction."""
+
+import json
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+
+from ..data import RowMatrix, check_matrix, encode_labels
+from ..engines import Budget, run
+from ..model import LinearModel
+from ..model.linear import thread_count
+from ..solvers import StopRule, TrainingSet
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the estimators: everything but the choice of losses."""
+
+    _losses: ClassVar[tuple[str, ...]]
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "stop": [StrOptions({"gap", "kkt"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "time_limit": [None, Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "intercept_scaling": [Interval(Real, 0, None, closed="neither")],
+        "class_weight": [None, dict, StrOptions({"balanced"})],
+        "warm_start": ["boolean"],
+        "n_jobs": [None, Integral],
+        "random_state": ["random_state"],
+        "dtype": [StrOptions({"float32", "float64"}), type],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        loss: str,
+        *,
+        C: float,
+        stop: str,
+        tol: float,
+        max_iter: int,
+        time_limit: float | None,
+        fit_intercept: bool,
+        intercept_scaling: float,
+        class_weight: dict[Any, float] | str | None,
+        warm_start: bool,
+        n_jobs: int | None,
+        random_state: Any,
+        dtype: Any,
+        verbose: int,
+    ):
+        self.loss = loss
+        self.C = C
+        self.stop = stop
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.dtype = dtype
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearClassifier":
+        """Train.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+            Rows. CSR in float32 or float64, with 32- or 64-bit indices, is read as it is; what has to be
+            converted is listed in `copies_`.
+        y : array-like of shape (n,)
+            Labels of any hashable kind.
+        sample_weight : array-like of shape (n,), optional
+            Factors of C; a weight of 2 is the same as the row twice, a weight of 0 as no row.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = self._check_rows(X, reset=True)
+        labels = self._check_labels(y, rows.n_rows)
+        classes, codes = encode_labels(labels)
+        data = self._training_set(rows, classes, codes, labels, sample_weight)
+        dtype = np.dtype(self.dtype)
+        seed = self._seed()
+        result = run(
+            self.loss,
+            data,
+            StopRule(self.stop, self.tol),  # type: ignore[arg-type]
+            Budget(self.max_iter, self.time_limit),
+            dtype=dtype,
+            seed=seed,
+            threads=thread_count(self.n_jobs),
+            state=self._warm_state(data, classes),
+            keep_state=self.warm_start,
+            verbose=bool(self.verbose),
+        )
+        self.classes_ = classes
+        self.certificate_ = result.certificate
+        self.history_ = result.history
+        self.times_ = result.times
+        self.memory_ = result.memory
+        self.copies_ = list(rows.copies)
+        self.n_iter_ = result.n_iter
+        self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
+        self.model_ = self._make_model(result.weights, result.untrained, classes, seed)
+        self._sparse_coef = False
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        rows = self._rows_to_predict(X)
+        return self.classes_[self.model_.topk(rows, 1, n_jobs=self.n_jobs)[0][:, 0]]
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """Find the k most likely classes of each row, without ever holding all scores.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        k : int
+            How many; at most the number of classes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n, k)
+            Best first.
+        scores : ndarray of shape (n, k)
+        """
+        codes, scores = self.model_.topk(self._rows_to_predict(X), k, n_jobs=self.n_jobs)
+        return self.classes_[codes], scores
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score every row for every class.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, K), or (n,) for two classes
+            With two classes the difference of the two scores, as scikit-learn has it.
+        """
+        scores = self.model_.scores(self._rows_to_predict(X), n_jobs=self.n_jobs)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @property
+    def coef_(self) -> np.ndarray | sp.csr_matrix:
+        """Weights of shape (K, d): an array, after `sparsify` a sparse matrix.
+
+        The model itself (`model_.weights`, of shape (d, K)) is sparse where that is smaller; this property
+        makes an array of it at each access.
+        """
+        check_is_fitted(self)
+        weights = self.model_.weights
+        if self._sparse_coef:
+            return sp.csr_matrix(weights.T)
+        return weights.toarray().T if sp.issparse(weights) else weights.T
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """Constant of each class, zeros without `fit_intercept`."""
+        check_is_fitted(self)
+        return self.model_.intercept
+
+    def sparsify(self) -> "LinearClassifier":
+        """Store only the non-zero weights, and give `coef_` as a sparse matrix.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if not self.model_.is_sparse:
+            self.model_.weights = sp.csr_matrix(self.model_.weights)
+        self._sparse_coef = True
+        return self
+
+    def densify(self) -> "LinearClassifier":
+        """Store all weights, and give `coef_` as an array.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if self.model_.is_sparse:
+            self.model_.weights = self.model_.weights.toarray()
+        self._sparse_coef = False
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def _check_parameters(self) -> None:
+        if self.loss not in self._losses:
+            names = ", ".join(repr(name) for name in self._losses)
+            raise ValueError(f"loss must be one of {names} for {type(self).__name__}, got {self.loss!r}")
+        self._validate_params()
+        if np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
+
+    def _check_rows(self, X: Any, *, reset: bool) -> RowMatrix:
+        if sp.issparse(X):
+            # scikit-learn records names and number of features; the values are checked once, here.
+            X = validate_data(self, X, reset=reset, skip_check_array=True) if reset else X
+            rows = check_matrix(X)
+            if reset:
+                self.n_features_in_ = rows.n_features
+        else:
+            X = validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
+            )
+            rows = check_matrix(X)
+        if not reset and rows.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        if rows.n_rows == 0:
+            raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+        return rows
+
+    def _rows_to_predict(self, X: Any) -> sp.csr_matrix | np.ndarray:
+        check_is_fitted(self)
+        rows = self._check_rows(X, reset=False)
+        return rows.as_csr() if rows.is_sparse else rows.dense
+
+    def _check_labels(self, y: Any, n_rows: int) -> Any:
+        if y is None:
+            raise ValueError(
+                f"requires y to be passed, but the target y is None; {type(self).__name__} needs labels"
+            )
+        labels = y
+        if not isinstance(y, list | tuple) or (len(y) and isinstance(y[0], list | np.ndarray)):
+            labels = column_or_1d(y, warn=True)
+            check_classification_targets(labels)
+        if len(labels) != n_rows:
+            raise ValueError(
+                "Found input variables with inconsistent numbers of samples: "
+                f"X has {n_rows} rows, y has {len(labels)} labels"
+            )
+        return labels
+
+    def _training_set(
+        self, rows: RowMatrix, classes: np.ndarray, codes: np.ndarray, labels: Any, sample_weight: Any
+    ) -> TrainingSet:
+        weight = np.full(rows.n_rows, float(self.C))
+        if sample_weight is not None:
+            matrix = rows.as_csr() if rows.is_sparse else rows.dense
+            weight *= _check_sample_weight(
+                sample_weight, matrix, dtype=np.float64, ensure_non_negative=True
+            )
+        if self.class_weight is not None:
+            given = sample_weight if self.class_weight == "balanced" else None
+            by_class = compute_class_weight(
+                _by_code(self.class_weight, classes),
+                classes=np.arange(len(classes)),
+                y=codes,
+                sample_weight=given,
+            )
+            weight *= by_class[codes]
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        if not (weight > 0).all():
+            kept = np.flatnonzero(weight > 0)
+            if kept.size == 0:
+                raise ValueError("all sample weights are zero; give at least one row a positive weight")
+            matrix = rows.as_csr() if rows.is_sparse else rows.dense
+            rows, codes, weight = check_matrix(matrix[kept]), codes[kept], weight[kept]
+        return TrainingSet(rows, codes, weight, len(classes), constant)
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _warm_state(self, data: TrainingSet, classes: np.ndarray) -> dict[str, np.ndarray] | None:
+        stored = getattr(self, "_dual_state", None)
+        if not self.warm_start or stored is None:
+            return None
+        known, shape, state = stored
+        if shape != data.C.shape or not np.array_equal(known, classes):
+            return None  # other rows or classes: nothing to go on from
+        return state
+
+    def _make_model(self, weights: Any, untrained: np.ndarray, classes: np.ndarray, seed: int) -> LinearModel:
+        dtype = np.dtype(self.dtype)
+        intercept = np.zeros(len(classes), dtype)
+        if self.fit_intercept:
+            last = weights[-1].toarray().ravel() if sp.issparse(weights) else weights[-1]
+            intercept[:] = last * self.intercept_scaling
+            weights = weights[:-1]
+        intercept[untrained] = -np.inf
+        settings = {name: value for name, value in self.get_params().items() if name not in ("verbose", "n_jobs")}
+        settings |= {"estimator": type(self).__name__, "random_state": seed, "dtype": dtype.name}
+        settings["class_weight"] = _plain(self.class_weight)
+        found = self.certificate_
+        certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}
+        certificate |= {"exit_reason": found.exit_reason, "message": found.message, "epochs": self.n_iter_}
+        return LinearModel(weights, intercept, classes, settings, certificate)
+
+
+def _by_code(class_weight: dict[Any, float] | str, classes: np.ndarray) -> dict[int, float] | str:
+    if isinstance(class_weight, str):
+        return class_weight
+    codes = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = [label for label in class_weight if label not in codes]
+    if unknown:
+        raise ValueError(f"class_weight names classes that y does not have: {unknown[:5]}")
+    return {codes[label]: weight for label, weight in class_weight.items()}
+
+
+def _plain(class_weight: Any) -> Any:
+    if not isinstance(class_weight, dict):
+        return class_weight
+    return json.loads(json.dumps({str(label): float(weight) for label, weight in class_weight.items()}))

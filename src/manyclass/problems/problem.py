@@ -1,0 +1,54 @@
+"""What is minimised: the contract between a loss and everything to its right."""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+Rows = np.ndarray  # or a scipy sparse matrix: only `X @ W` and `X.T @ A` are used
+
+
+class Problem(ABC):
+    """One loss: `1/2 |W|^2 + sum_i C_i loss(scores_i, y_i)` and its dual, as formulas on whole arrays.
+
+    These are the formulas that the compiled kernels are tested against, written for reading and for small
+    problems: scores and dual variables are dense `(n, K)` arrays. Shapes: `X (n, d)`, `W (d, K)`,
+    `alpha (n, K)`, `y (n,)` codes, `C (n,)` penalties.
+    """
+
+    name: ClassVar[str]
+    #: The family of kernels that trains it: "coupled" (all classes of a row at once) or "one_vs_rest".
+    kernel: ClassVar[str]
+
+    @abstractmethod
+    def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Loss of each row, before it is multiplied by `C_i`."""
+
+    @abstractmethod
+    def coefficients(self, alpha: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """`coef (n, K)` with `W = X' coef`."""
+
+    @abstractmethod
+    def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
+        """The dual value without its `-1/2 |W|^2`."""
+
+    @abstractmethod
+    def violations(self, scores: np.ndarray, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Largest violation of the optimality conditions in each row."""
+
+    @abstractmethod
+    def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
+        """Best new dual variables `(K,)` of one row with all others fixed; `k = x.x > 0`."""
+
+    def weights(self, alpha: np.ndarray, X: Rows, y: np.ndarray) -> np.ndarray:
+        """Weights `(d, K)` of the dual variables."""
+        return X.T @ self.coefficients(alpha, y)
+
+    def primal(self, W: np.ndarray, X: Rows, y: np.ndarray, C: np.ndarray) -> float:
+        """Value of the objective at any weights."""
+        return 0.5 * float(np.sum(np.square(W))) + float(C @ self.losses(X @ W, y))
+
+    def dual(self, alpha: np.ndarray, X: Rows, y: np.ndarray, C: np.ndarray) -> float:
+        """Value of the dual objective at a feasible point."""
+        W = self.weights(alpha, X, y)
+        return self.dual_gain(alpha, y, C) - 0.5 * float(np.sum(np.square(W)))

@@ -1,0 +1,129 @@
+"""One-vs-rest losses: blocks of neighbouring classes, each trained to its end before the next."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._native import core
+from ..problems import Problem
+from .layout import gather_weights, make_layout
+from .solver import Certificate, Progress, StopRule, TrainingSet, native
+
+# Blocks a thread gets in one call into the core, so that threads rarely wait for each other at its end.
+BLOCKS_A_THREAD = 4
+
+
+class BlockResult(NamedTuple):
+    """The end of one block; see BlockResult in one_vs_rest.hpp."""
+
+    primal: float
+    dual: float
+    violation: float
+    epochs: int
+    visited: float
+    done: bool
+
+
+class ClassBlocks:
+    """Each block of classes alone over all rows; see `native/one_vs_rest.hpp`."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        data: TrainingSet,
+        *,
+        dtype: np.dtype,
+        seed: int,
+        threads: int,
+        max_epochs: int,
+        interrupt: Any,
+    ):
+        if problem.kernel != "one_vs_rest":
+            raise ValueError(f"this solver trains one-vs-rest losses; {problem.name!r} is {problem.kernel!r}")
+        self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
+        self._max_epochs, self._interrupt = max_epochs, interrupt
+        self._K = data.n_classes
+        self._features = data.X.n_features + (data.constant != 0)
+        self._at_zero = float(data.C.sum(dtype=np.float64))  # primal value of a class without weights
+        self._kernel = native(core, "OneVsRest", self._dtype)(
+            make_layout(data, self._dtype, 1), data.codes, data.C.astype(self._dtype), self._K, problem.name
+        )
+        self._width = self._kernel.width
+        self._next = 0
+        self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
+
+    @property
+    def _blocks(self) -> int:
+        return self._kernel.blocks
+
+    def advance(self, rule: StopRule) -> Progress:
+        """Train the next few blocks."""
+        first, last = self._next, min(self._blocks, self._next + BLOCKS_A_THREAD * self._threads)
+        found = self._kernel.train(
+            first,
+            last,
+            rule.stop == "gap",
+            rule.tol,
+            self._max_epochs,
+            self._seed,
+            self._threads,
+            self._interrupt,
+        )
+        results = {first + b: BlockResult(*values) for b, values in enumerate(found)}
+        self._results |= {b: r for b, r in results.items() if r.epochs > 0}
+        self._next = last
+        so_far = self._sum()
+        return Progress(
+            epochs=max((r.epochs for r in self._results.values()), default=0),
+            primal=so_far.primal,
+            dual=so_far.dual,
+            violation=so_far.violation,
+            active=1 - last / self._blocks,
+            ready=last == self._blocks,
+            row_ended=True,
+        )
+
+    def _sum(self) -> Certificate:
+        return Certificate(
+            math.fsum(r.primal for r in self._results.values()),
+            math.fsum(r.dual for r in self._results.values()),
+            max((r.violation for r in self._results.values()), default=0.0),
+        )
+
+    def certificate(self) -> Certificate:
+        """Add up the blocks' certificates. A class that was never trained has weights 0 and dual value 0."""
+        found = self._sum()
+        missing = len(self.untrained())
+        if missing == 0:
+            return found
+        return Certificate(found.primal + missing * self._at_zero, found.dual, max(found.violation, 1.0))
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of data, weights (of one block a thread) and dual variables."""
+        size = self._dtype.itemsize
+        return {
+            "data": self._kernel.data_bytes,
+            "weights": self._threads * self._kernel.heads * self._width * size,
+            "dual_variables": self._kernel.dual_bytes,
+        }
+
+    def weights(self) -> np.ndarray | sp.csr_matrix:
+        """Weights `(features, K)` from the dual variables."""
+        return gather_weights(self._kernel, self._features, self._K, self._dtype, self._threads)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The dual variables by classes, with the sign they have in the weights."""
+        indptr, rows, values = self._kernel.alpha()
+        return {"indptr": indptr, "rows": rows, "values": values}
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from these dual variables."""
+        self._kernel.set_alpha(state["indptr"], state["rows"], state["values"].astype(self._dtype))
+
+    def untrained(self) -> np.ndarray:
+        """Classes whose block was never begun."""
+        begun = np.zeros(self._blocks, bool)
+        begun[list(self._results)] = True
+        return np.flatnonzero(~np.repeat(begun, self._width)[: self._K])

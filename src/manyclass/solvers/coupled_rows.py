@@ -1,0 +1,169 @@
+"""Whole rows of the coupled losses (WW, CS): full passes, and cheap ones between them on the classes in use."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._native import core
+from ..problems import Problem
+from .layout import gather_weights, make_layout, tail_rows, wave_size
+from .solver import Certificate, Progress, StopRule, TrainingSet, native
+
+# A call into the core takes about this many multiplications: some tenths of a second.
+WORK_AT_ONCE = 5e8
+# Classes that may join a row's support in one visit of a max-type loss. Early on nearly all classes are tied.
+MOST_NEW = {"ww": np.iinfo(np.int64).max, "cs": 64}
+# A cheap pass gathers single weights, about this many times slower than reading whole rows of them.
+GATHER_COST = 10
+MOST_CHEAP_PASSES = 5
+# Cheap passes have done their part when the gap on the classes in use is this share of the last full pass's.
+CHEAP_ENOUGH = 0.1
+# A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
+OPTIMISM = 1.5
+
+
+@dataclass
+class _Pass:
+    """Sums over the rows visited so far in one pass; see PassStats in coupled.hpp."""
+
+    number: int
+    full: bool
+    order: np.ndarray
+    done: int = 0
+    loss: float = 0.0
+    gap: float = 0.0
+    alpha_sum: float = 0.0
+    violation: float = 0.0
+
+    @property
+    def primal(self) -> float:
+        # gap = |W|^2 + loss - sum(alpha), so 1/2 |W|^2 follows from the sums.
+        return 0.5 * (self.gap - self.loss + self.alpha_sum) + self.loss
+
+
+class CoupledRows:
+    """Coordinate ascent on the dual, a row at a time; see `native/coupled.hpp`."""
+
+    def __init__(self, problem: Problem, data: TrainingSet, *, dtype: np.dtype, seed: int, threads: int):
+        if problem.kernel != "coupled":
+            raise ValueError(f"this solver trains coupled losses; {problem.name!r} is {problem.kernel!r}")
+        self._loss = problem.name
+        self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
+        self._n, self._K = data.X.n_rows, data.n_classes
+        self._features = data.X.n_features + (data.constant != 0)
+        self._width = data.X.nnz / max(1, self._n) + (data.constant != 0)
+        self._wave = wave_size(data)
+        layout = make_layout(data, self._dtype, tail_rows(self._K))
+        self._kernel = native(core, "Coupled", self._dtype)(
+            layout, data.codes, data.C.astype(self._dtype), self._K, self._loss, self._wave
+        )
+        self._pass = self._new_pass(0, full=True)
+        self._full_passes = 0
+        self._cheap_passes = 0  # since the last full one
+        self._last_full: _Pass | None = None
+        self._believed = OPTIMISM  # the estimated gap over the one a certificate will find
+        self._memory: dict[str, int] = {}
+
+    def _new_pass(self, number: int, *, full: bool) -> _Pass:
+        rng = np.random.default_rng([self._seed, number])
+        return _Pass(number, full, rng.permutation(self._n))
+
+    def _rows_at_once(self) -> int:
+        waves = WORK_AT_ONCE / (self._wave * max(1.0, self._width * self._K))
+        return self._wave * max(1, int(waves))
+
+    def advance(self, rule: StopRule) -> Progress:
+        """Visit some more rows of the current pass."""
+        now = self._pass
+        end = min(self._n, now.done + self._rows_at_once())
+        # By the papers' rule a variable moves only if it violates by more than the tolerance.
+        enter = rule.tol if rule.stop == "kkt" else 0.0
+        loss, gap, alpha_sum, violation, _, _ = self._kernel.sweep(
+            now.order[now.done : end], now.full, enter, MOST_NEW[self._loss], self._threads
+        )
+        now.done = end
+        now.loss += loss
+        now.gap += gap
+        now.alpha_sum += alpha_sum
+        now.violation = max(now.violation, violation)
+        ended = end == self._n
+        ready = False
+        if ended:
+            ready = self._end_pass(now, rule)
+        seen = now if ended and now.full else self._last_full
+        return Progress(
+            epochs=self._full_passes,
+            primal=seen.primal if seen else np.nan,
+            dual=seen.primal - seen.gap if seen else np.nan,
+            violation=seen.violation if seen else np.nan,
+            active=1.0,
+            ready=ready,
+            row_ended=ended and now.full,
+        )
+
+    def _end_pass(self, ended: _Pass, rule: StopRule) -> bool:
+        """Choose the next pass; tell whether a certificate is worth its cost now."""
+        ready = False
+        if ended.full:
+            self._full_passes += 1
+            self._cheap_passes = 0
+            self._last_full = ended
+            if rule.stop == "gap":
+                ready = ended.gap <= self._believed * rule.tol * abs(ended.primal)
+            else:
+                ready = ended.violation <= rule.tol
+        else:
+            self._cheap_passes += 1
+        self._pass = self._new_pass(ended.number + 1, full=ready or not self._cheap_pass_pays(ended))
+        return ready
+
+    def _cheap_pass_pays(self, ended: _Pass) -> bool:
+        assert self._last_full is not None
+        support = self._kernel.dual_entries / max(1, self._n)
+        return (
+            support * GATHER_COST < self._K
+            and self._cheap_passes < MOST_CHEAP_PASSES
+            and (ended.full or ended.gap > CHEAP_ENOUGH * self._last_full.gap)
+        )
+
+    def certificate(self) -> Certificate:
+        """Certify all variables in float64."""
+        primal, dual, violation = self._kernel.certificate(self._threads)
+        found = Certificate(primal, dual, violation)
+        if self._last_full is not None and found.gap > 0:
+            estimated = self._last_full.gap / abs(self._last_full.primal)
+            self._believed = min(self._believed, 0.9 * estimated / found.gap)
+        self._memory = self._measure()
+        return found
+
+    def _measure(self) -> dict[str, int]:
+        kernel = self._kernel
+        return {
+            "data": kernel.data_bytes,
+            "weights": kernel.weight_bytes,
+            "dual_variables": kernel.dual_bytes,
+        }
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of data, weights and dual variables, as the last certificate found them."""
+        return self._memory or self._measure()
+
+    def weights(self) -> np.ndarray | sp.csr_matrix:
+        """Weights `(features, K)` from the dual variables."""
+        self._kernel.drop_training_weights()
+        return gather_weights(self._kernel, self._features, self._K, self._dtype, self._threads)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The dual variables by rows: CSR arrays."""
+        indptr, classes, values = self._kernel.alpha()
+        return {"indptr": indptr, "classes": classes, "values": values}
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from these dual variables."""
+        self._kernel.set_alpha(state["indptr"], state["classes"], state["values"].astype(self._dtype))
+        self._kernel.certificate(self._threads)  # sets the training weights
+
+    def untrained(self) -> np.ndarray:
+        """Every class takes part in the first pass."""
+        return np.empty(0, np.int64)

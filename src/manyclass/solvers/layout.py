@@ -1,0 +1,148 @@
+"""How training rows are laid out, and what memory a fit will take."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._native import core
+from ..data import RowMatrix
+from .solver import TrainingSet, native
+
+# A dual variable takes its class and its value. Averages seen on text, for estimates only.
+TYPICAL_SUPPORT = {"ww": 60, "cs": 16}
+LANES = {4: 16, 8: 8}
+# Classes that a certificate holds at once, in float64.
+CERTIFIED_AT_ONCE = 16
+
+
+def tail_rows(n_classes: int) -> int:
+    """Features in at most this many rows get no dense weights.
+
+    Their weights come from the dual variables of these rows, which costs about as much as reading a dense row
+    of weights when a class count of 150 is divided by one row; with fewer classes dense rows are cheaper.
+    """
+    return int(np.clip(n_classes // 150, 1, 64))
+
+
+def wave_size(data: TrainingSet) -> int:
+    """Rows that move together: as many as hardly slow each other down, if a row is worth sharing out.
+
+    The curvature of a row in a wave of R grows by its overlap with the others, on average R - 1 times the mean
+    inner product of two rows.
+    """
+    X = data.X
+    n = X.n_rows
+    work = (X.nnz / max(1, n) + (data.constant != 0)) * data.n_classes
+    if work < 20_000 or n < 64:
+        return 1
+    if X.is_sparse:
+        sums = np.bincount(X.indices, weights=np.abs(X.values), minlength=X.n_features)
+        squares = float(np.square(X.values, dtype=np.float64).sum())
+    else:
+        sums = np.abs(X.dense).sum(axis=0, dtype=np.float64)
+        squares = float(np.square(X.dense, dtype=np.float64).sum())
+    squares += n * data.constant**2
+    inner = float(sums @ sums) + (n * data.constant) ** 2
+    overlap = max(0.0, inner - squares) / (n * (n - 1)) / max(squares / n, 1e-300)
+    size = 16
+    while size > 1 and (size - 1) * overlap > 0.5:
+        size //= 2
+    return size
+
+
+def make_layout(data: TrainingSet, dtype: np.dtype, tail: int) -> Any:
+    """The kernels' own copy of the rows."""
+    X: sp.csr_matrix = data.X.as_csr()
+    return native(core, "Layout", dtype)(
+        X.indptr.astype(np.int64, copy=False), X.indices, X.data, data.X.n_features, data.constant, tail
+    )
+
+
+def gather_weights(kernel: Any, n_features: int, n_classes: int, dtype: np.dtype, threads: int):
+    """Build the model's weights from the dual variables: sparse where that is smaller."""
+    counts = kernel.count_weights(n_features, threads)
+    sparse_bytes = int(counts.sum()) * (4 + np.dtype(dtype).itemsize)
+    if sparse_bytes >= n_features * n_classes * np.dtype(dtype).itemsize:
+        out = np.zeros((n_features, n_classes), dtype)
+        kernel.fill_dense(out, threads)
+        return out
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
+    kernel.fill_sparse(indptr, indices, values, threads)
+    # Assigned, not passed to the constructor: it would copy the arrays to change the type of the indices.
+    weights = sp.csr_matrix((n_features, n_classes), dtype=dtype)
+    weights.data, weights.indices, weights.indptr = values, indices, indptr
+    return weights
+
+
+def _feature_rows(X: RowMatrix) -> np.ndarray:
+    if X.is_sparse:
+        assert X.indices is not None
+        return np.bincount(X.indices, minlength=X.n_features)
+    assert X.dense is not None
+    return np.count_nonzero(X.dense, axis=0)
+
+
+def estimate_memory(
+    X: RowMatrix,
+    n_classes: int,
+    *,
+    loss: str,
+    dtype: np.dtype = np.dtype(np.float32),
+    fit_intercept: bool = False,
+    threads: int = 2,
+) -> dict[str, int]:
+    """Estimate the memory of a fit before it starts.
+
+    Data and weights are counted exactly; the number of dual variables is only known afterwards, and is taken
+    from what text problems usually need.
+
+    Parameters
+    ----------
+    X : RowMatrix
+        The rows.
+    n_classes : int
+        Number of classes.
+    loss : str
+        "ww", "cs", "hinge" or "squared_hinge".
+    dtype : numpy dtype
+        Type of the weights.
+    fit_intercept : bool
+        Whether there is a constant feature.
+    threads : int
+        Threads of the fit.
+
+    Returns
+    -------
+    dict
+        Bytes of `data`, `weights`, `dual_variables`, `scratch`, and their sum, `peak`.
+    """
+    value = np.dtype(dtype).itemsize
+    rows_of = _feature_rows(X)
+    coupled = loss in TYPICAL_SUPPORT
+    tail = tail_rows(n_classes) if coupled else 1
+    in_head, in_tail = rows_of > tail, (rows_of > 1) & (rows_of <= tail)
+    heads, tails, singles = int(in_head.sum()) + fit_intercept, int(in_tail.sum()), int((rows_of == 1).sum())
+    n = X.n_rows
+    head_nnz, tail_nnz = int(rows_of[in_head].sum()) + n * fit_intercept, int(rows_of[in_tail].sum())
+    data = (head_nnz + 2 * tail_nnz) * (4 + value) + singles * (8 + value) + n * (24 + 2 * value)
+    data += 8 * (heads + 2 * tails)
+    stride = -(-n_classes // LANES[value]) * LANES[value]
+    scratch = threads * (heads + tails) * CERTIFIED_AT_ONCE * 8
+    if coupled:
+        weights = heads * stride * value
+        dual = n * (32 + min(n_classes - 1, TYPICAL_SUPPORT[loss]) * (4 + value))
+        scratch += n * min(n_classes, TYPICAL_SUPPORT[loss] + 1) * 12  # the dual variables by classes
+    else:
+        # About a thirteenth of the rows support a class, each with the features it has.
+        support = n // 13
+        dual = support * n_classes * (4 + value)
+        density = min(1.0, support * X.nnz / max(1, n) / max(1, X.n_features))
+        dense = X.n_features * n_classes * value
+        weights = int(min(dense, dense * density * (4 + value) / value))
+        scratch += threads * (heads + n) * LANES[value] * value
+    parts = {"data": data, "weights": weights, "dual_variables": dual, "scratch": scratch}
+    return {name: int(size) for name, size in parts.items()} | {"peak": int(sum(parts.values()))}
+
+

@@ -1,0 +1,142 @@
+"""What every solver takes, gives and promises."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..data import RowMatrix
+
+Stop = Literal["gap", "kkt"]
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """The rows to learn from, frozen.
+
+    Attributes
+    ----------
+    X : RowMatrix
+        n rows.
+    codes : int32 ndarray of shape (n,)
+        Their classes, 0..n_classes-1.
+    C : ndarray of shape (n,)
+        Their penalties `C * sample weight * class weight`, all positive.
+    n_classes : int
+        K; classes without rows are allowed.
+    constant : float
+        Value of the constant feature; 0 for none.
+    """
+
+    X: RowMatrix
+    codes: np.ndarray
+    C: np.ndarray
+    n_classes: int
+    constant: float = 0.0
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How good a solution is, in float64 and over all variables, shrunken ones included.
+
+    Attributes
+    ----------
+    primal : float
+        The objective at the model's weights.
+    dual : float
+        The dual objective at the (feasible) dual variables: no weights whatever have a lower primal value.
+    violation : float
+        The largest violation of the optimality conditions.
+    exit_reason : str
+        "converged", "max_iter", "time_limit" or "interrupted".
+    message : str
+        What was reached, and for a fit that did not converge what to change.
+    """
+
+    primal: float
+    dual: float
+    violation: float
+    exit_reason: str = ""
+    message: str = ""
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap, `(primal - dual) / max(|primal|, |dual|, 1e-12)`."""
+        return (self.primal - self.dual) / max(abs(self.primal), abs(self.dual), 1e-12)
+
+
+@dataclass(frozen=True)
+class StopRule:
+    """When a fit is done: relative duality gap ("gap") or largest violation ("kkt") at most `tol`."""
+
+    stop: Stop
+    tol: float
+
+    def met(self, certificate: Certificate) -> bool:
+        """Whether a certificate satisfies the rule."""
+        return (certificate.gap if self.stop == "gap" else certificate.violation) <= self.tol
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a solver stands, as it sees it itself while it works.
+
+    Attributes
+    ----------
+    epochs : float
+        Passes over all rows so far.
+    primal, dual, violation : float
+        Estimates from the rows as they were visited; NaN before the first pass has ended.
+    active : float
+        Share of the work that is still being visited.
+    ready : bool
+        The solver believes that the stopping rule is met: time for a certificate.
+    row_ended : bool
+        A pass has ended; a line for the history.
+    """
+
+    epochs: float
+    primal: float
+    dual: float
+    violation: float
+    active: float
+    ready: bool
+    row_ended: bool
+
+
+class Solver(Protocol):
+    """A fit that can be advanced, certified and turned into weights at any time."""
+
+    def advance(self, rule: StopRule) -> Progress:
+        """Do a bounded piece of work."""
+        ...
+
+    def certificate(self) -> Certificate:
+        """Certify the current state."""
+        ...
+
+    def weights(self) -> np.ndarray | sp.csr_matrix:
+        """Weights `(features, K)` of the current state. Training cannot go on afterwards."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The dual variables as plain arrays."""
+        ...
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from these dual variables."""
+        ...
+
+    def untrained(self) -> np.ndarray:
+        """Classes that no step has touched yet."""
+        ...
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of data, weights and dual variables while training."""
+        ...
+
+
+def native(core: Any, name: str, dtype: np.dtype) -> Any:
+    """The kernel class for a value type."""
+    return getattr(core, f"{name}{'32' if np.dtype(dtype) == np.float32 else '64'}")
