@@ -1,5 +1,6 @@
 """Labels of any kind to codes 0..K-1 and the sorted classes behind them."""
 
+import itertools
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -29,7 +30,6 @@ def _as_labels(y: Iterable[Any]) -> np.ndarray:
         if array.dtype.kind in NATIVE_KINDS and array.tolist() == labels:
             return array
     boxed = np.empty(len(labels), dtype=object)
-    boxed[:] = labels if not any(isinstance(label, (tuple, list)) for label in labels) else None
     for row, label in enumerate(labels):
         boxed[row] = label
     return boxed
@@ -45,7 +45,8 @@ def _reject_nan(labels: np.ndarray) -> None:
     if missing.any():
         rows = np.flatnonzero(missing)
         raise ValueError(
-            f"the label of row {rows[0]} is NaN ({rows.size} rows in all); give these rows a label or remove them"
+            f"the label of row {rows[0]} is NaN ({rows.size} rows in all); "
+            "give these rows a label or remove them"
         )
 
 
@@ -67,7 +68,7 @@ def _in_order(classes: list[Any]) -> list[Any]:
     try:
         ordered = sorted(classes)
         # Some types (sets) have only a partial order, under which sorting depends on where one starts.
-        if all(a < b for a, b in zip(ordered, ordered[1:], strict=False)):
+        if all(a < b for a, b in itertools.pairwise(ordered)):
             return ordered
     except TypeError:
         pass
@@ -85,8 +86,8 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     classes : ndarray of shape (K,)
-        Each label once, in ascending order; of a native type where all labels are of one. Labels that cannot be
-        compared are arranged by type name and then by `repr`.
+        Each label once, in ascending order; of a native type where all labels are of one. Labels that
+        cannot be compared are arranged by type name and then by `repr`.
     codes : int32 ndarray of shape (n,)
         `classes[codes]` are the labels again.
 
@@ -111,7 +112,8 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
         codes = np.fromiter((numbers[label] for label in labels), np.int32, labels.size)
     if classes.size == 1:
         raise ValueError(
-            f"y has only one class, {classes[0]!r}, in all {labels.size} rows; at least two classes are needed"
+            f"y has only one class, {classes[0]!r}, in all {labels.size} rows; "
+            "at least two classes are needed"
         )
     return classes, codes.astype(np.int32, copy=False)
 
@@ -153,7 +155,8 @@ def encode_known(
         examples = list(dict.fromkeys(repr(label) for label in labels[rows].tolist()))
         more = f" and {len(examples) - 5} others" if len(examples) > 5 else ""
         raise ValueError(
-            f"{rows.size} of {labels.size} labels are not among the {classes.size} known classes, the first in row "
-            f'{rows[0]}: {", ".join(examples[:5])}{more}; remove these rows or encode them with unknown="-1"'
+            f"{rows.size} of {labels.size} labels are not among the {classes.size} known classes, "
+            f"the first in row {rows[0]}: {', '.join(examples[:5])}{more}; "
+            'remove these rows or encode them with unknown="-1"'
         )
     return codes

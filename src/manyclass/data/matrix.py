@@ -109,7 +109,8 @@ def _first_nonfinite(values: np.ndarray) -> int | None:
 def _reject_nonfinite(value: float, row: int, column: int) -> None:
     kind = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
-        f"X contains {kind} at row {row}, column {column}; remove or fill in such values before fitting or predicting"
+        f"X contains {kind} at row {row}, column {column}; "
+        "remove or fill in such values before fitting or predicting"
     )
 
 
@@ -136,7 +137,8 @@ def _check_indices(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> 
     if indices.size and (indices.min() < 0 or indices.max() >= n_features):
         position = int(np.flatnonzero((indices < 0) | (indices >= n_features))[0])
         raise ValueError(
-            f"row {_row_of(indptr, position)} of X has column index {indices[position]}, outside 0..{n_features - 1}; "
+            f"row {_row_of(indptr, position)} of X has column index {indices[position]}, "
+            f"outside 0..{n_features - 1}; "
             "correct the index or the shape of X"
         )
 
@@ -217,9 +219,9 @@ def _check_dense(X: Any, dtype: DTypeLike | None) -> RowMatrix:
 def check_matrix(X: Any, *, dtype: DTypeLike | None = None) -> RowMatrix:
     """Check a matrix and give its rows, sharing memory with it wherever that is possible.
 
-    What can be used as it is, is not copied: CSR with 32- or 64-bit indices that are sorted and unique, and dense
-    arrays in C order; read-only and memory-mapped arrays too. Everything else is converted, and each copy is
-    listed in the result and logged (logger `manyclass`, level INFO). `X` itself is never changed.
+    What can be used as it is, is not copied: CSR with 32- or 64-bit indices that are sorted and unique, and
+    dense arrays in C order; read-only and memory-mapped arrays too. Everything else is converted, and each
+    copy is listed in the result and logged (logger `manyclass`, level INFO). `X` itself is never changed.
 
     Parameters
     ----------
@@ -235,7 +237,7 @@ def check_matrix(X: Any, *, dtype: DTypeLike | None = None) -> RowMatrix:
     Raises
     ------
     ValueError
-        For NaN and infinity (with row and column), for column indices outside the shape, and for arrays that do
-        not fit together.
+        For NaN and infinity (with row and column), for column indices outside the shape, and for arrays that
+        do not fit together.
     """
     return _check_sparse(X, dtype) if sp.issparse(X) else _check_dense(X, dtype)

@@ -56,7 +56,7 @@ def parse_rows(
     allow_nonfinite: bool = False,
     xmc: bool = False,
 ) -> Any:
-    """Run the native parser over `source` to its end; it then holds the rows (see `matrix_of`, `labels_of`)."""
+    """Run the native parser over `source` to its end; `matrix_of` and `labels_of` then give the rows."""
     if np.dtype(dtype) not in PARSERS:
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
     if n_features is not None and n_features < 0:
@@ -73,7 +73,7 @@ def parse_rows(
     try:
         with open_input(source) as stream:
             # One chunk a call: Python answers Ctrl-C in between.
-            while count := stream.readinto(memoryview(buffer)):  # type: ignore[attr-defined]
+            while count := stream.readinto(buffer):  # type: ignore[attr-defined]
                 if failure := parser.feed(buffer[:count]):
                     raise ParseError(name, *failure)
     except StreamError as error:
@@ -141,8 +141,8 @@ def load_svmlight(
     """Read svmlight text: `label index:value ...`, one row a line.
 
     Plain or compressed with gzip, bzip2, xz or zstd, told by the first bytes. The text is never held whole:
-    memory follows the non-zeros. Rows need not be sorted. Blank lines and comments (`#` to the end of the line)
-    are skipped. Either everything is read or nothing is returned.
+    memory follows the non-zeros. Rows need not be sorted. Blank lines and comments (`#` to the end of the
+    line) are skipped. Either everything is read or nothing is returned.
 
     Parameters
     ----------

@@ -52,8 +52,8 @@ def load_wordnet(min_members: int = 5) -> WordNet:
     Parameters
     ----------
     min_members : int
-        Keep the classes with at least so many glosses: 2 (the least) keeps 87,698 glosses in 12,582 classes, 5
-        keeps 66,893 in 4,796.
+        Keep the classes with at least so many glosses: 2 (the least) keeps 87,698 glosses in 12,582 classes,
+        5 keeps 66,893 in 4,796.
 
     Returns
     -------
