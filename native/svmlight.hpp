@@ -90,6 +90,7 @@ class RowParser {
   bool labels_are_integers() const { return integers_; }
   std::int64_t n_features() const {
     if (options_.n_features >= 0) return options_.n_features;
+    if (max_index_ < 0) return 0;
     return max_index_ + (options_.zero_based == Choice::yes ? 1 : 0);
   }
 

@@ -112,7 +112,7 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
         codes = np.fromiter((numbers[label] for label in labels), np.int32, labels.size)
     if classes.size == 1:
         raise ValueError(
-            f"y has only one class, {classes[0]!r}, in all {labels.size} rows; "
+            f"y has only one class, {classes.tolist()[0]!r}, in all {labels.size} rows; "
             "at least two classes are needed"
         )
     return classes, codes.astype(np.int32, copy=False)

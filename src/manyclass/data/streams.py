@@ -73,6 +73,7 @@ class _Decompressed(io.RawIOBase):
         self._codec = codec
         self._new = _decompressor(codec)
         self._member: Any = self._new()
+        self._packed = b""
         self._ready = memoryview(b"")
         self._between_members = False
 
@@ -89,34 +90,41 @@ class _Decompressed(io.RawIOBase):
         return count
 
     def _refill(self) -> bool:
-        if not self._between_members and self._member.eof:
-            data = self._member.unused_data
+        if self._member.eof and not self._between_members:
+            self._packed = self._member.unused_data
             self._between_members = True
-        else:
-            data = b""
-        data = data or self._source.read(COMPRESSED_READ)
+        if not self._packed and (self._between_members or self._wants_input()):
+            self._packed = self._source.read(COMPRESSED_READ)
+            if not self._packed and not self._between_members:
+                raise StreamError(
+                    f"the {self._codec} stream ends too early; the file is cut short, get it again"
+                )
+            if not self._packed:
+                return False
         if self._between_members:
             # gzip and xz files may be padded with zeros.
-            data = data.lstrip(b"\0") if self._codec in ("gzip", "xz") else data
-            if not data:
-                return bool(self._source_has_more())
+            self._packed = self._packed.lstrip(b"\0") if self._codec in ("gzip", "xz") else self._packed
+            if not self._packed:
+                return True
             self._member = self._new()
             self._between_members = False
-        elif not data:
-            raise StreamError(f"the {self._codec} stream ends too early; the file is cut short, get it again")
         try:
-            self._ready = memoryview(self._member.decompress(data))
+            self._ready = memoryview(self._decompress())
         except Exception as error:  # each of the four libraries has exceptions of its own
             raise StreamError(f"the {self._codec} stream is damaged ({error}); get the file again") from error
         return True
 
-    def _source_has_more(self) -> bool:
-        # Only reached after padding; a further member starts with the bytes that are read here.
-        data = self._source.read(COMPRESSED_READ)
-        if not data:
-            return False
-        self._source = cast(BinaryIO, _Prefixed(data, self._source))
-        return True
+    def _wants_input(self) -> bool:
+        return getattr(self._member, "needs_input", True)
+
+    def _decompress(self) -> bytes:
+        """Decompress at most a chunk, so that a few bytes that stand for very many do not fill the memory."""
+        packed, self._packed = self._packed, b""
+        if self._codec == "zstd":  # has no limit to set, but a block of it never holds more than 128 kB
+            return self._member.decompress(packed)
+        data = self._member.decompress(packed, CHUNK)
+        self._packed = getattr(self._member, "unconsumed_tail", b"")
+        return data
 
 
 def stream_name(source: PathOrFile) -> str:

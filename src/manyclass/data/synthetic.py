@@ -61,9 +61,9 @@ class TextShape:
 
 PRESETS = {
     "lshtc-small": TextShape(4_463, 1_858, 1_139, 51_033, 149),
-    "lshtc-large": TextShape(128_710, 34_880, 12_294, 381_581, 150),
-    "lshtc-2012": TextShape(383_408, 103_435, 11_947, 575_555, 150),
-    "lshtc-2011": TextShape(394_754, 104_263, 27_875, 594_158, 150),
+    "lshtc-large": TextShape(128_710, 34_880, 12_294, 381_581, 150, class_share=0.02),
+    "lshtc-2012": TextShape(383_408, 103_435, 11_947, 575_555, 150, class_share=0.024),
+    "lshtc-2011": TextShape(394_754, 104_263, 27_875, 594_158, 150, class_share=0.018),
     "wordnet": TextShape(60_096, 6_797, 4_796, 38_523, 11, class_share=0.3),
     "bench-1k": TextShape(5_000, 1_000, 1_000, 50_000, 61, class_share=0.08),
 }

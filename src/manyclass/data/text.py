@@ -1,16 +1,16 @@
 """From raw text to rows: TF-IDF that can be stored without pickle, and tables of texts and labels."""
 
 import csv
-import io
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
 
 from .streams import SUFFIXES, PathOrFile, StreamError, open_input, stream_name
 from .svmlight import ParseError
@@ -39,8 +39,19 @@ class TextFeatures:
 
     def _new_vectorizer(self, vocabulary: dict[str, int] | None = None) -> TfidfVectorizer:
         return TfidfVectorizer(
-            lowercase=True, sublinear_tf=True, dtype=np.float32, min_df=self.min_df, vocabulary=vocabulary
+            lowercase=True,
+            sublinear_tf=True,
+            norm=None,
+            dtype=np.float32,
+            min_df=self.min_df,
+            vocabulary=vocabulary,
         )
+
+    @staticmethod
+    def _scaled(X: sp.csr_matrix) -> sp.csr_matrix:
+        # Sorted first: fitting meets the words in another order, and lengths must not depend on the order.
+        X.sort_indices()
+        return normalize(X, copy=False)
 
     def _fitted(self) -> TfidfVectorizer:
         if not hasattr(self, "_vectorizer"):
@@ -62,7 +73,7 @@ class TextFeatures:
         vectorizer = self._new_vectorizer()
         X = vectorizer.fit_transform(texts)
         self._vectorizer = vectorizer
-        return X
+        return self._scaled(X)
 
     def transform(self, texts: Iterable[str]) -> sp.csr_matrix:
         """Give the rows of `texts`; words that are not in the vocabulary are left out.
@@ -76,7 +87,7 @@ class TextFeatures:
         -------
         X : float32 csr_matrix of shape (n_texts, n_words)
         """
-        return self._fitted().transform(texts)
+        return self._scaled(self._fitted().transform(texts))
 
     @property
     def words(self) -> np.ndarray:
@@ -190,6 +201,19 @@ def _format_of(source: PathOrFile, given: str | None) -> str:
     )
 
 
+class _Lines:
+    """The lines of a binary stream as text, counted."""
+
+    def __init__(self, stream: BinaryIO):
+        self._stream = stream
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._stream:
+            self.number += 1
+            yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
+
+
 def _missing(name: str, line: int, wanted: list[str], found: Iterable[str]) -> ParseError:
     columns = ", ".join(repr(column) for column in found) or "none"
     lacking = " and ".join(repr(column) for column in wanted)
@@ -202,9 +226,9 @@ def _missing(name: str, line: int, wanted: list[str], found: Iterable[str]) -> P
 
 
 def _separated_rows(
-    stream: io.TextIOBase, name: str, delimiter: str, columns: list[str]
+    lines: _Lines, name: str, delimiter: str, columns: list[str]
 ) -> Iterator[tuple[str, Any]]:
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
         missing = [column for column in columns if column not in header]
@@ -225,8 +249,8 @@ def _separated_rows(
         raise ParseError(name, reader.line_num, 1, f"{error}; check the quotes and the format") from error
 
 
-def _json_rows(stream: io.TextIOBase, name: str, columns: list[str]) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(stream, start=1):
+def _json_rows(lines: _Lines, name: str, columns: list[str]) -> Iterator[tuple[str, Any]]:
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -289,18 +313,20 @@ def read_table(
     columns = [text or "text", label or "label"]
     texts: list[str] = []
     labels: list[Any] = []
-    try:
-        with open_input(path) as raw:
-            stream = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-            if kind == "jsonl":
-                rows = _json_rows(stream, name, columns)
-            else:
-                rows = _separated_rows(stream, name, "," if kind == "csv" else "\t", columns)
+    with open_input(path) as stream:
+        lines = _Lines(stream)
+        if kind == "jsonl":
+            rows = _json_rows(lines, name, columns)
+        else:
+            rows = _separated_rows(lines, name, "," if kind == "csv" else "\t", columns)
+        try:
             for row_text, row_label in rows:
                 texts.append(row_text)
                 labels.append(row_label)
-    except UnicodeDecodeError as error:
-        raise ParseError(name, len(texts) + 1, 1, f"not UTF-8 ({error}); convert the file first") from error
-    except StreamError as error:
-        raise ParseError(name, len(texts) + 1, 1, str(error)) from error
+        except UnicodeDecodeError as error:
+            raise ParseError(
+                name, lines.number, error.start + 1, f"not UTF-8 ({error.reason}); convert the file first"
+            ) from error
+        except StreamError as error:
+            raise ParseError(name, lines.number + 1, 1, str(error)) from error
     return texts, labels
