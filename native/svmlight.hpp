@@ -12,20 +12,14 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "growing_array.hpp"
 #include "numbers.hpp"
+#include "tokens.hpp"
 
 namespace manyclass {
-
-struct ParseFailure : std::runtime_error {
-  ParseFailure(std::int64_t line, std::int64_t column, const std::string& what)
-      : std::runtime_error(what), line(line), column(column) {}
-  std::int64_t line, column;
-};
 
 enum class Choice { no = 0, yes = 1, detect = -1 };
 
@@ -124,13 +118,6 @@ class RowParser {
   static constexpr std::int64_t int32_max = std::numeric_limits<std::int32_t>::max();
   static constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
 
-  static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-  static bool ends_token(char c) { return is_blank(c) || c == '\n' || c == '#'; }
-  static const char* token_end(const char* p) {
-    while (!ends_token(*p)) ++p;
-    return p;
-  }
-
   template <class T>
   static void copy_out(GrowingArray<T>& from, T* out) {
     from.drain([&out](const T* block, std::int64_t count) { out = std::copy(block, block + count, out); });
@@ -140,25 +127,6 @@ class RowParser {
 
   [[noreturn]] void fail(const char* at, const std::string& what) const {
     throw ParseFailure(line_, at - line_begin_ + 1, what);
-  }
-
-  // The token at `p` as it may be shown: cut when long, unprintable bytes escaped.
-  static std::string shown(const char* p) {
-    const char* const end = token_end(p);
-    std::string text = "'";
-    for (const char* q = p; q != end; ++q) {
-      if (q - p == 40) {
-        text += "...";
-        break;
-      }
-      const auto byte = static_cast<unsigned char>(*q);
-      constexpr char hex[] = "0123456789abcdef";
-      if (byte >= 0x20 && byte < 0x7f)
-        text += *q;
-      else
-        text += {'\\', 'x', hex[byte >> 4], hex[byte & 15]};
-    }
-    return p == end ? "the end of the line" : text + "'";
   }
 
   void parse_lines(const char* p, const char* end) {
@@ -209,15 +177,6 @@ class RowParser {
     rows_promised_ = numbers[0];
     options_.n_features = numbers[1];
     label_limit_ = numbers[2];
-  }
-
-  // A whole number at `p` that fits 64 bits; on failure `p` does not move.
-  static bool parse_integer(const char*& p, std::int64_t& number) {
-    const char* q = *p == '+' ? p + 1 : p;
-    const auto [end, error] = std::from_chars(q, token_end(q), number);
-    if (error != std::errc{} || (q != p && *q == '-')) return false;
-    p = end;
-    return true;
   }
 
   // The labels are the first token, unless that is a feature: then the row has none.

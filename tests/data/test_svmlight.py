@@ -318,6 +318,25 @@ def test_a_row_of_nothing_becomes_an_explicit_zero(tmp_path):
     np.testing.assert_array_equal(labels.toarray(), Y.toarray())
 
 
+LINES = st.text("0123456789:, .-+e#\n\r\tnaif\0\xff", max_size=60)
+
+
+def outcome(data, step):
+    try:
+        X, y = load_svmlight(Trickle(data, step))
+    except ParseError as error:
+        return error.line, error.column, error.reason
+    y = y.toarray() if sp.issparse(y) else y
+    return X.shape, X.indices.tolist(), X.data.tolist(), X.indptr.tolist(), y.tolist()
+
+
+@given(LINES, st.integers(1, 9))
+@settings(max_examples=500, deadline=None)
+def test_any_text_is_read_or_refused_alike_in_pieces_of_any_size(text, step):
+    data = text.encode("latin-1")
+    assert outcome(data, step) == outcome(data, 10**6)
+
+
 def test_scikit_learn_reads_the_same(tmp_path):
     X = sp.random(300, 50, 0.2, "csr", np.float64, random_state=0)
     y = np.arange(300) % 7
