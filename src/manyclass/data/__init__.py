@@ -1,0 +1,28 @@
+"""Rows and labels: checks, readers and writers, built-in and synthetic data sets."""
+
+from .labels import encode_known, encode_labels
+from .matrix import RowMatrix, check_matrix
+from .svmlight import ParseError, load_svmlight, save_svmlight
+from .synthetic import TextShape, iter_text_like, make_text_like
+from .text import TextFeatures, read_table
+from .wordnet import WordNet, load_wordnet
+from .xmc import load_xmc, save_xmc
+
+__all__ = [
+    "ParseError",
+    "RowMatrix",
+    "TextFeatures",
+    "TextShape",
+    "WordNet",
+    "check_matrix",
+    "encode_known",
+    "encode_labels",
+    "iter_text_like",
+    "load_svmlight",
+    "load_wordnet",
+    "load_xmc",
+    "make_text_like",
+    "read_table",
+    "save_svmlight",
+    "save_xmc",
+]

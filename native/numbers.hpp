@@ -1,0 +1,122 @@
+// Decimal text to numbers, correctly rounded.
+//
+// A decimal m * 10^e with m <= 2^53 and |e| <= 22 costs one exact conversion and one division or
+// multiplication by an exact power of ten, so IEEE arithmetic rounds it correctly by itself (Clinger 1990). A
+// double found so may be rounded once more to float unless it is itself the midpoint of two floats: rounding
+// is monotone, hence the true value lies on the same side of every midpoint that the double is not equal to.
+// Everything else goes to std::from_chars.
+#pragma once
+
+#include <bit>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <system_error>
+#include <type_traits>
+
+namespace manyclass {
+
+inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+enum class NumberStatus { ok, malformed, overflow, nonfinite };
+
+inline constexpr double exact_powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                 1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+// Can the correctly rounded double `x` be rounded to float without rounding twice in the wrong direction?
+inline bool rounds_once_to_float(double x) {
+  constexpr std::uint64_t dropped = (std::uint64_t{1} << 29) - 1;
+  constexpr std::uint64_t midpoint = std::uint64_t{1} << 28;
+  const bool normal = x >= std::numeric_limits<float>::min() && x <= std::numeric_limits<float>::max();
+  return x == 0 || (normal && (std::bit_cast<std::uint64_t>(x) & dropped) != midpoint);
+}
+
+// Is the text at `p` (after a sign) one of the names of NaN and infinity, in any case?
+inline bool names_nonfinite(const char* p) {
+  const auto lower = [](char c) { return static_cast<char>(c | 0x20); };
+  const char a = lower(p[0]);
+  if (a != 'n' && a != 'i') return false;
+  const char b = lower(p[1]);
+  if (a == 'n') return b == 'a' && lower(p[2]) == 'n';
+  return b == 'n' && lower(p[2]) == 'f';
+}
+
+// Parse the number that starts at `p` and move `p` behind it. The text must end with a newline somewhere: no
+// number contains one, which spares a bounds check a character.
+template <class Value>
+NumberStatus parse_number(const char*& p, Value& value) {
+  const char* const start = p;
+  const bool negative = *p == '-';
+  if (*p == '-' || *p == '+') ++p;
+  const char* const unsigned_start = p;
+
+  std::uint64_t mantissa = 0;
+  while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
+  std::int64_t digits = p - unsigned_start;
+  std::int64_t exponent = 0;
+  if (*p == '.') {
+    const char* const fraction = ++p;
+    while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
+    exponent = fraction - p;
+    digits += p - fraction;
+  }
+  if (digits == 0) {
+    if (!names_nonfinite(unsigned_start)) return p = start, NumberStatus::malformed;
+    const char* letters = unsigned_start;
+    while (*letters != '\n' && !is_digit(*letters) && (*letters | 0x20) >= 'a' && (*letters | 0x20) <= 'z')
+      ++letters;
+    const auto [end, error] = std::from_chars(unsigned_start, letters, value);
+    if (error != std::errc{}) return p = start, NumberStatus::malformed;
+    if (negative) value = -value;
+    p = end;
+    return NumberStatus::nonfinite;
+  }
+  if (*p == 'e' || *p == 'E') {
+    const char* q = p + 1;
+    const bool down = *q == '-';
+    if (*q == '-' || *q == '+') ++q;
+    if (!is_digit(*q)) return p = start, NumberStatus::malformed;
+    std::int64_t power = 0;
+    for (; is_digit(*q); ++q)
+      if (power < 1'000'000) power = power * 10 + (*q - '0');
+    exponent += down ? -power : power;
+    p = q;
+  }
+
+  // 19 digits always fit in 64 bits; with more, `mantissa` may have wrapped around and is not looked at.
+  if (digits <= 19 && mantissa <= (std::uint64_t{1} << 53) && exponent >= -22 && exponent <= 22) {
+    const double m = static_cast<double>(mantissa);
+    const double x = exponent < 0 ? m / exact_powers_of_ten[-exponent] : m * exact_powers_of_ten[exponent];
+    if (std::is_same_v<Value, double> || rounds_once_to_float(x)) {
+      value = static_cast<Value>(negative ? -x : x);
+      return NumberStatus::ok;
+    }
+  }
+  const auto [end, error] = std::from_chars(unsigned_start, p, value);
+  if (error == std::errc::result_out_of_range) {
+    // Only the order of magnitude tells a number too large from one that rounds to zero.
+    const char* first = unsigned_start;
+    std::int64_t before_point = 0, leading_zeros = 0;
+    bool seen_point = false, seen_nonzero = false;
+    for (; first != p && (is_digit(*first) || *first == '.'); ++first) {
+      if (*first == '.')
+        seen_point = true;
+      else if (*first != '0' || seen_nonzero) {
+        seen_nonzero = true;
+        if (!seen_point) ++before_point;
+      } else if (seen_point)
+        ++leading_zeros;
+    }
+    std::int64_t fraction_digits = 0;
+    for (const char* q = unsigned_start; q != first; ++q)
+      if (*q == '.') fraction_digits = first - q - 1;
+    const std::int64_t written_power = exponent + fraction_digits;
+    if (before_point - leading_zeros + written_power > 0) return NumberStatus::overflow;
+    value = 0;
+  }
+  if (negative) value = -value;
+  return NumberStatus::ok;
+}
+
+}  // namespace manyclass

@@ -1,0 +1,243 @@
+"""The one view of the rows that everything to the right of `data` works on, made without hidden copies."""
+
+import logging
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+logger = logging.getLogger("manyclass")
+
+# Checks look at this many values at a time, so that their masks stay small next to the data.
+CHECKED_AT_ONCE = 1 << 20
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+@dataclass(frozen=True)
+class RowMatrix:
+    """Rows, sparse or dense, checked once; share them freely and never write to them.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        The shape.
+    indptr, indices, values : ndarray or None
+        Sparse rows in CSR form with ascending, unique indices; both index arrays are int32 or both int64.
+    dense : ndarray of shape (n_rows, n_features) or None
+        Dense rows in C order, in place of the three arrays above.
+    copies : list of str
+        What had to be copied to get here, and its size.
+    """
+
+    n_rows: int
+    n_features: int
+    indptr: np.ndarray | None = None
+    indices: np.ndarray | None = None
+    values: np.ndarray | None = None
+    dense: np.ndarray | None = None
+    copies: list[str] = field(default_factory=list)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the rows are in CSR form."""
+        return self.dense is None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of the values: float32 or float64."""
+        values = self.values if self.dense is None else self.dense
+        assert values is not None
+        return values.dtype
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored values."""
+        values = self.values if self.dense is None else self.dense
+        assert values is not None
+        return int(values.size)
+
+    def as_csr(self) -> sp.csr_matrix:
+        """Give the rows as a scipy matrix: the same arrays if they are sparse, a copy if they are dense."""
+        if self.dense is not None:
+            return sp.csr_matrix(self.dense)
+        assert self.indptr is not None and self.indices is not None and self.values is not None
+        return _wrap(self.values, self.indices, self.indptr, (self.n_rows, self.n_features))
+
+
+def _wrap(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
+    # scipy's constructor would silently copy 64-bit indices that fit 32 bits; assigning does not.
+    matrix = sp.csr_matrix(shape, dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix
+
+
+class _Copies:
+    """Collects what was copied and tells the log."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def add(self, what: str, *arrays: np.ndarray) -> None:
+        size = sum(array.nbytes for array in arrays) / 1e6
+        message = f"{what}: {size:.1f} MB"
+        self.made.append(message)
+        logger.info(message)
+
+
+def _float_type(found: np.dtype, wanted: DTypeLike | None) -> np.dtype:
+    if found.kind == "c":
+        raise ValueError(f"Complex data not supported: X has type {found}; pass real numbers")
+    if wanted is not None:
+        if np.dtype(wanted) not in FLOATS:
+            raise ValueError(f"dtype must be float32, float64 or None, got {np.dtype(wanted)}")
+        return np.dtype(wanted)
+    return found if found in FLOATS else np.dtype(np.float64)
+
+
+def _first_nonfinite(values: np.ndarray) -> int | None:
+    for start in range(0, values.size, CHECKED_AT_ONCE):
+        part = values[start : start + CHECKED_AT_ONCE]
+        finite = np.isfinite(part)
+        if not finite.all():
+            return start + int(np.argmin(finite))
+    return None
+
+
+def _reject_nonfinite(value: float, row: int, column: int) -> None:
+    kind = "NaN" if np.isnan(value) else "infinity"
+    raise ValueError(
+        f"X contains {kind} at row {row}, column {column}; "
+        "remove or fill in such values before fitting or predicting"
+    )
+
+
+def _check_pointers(indptr: np.ndarray, n_rows: int, stored: int) -> None:
+    if indptr.shape != (n_rows + 1,):
+        raise ValueError(
+            f"X.indptr has shape {indptr.shape}, but {n_rows} rows need {n_rows + 1} entries; rebuild X"
+        )
+    if indptr[0] != 0:
+        raise ValueError(f"X.indptr starts with {indptr[0]}; it must start with 0, rebuild X")
+    steps = np.diff(indptr)
+    if steps.size and steps.min() < 0:
+        row = int(np.argmax(steps < 0))
+        raise ValueError(f"X.indptr falls from {indptr[row]} to {indptr[row + 1]} at row {row}; rebuild X")
+    if indptr[-1] > stored:
+        raise ValueError(f"X.indptr ends with {indptr[-1]}, but only {stored} values are stored; rebuild X")
+
+
+def _row_of(indptr: np.ndarray, position: int) -> int:
+    return int(np.searchsorted(indptr, position, side="right")) - 1
+
+
+def _check_indices(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> None:
+    if indices.size and (indices.min() < 0 or indices.max() >= n_features):
+        position = int(np.flatnonzero((indices < 0) | (indices >= n_features))[0])
+        raise ValueError(
+            f"row {_row_of(indptr, position)} of X has column index {indices[position]}, "
+            f"outside 0..{n_features - 1}; "
+            "correct the index or the shape of X"
+        )
+
+
+def _check_sparse(X: Any, dtype: DTypeLike | None) -> RowMatrix:
+    copies = _Copies()
+    n_rows, n_features = X.shape
+    value_type = _float_type(X.dtype, dtype)
+    if X.format != "csr":
+        name, X = X.format, X.tocsr()
+        copies.add(f"converted {name} to csr", X.data, X.indices, X.indptr)
+    indptr, indices, values = np.asarray(X.indptr), np.asarray(X.indices), np.asarray(X.data)
+    if indices.size != values.size:
+        raise ValueError(f"X has {indices.size} column indices for {values.size} values; rebuild X")
+    _check_pointers(indptr, n_rows, values.size)
+    if indptr.dtype not in INDEX_TYPES or indices.dtype not in INDEX_TYPES or indptr.dtype != indices.dtype:
+        fits = max(values.size, n_features) <= np.iinfo(np.int32).max
+        index_type = np.int32 if fits else np.int64
+        indptr = np.ascontiguousarray(indptr, dtype=index_type)
+        found, indices = indices.dtype, np.ascontiguousarray(indices, dtype=index_type)
+        copies.add(f"converted indices from {found} to {indices.dtype}", indptr, indices)
+    stored = int(indptr[-1])
+    indices, values = indices[:stored], values[:stored]
+    _check_indices(indices, indptr, n_features)
+    if not (indptr.flags.c_contiguous and indices.flags.c_contiguous and values.flags.c_contiguous):
+        indptr, indices, values = map(np.ascontiguousarray, (indptr, indices, values))
+        copies.add("made strided csr arrays contiguous", indptr, indices, values)
+    if values.dtype != value_type:
+        found, values = values.dtype, values.astype(value_type)
+        copies.add(f"converted {found} to {value_type}", values)
+    position = _first_nonfinite(values)
+    if position is not None:
+        _reject_nonfinite(values[position], _row_of(indptr, position), int(indices[position]))
+    # A fresh wrapper: the flags that X itself carries may be out of date.
+    view = _wrap(values, indices, indptr, (n_rows, n_features))
+    if not view.has_canonical_format:
+        view = _wrap(values.copy(), indices.copy(), indptr.copy(), (n_rows, n_features))
+        view.sum_duplicates()
+        indptr, indices, values = view.indptr, view.indices, view.data
+        copies.add("sorted csr rows and added up duplicates", indptr, indices, values)
+        # Two large values may add up to infinity.
+        position = _first_nonfinite(values)
+        if position is not None:
+            _reject_nonfinite(values[position], _row_of(indptr, position), int(indices[position]))
+    return RowMatrix(n_rows, n_features, indptr, indices, values, copies=copies.made)
+
+
+def _check_dense(X: Any, dtype: DTypeLike | None) -> RowMatrix:
+    copies = _Copies()
+    found = np.asarray(X)
+    if found.ndim != 2:
+        raise ValueError(
+            f"X must have two dimensions, got an array of shape {found.shape}. Reshape your data: "
+            "X.reshape(1, -1) for a single row, X.reshape(-1, 1) for a single feature"
+        )
+    value_type = _float_type(found.dtype, dtype)
+    if not isinstance(X, np.ndarray):
+        copies.add(f"converted {type(X).__name__} to an array", found)
+    if found.dtype != value_type:
+        name = found.dtype
+        try:
+            found = found.astype(value_type, order="C")
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X has type {name}, which holds something that is no number: {error}"
+            ) from error
+        copies.add(f"converted {name} to {value_type}", found)
+    if not found.flags.c_contiguous:
+        found = np.ascontiguousarray(found)
+        copies.add("converted to C order", found)
+    flat = found.reshape(-1)
+    position = _first_nonfinite(flat)
+    if position is not None:
+        _reject_nonfinite(flat[position], *divmod(position, found.shape[1]))
+    return RowMatrix(found.shape[0], found.shape[1], dense=found, copies=copies.made)
+
+
+def check_matrix(X: Any, *, dtype: DTypeLike | None = None) -> RowMatrix:
+    """Check a matrix and give its rows, sharing memory with it wherever that is possible.
+
+    What can be used as it is, is not copied: CSR with 32- or 64-bit indices that are sorted and unique, and
+    dense arrays in C order; read-only and memory-mapped arrays too. Everything else is converted, and each
+    copy is listed in the result and logged (logger `manyclass`, level INFO). `X` itself is never changed.
+
+    Parameters
+    ----------
+    X : sparse matrix or array of any format, or anything that `numpy.asarray` makes a matrix of
+        The rows.
+    dtype : float32, float64 or None
+        The type of the values wanted; None keeps float32 and float64 and makes everything else float64.
+
+    Returns
+    -------
+    RowMatrix
+
+    Raises
+    ------
+    ValueError
+        For NaN and infinity (with row and column), for column indices outside the shape, and for arrays that
+        do not fit together.
+    """
+    return _check_sparse(X, dtype) if sp.issparse(X) else _check_dense(X, dtype)

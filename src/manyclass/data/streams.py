@@ -1,0 +1,221 @@
+"""Bytes in and out: compressed or plain, from a path, a file object or standard input; writing is atomic."""
+
+import bz2
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+PathOrFile = str | os.PathLike[str] | BinaryIO
+
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
+COMPRESSED_READ = 1 << 14
+CHUNK = 1 << 20
+
+
+class StreamError(ValueError):
+    """A compressed stream that is damaged or ends too early."""
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ImportError(
+            'this file is compressed with zstd, which needs one more package: pip install "manyclass[zstd]"'
+        ) from error
+    return zstandard
+
+
+def _decompressor(codec: str) -> Callable[[], Any]:
+    if codec == "gzip":
+        return lambda: zlib.decompressobj(wbits=31)
+    if codec == "bzip2":
+        return bz2.BZ2Decompressor
+    if codec == "xz":
+        return lzma.LZMADecompressor
+    return _zstandard().ZstdDecompressor().decompressobj
+
+
+class _Prefixed(io.RawIOBase):
+    """A stream of which the first bytes were already read: gives them out again, then the rest."""
+
+    def __init__(self, prefix: bytes, rest: BinaryIO):
+        self._prefix = prefix
+        self._rest = rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._prefix[: len(buffer)] or self._rest.read(len(buffer))
+        self._prefix = self._prefix[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Decompressed(io.RawIOBase):
+    """Any number of compressed members one after the other, read as one stream.
+
+    Unlike the readers of the standard library and of zstandard, all four formats report an early end alike.
+    """
+
+    def __init__(self, source: BinaryIO, codec: str):
+        self._source = source
+        self._codec = codec
+        self._new = _decompressor(codec)
+        self._member: Any = self._new()
+        self._packed = b""
+        self._ready = memoryview(b"")
+        self._between_members = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            if not self._refill():
+                return 0
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def _refill(self) -> bool:
+        if self._member.eof and not self._between_members:
+            self._packed = self._member.unused_data
+            self._between_members = True
+        if not self._packed and (self._between_members or self._wants_input()):
+            self._packed = self._source.read(COMPRESSED_READ)
+            if not self._packed and not self._between_members:
+                raise StreamError(
+                    f"the {self._codec} stream ends too early; the file is cut short, get it again"
+                )
+            if not self._packed:
+                return False
+        if self._between_members:
+            # gzip and xz files may be padded with zeros.
+            self._packed = self._packed.lstrip(b"\0") if self._codec in ("gzip", "xz") else self._packed
+            if not self._packed:
+                return True
+            self._member = self._new()
+            self._between_members = False
+        try:
+            self._ready = memoryview(self._decompress())
+        except Exception as error:  # each of the four libraries has exceptions of its own
+            raise StreamError(f"the {self._codec} stream is damaged ({error}); get the file again") from error
+        return True
+
+    def _wants_input(self) -> bool:
+        return getattr(self._member, "needs_input", True)
+
+    def _decompress(self) -> bytes:
+        """Decompress at most a chunk, so that a few bytes that stand for very many do not fill the memory."""
+        packed, self._packed = self._packed, b""
+        if self._codec == "zstd":  # has no limit to set, but a block of it never holds more than 128 kB
+            return self._member.decompress(packed)
+        data = self._member.decompress(packed, CHUNK)
+        self._packed = getattr(self._member, "unconsumed_tail", b"")
+        return data
+
+
+def stream_name(source: PathOrFile) -> str:
+    """Say how errors call `source`: its path, its name, or what kind of stream it is."""
+    if isinstance(source, (str, os.PathLike)):
+        return "<stdin>" if os.fspath(source) == "-" else os.fspath(source)
+    name = getattr(source, "name", None)
+    return name if isinstance(name, str) else f"<{type(source).__name__}>"
+
+
+@contextlib.contextmanager
+def open_input(source: PathOrFile) -> Iterator[BinaryIO]:
+    """Open a path, a binary file object or `-` (standard input) and decompress what is compressed.
+
+    The compression is told from the first bytes of the stream, never from its name. A file object that was
+    passed in stays open.
+
+    Parameters
+    ----------
+    source : str, path-like or binary file object
+        What to read.
+
+    Yields
+    ------
+    binary file object
+        The decompressed bytes; reading raises `StreamError` if the compressed stream is damaged or cut short.
+    """
+    with contextlib.ExitStack() as stack:
+        if isinstance(source, (str, os.PathLike)):
+            if os.fspath(source) == "-":
+                raw: BinaryIO = sys.stdin.buffer
+            else:
+                raw = stack.enter_context(open(source, "rb", buffering=0))
+        else:
+            raw = source
+        start = b""
+        while len(start) < 6:
+            more = raw.read(6 - len(start))
+            if isinstance(more, str):
+                raise TypeError(f"{stream_name(source)} gives text; open it in binary mode ('rb')")
+            if not more:
+                break
+            start += more
+        stream = cast(BinaryIO, _Prefixed(start, raw))
+        for magic, codec in MAGIC.items():
+            if start.startswith(magic):
+                stream = cast(BinaryIO, _Decompressed(stream, codec))
+        yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, stream), CHUNK))
+
+
+@contextlib.contextmanager
+def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name only when everything was written.
+
+    The suffix (`.gz`, `.bz2`, `.xz`, `.zst`) chooses the compression. The bytes go to a temporary file in the
+    same folder, which is renamed at the end, or removed if anything fails.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write; an existing one is replaced.
+
+    Yields
+    ------
+    binary file object
+        Where to write the uncompressed bytes.
+    """
+    path = Path(path)
+    codec = SUFFIXES.get(path.suffix.lower())
+    zstandard = _zstandard() if codec == "zstd" else None
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with contextlib.ExitStack() as stack:
+            raw = stack.enter_context(os.fdopen(handle, "wb"))
+            out: Any = raw
+            if codec == "gzip":
+                # No time stamp: the same data gives the same bytes.
+                out = stack.enter_context(gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0))
+            elif codec == "bzip2":
+                out = stack.enter_context(bz2.BZ2File(raw, "wb"))
+            elif codec == "xz":
+                out = stack.enter_context(lzma.LZMAFile(raw, "wb"))
+            elif zstandard is not None:
+                out = stack.enter_context(zstandard.ZstdCompressor().stream_writer(raw, closefd=False))
+            yield out
+        # mkstemp makes files private; a data file should get the permissions of any other new file.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

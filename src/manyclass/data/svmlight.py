@@ -1,0 +1,252 @@
+"""Read and write svmlight (LIBSVM) text."""
+
+import os
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike
+
+from .._native import core
+from .matrix import check_matrix
+from .streams import CHUNK, PathOrFile, StreamError, open_input, open_output, stream_name
+
+ROWS_A_BLOCK = 4096
+PARSERS = {np.dtype(np.float32): core.RowParserFloat32, np.dtype(np.float64): core.RowParserFloat64}
+
+
+class ParseError(ValueError):
+    """Text that is not what its format says it is.
+
+    Attributes
+    ----------
+    file : str
+        The file as it was given.
+    line, column : int
+        Where the offending text starts; both count from 1, the column in bytes.
+    """
+
+    def __init__(self, file: str, line: int, column: int, reason: str):
+        super().__init__(file, line, column, reason)
+        self.file = file
+        self.line = line
+        self.column = column
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.reason}"
+
+
+def _choice(name: str, value: bool | str) -> int:
+    if isinstance(value, str) and value == "auto":
+        return -1
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
+
+
+def parse_rows(
+    source: PathOrFile,
+    *,
+    n_features: int | None,
+    multilabel: bool | str,
+    zero_based: bool | str,
+    dtype: DTypeLike,
+    allow_nonfinite: bool = False,
+    xmc: bool = False,
+) -> Any:
+    """Run the native parser over `source` to its end; `matrix_of` and `labels_of` then give the rows."""
+    if np.dtype(dtype) not in PARSERS:
+        raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
+    if n_features is not None and n_features < 0:
+        raise ValueError(f"n_features must not be negative, got {n_features}")
+    parser = PARSERS[np.dtype(dtype)](
+        n_features=-1 if n_features is None else int(n_features),
+        zero_based=_choice("zero_based", zero_based),
+        multilabel=_choice("multilabel", multilabel),
+        allow_nonfinite=allow_nonfinite,
+        xmc=xmc,
+    )
+    name = stream_name(source)
+    buffer = np.empty(CHUNK, np.uint8)
+    try:
+        with open_input(source) as stream:
+            # One chunk a call: Python answers Ctrl-C in between.
+            while count := stream.readinto(buffer):  # type: ignore[attr-defined]
+                if failure := parser.feed(buffer[:count]):
+                    raise ParseError(name, *failure)
+    except StreamError as error:
+        raise ParseError(name, parser.line + 1, 1, str(error)) from error
+    if failure := parser.finish():
+        raise ParseError(name, *failure)
+    return parser
+
+
+def _index_type(*largest: int) -> type:
+    return np.int32 if max(largest) <= np.iinfo(np.int32).max else np.int64
+
+
+def _pointers(take: Any, n_rows: int, index_type: type) -> np.ndarray:
+    pointers = np.zeros(n_rows + 1, np.int64)
+    take(pointers[1:])
+    return pointers.astype(index_type, copy=False)
+
+
+def _assemble(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
+) -> sp.csr_matrix:
+    matrix = sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
+    # The parser sorted each row and refused duplicates.
+    matrix.has_sorted_indices = True
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def matrix_of(parser: Any, dtype: DTypeLike) -> sp.csr_matrix:
+    """Move the features out of a parser that has finished."""
+    n_rows, n_features, nnz = parser.n_rows, parser.n_features, parser.nnz
+    index_type = _index_type(n_features, nnz)
+    indptr = _pointers(parser.take_row_ends, n_rows, index_type)
+    indices = np.empty(nnz, index_type)
+    parser.take_indices(indices)
+    values = np.empty(nnz, dtype)
+    parser.take_values(values)
+    return _assemble(values, indices, indptr, (n_rows, n_features))
+
+
+def labels_of(parser: Any, n_labels: int | None = None) -> np.ndarray | sp.csr_matrix:
+    """Move the labels out of a parser that has finished, after its features."""
+    labels = np.empty(parser.n_labels_read, np.int64 if parser.labels_are_integers else np.float64)
+    parser.take_labels(labels)
+    n_rows = parser.n_rows
+    if not parser.multilabel:
+        return labels
+    n_labels = parser.max_label + 1 if n_labels is None else n_labels
+    index_type = _index_type(n_labels, labels.size)
+    indptr = _pointers(parser.take_label_ends, n_rows, index_type)
+    ones = np.ones(labels.size, np.int32)
+    return _assemble(ones, labels.astype(index_type, copy=False), indptr, (n_rows, n_labels))
+
+
+def load_svmlight(
+    path_or_file: PathOrFile,
+    *,
+    n_features: int | None = None,
+    multilabel: bool | Literal["auto"] = "auto",
+    zero_based: bool | Literal["auto"] = "auto",
+    dtype: DTypeLike = np.float32,
+    allow_nonfinite: bool = False,
+) -> tuple[sp.csr_matrix, np.ndarray | sp.csr_matrix]:
+    """Read svmlight text: `label index:value ...`, one row a line.
+
+    Plain or compressed with gzip, bzip2, xz or zstd, told by the first bytes. The text is never held whole:
+    memory follows the non-zeros. Rows need not be sorted. Blank lines and comments (`#` to the end of the
+    line) are skipped. Either everything is read or nothing is returned.
+
+    Parameters
+    ----------
+    path_or_file : str, path-like or binary file object
+        What to read; `-` is standard input.
+    n_features : int, optional
+        Columns of `X`; without it, as many as occur. A larger index in the file is an error.
+    multilabel : bool or "auto"
+        Whether rows have any number of labels (`3,7,9 1:0.5`). "auto": if a row has other than one.
+    zero_based : bool or "auto"
+        Whether indices count from 0. "auto": if index 0 occurs.
+    dtype : float32 or float64
+        Of the values, which are correctly rounded.
+    allow_nonfinite : bool
+        Accept NaN and infinity as values.
+
+    Returns
+    -------
+    X : scipy.sparse.csr_matrix of shape (n_rows, n_features)
+        With sorted indices, of 32 bits where they fit, else of 64.
+    y : ndarray of shape (n_rows,), or csr_matrix of shape (n_rows, largest label + 1)
+        One label a row: int64 if all are written as integers, else float64. Several labels a row: ones where
+        a row has a label.
+
+    Raises
+    ------
+    ParseError
+        With file, line and column of what is wrong.
+    """
+    parser = parse_rows(
+        path_or_file,
+        n_features=n_features,
+        multilabel=multilabel,
+        zero_based=zero_based,
+        dtype=dtype,
+        allow_nonfinite=allow_nonfinite,
+    )
+    return matrix_of(parser, dtype), labels_of(parser)
+
+
+def label_blocks(y: ArrayLike | sp.spmatrix, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Give the labels of all rows one after the other, and where each row's labels end."""
+    if sp.issparse(y):
+        indicator = sp.csr_matrix(y, copy=True)
+        indicator.sum_duplicates()
+        indicator.eliminate_zeros()
+        ends, labels = indicator.indptr[1:], indicator.indices
+    else:
+        labels = np.asarray(y)
+        if labels.ndim != 1:
+            raise ValueError(f"y must have one dimension or be a sparse indicator, got shape {labels.shape}")
+        ends = np.arange(1, labels.size + 1)
+    if ends.size != n_rows:
+        raise ValueError(f"X has {n_rows} rows, but y has {ends.size}")
+    if labels.dtype.kind in "biu":
+        return labels.astype(np.int64), ends.astype(np.int64)
+    if labels.dtype.kind != "f":
+        raise ValueError(
+            f"svmlight labels are numbers, got {labels.dtype}; encode them first (encode_labels)"
+        )
+    if not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ValueError(f"label {labels[row]} of row {row} is not finite; give the row a finite label")
+    return labels.astype(np.float64), ends.astype(np.int64)
+
+
+def format_blocks(X: Any, y: ArrayLike | sp.spmatrix, *, base: int, mark_empty: bool) -> Iterator[bytes]:
+    """Format rows as text, some thousands at a time, so that memory stays small."""
+    rows = check_matrix(X, dtype=None).as_csr()
+    labels, label_ends = label_blocks(y, rows.shape[0])
+    if mark_empty and rows.shape[1] == 0 and (np.diff(label_ends, prepend=0) == 0).any():
+        raise ValueError("a row without labels and features cannot be written as svmlight text; use save_xmc")
+    for start in range(0, rows.shape[0], ROWS_A_BLOCK):
+        stop = min(start + ROWS_A_BLOCK, rows.shape[0])
+        block = slice(rows.indptr[start], rows.indptr[stop])
+        first_label = int(label_ends[start - 1]) if start else 0
+        yield core.format_rows(
+            rows.indptr[start + 1 : stop + 1].astype(np.int64) - int(rows.indptr[start]),
+            rows.indices[block].astype(np.int64),
+            rows.data[block],
+            label_ends[start:stop] - first_label,
+            labels[first_label : label_ends[stop - 1]],
+            base,
+            mark_empty,
+        )
+
+
+def save_svmlight(
+    X: Any, y: ArrayLike | sp.spmatrix, path: str | os.PathLike[str], *, zero_based: bool = False
+) -> None:
+    """Write svmlight text that `load_svmlight` reads back to the last bit.
+
+    Parameters
+    ----------
+    X : sparse or dense matrix
+        Values are written as the shortest decimals that read back the same in their type.
+    y : array of numbers, or sparse indicator
+        One label a row, or any number of labels a row. A row with neither labels nor features is written as
+        one explicit zero, since a blank line is no row.
+    path : str or path-like
+        The suffix `.gz`, `.bz2`, `.xz` or `.zst` compresses. The file appears only when it is complete.
+    zero_based : bool
+        Count features from 0 and not from 1.
+    """
+    with open_output(path) as out:
+        for text in format_blocks(X, y, base=0 if zero_based else 1, mark_empty=True):
+            out.write(text)

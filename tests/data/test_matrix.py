@@ -1,0 +1,141 @@
+"""Matrices are shared where they can be, copied openly where they must, and never changed."""
+
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from manyclass.data import check_matrix
+
+
+def shares(rows, X):
+    return all(
+        np.shares_memory(a, b)
+        for a, b in [(rows.indptr, X.indptr), (rows.indices, X.indices), (rows.values, X.data)]
+    )
+
+
+@pytest.fixture
+def X():
+    return sp.random(20, 10, 0.3, "csr", np.float32, random_state=0)
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_csr_is_used_as_it_is(X, container, index_type, dtype):
+    X = container(X.astype(dtype))
+    X.indptr, X.indices = X.indptr.astype(index_type), X.indices.astype(index_type)
+    rows = check_matrix(X, dtype=dtype)
+    assert shares(rows, X) and rows.copies == []
+    assert rows.indices.dtype == index_type and rows.dtype == dtype and rows.is_sparse
+    assert (rows.n_rows, rows.n_features, rows.nnz) == (20, 10, X.nnz)
+    assert rows.as_csr().indices.dtype == index_type and shares(rows, rows.as_csr())
+
+
+def test_read_only_and_memory_mapped_arrays(tmp_path, X):
+    maps = []
+    for name in ("indptr", "indices", "data"):
+        np.save(tmp_path / f"{name}.npy", getattr(X, name))
+        maps.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = sp.csr_matrix((maps[2], maps[1], maps[0]), shape=X.shape, copy=False)
+    rows = check_matrix(mapped, dtype=np.float32)
+    assert rows.copies == [] and (rows.as_csr() != X).nnz == 0
+    dense = X.toarray()
+    dense.flags.writeable = False
+    assert check_matrix(dense, dtype=np.float32).dense is dense
+
+
+@pytest.mark.parametrize("format", ["csc", "coo", "lil", "bsr", "dok"])
+def test_other_formats_are_converted_and_reported(X, format, caplog):
+    with caplog.at_level(logging.INFO, "manyclass"):
+        rows = check_matrix(X.asformat(format), dtype=np.float32)
+    assert (rows.as_csr() != X).nnz == 0
+    assert rows.copies[0].startswith(f"converted {format} to csr: ") and rows.copies[0].endswith(" MB")
+    assert rows.copies[0] in caplog.text
+
+
+def test_the_size_of_a_copy_is_told():
+    X = sp.random(1000, 1000, 0.5, "csr", np.float64, random_state=0)
+    assert check_matrix(X, dtype=np.float32).copies == ["converted float64 to float32: 2.0 MB"]
+
+
+def test_dense_orders_types_and_frames(X):
+    dense = X.toarray()
+    assert check_matrix(dense).dense is dense
+    for other, what in [
+        (np.asfortranarray(dense), "C order"),
+        (dense[:, ::2], "C order"),
+        (dense.astype(np.int32), "int32 to float64"),
+        (pd.DataFrame(dense), "DataFrame"),
+    ]:
+        rows = check_matrix(other)
+        assert any(what in copy for copy in rows.copies)
+        np.testing.assert_array_equal(rows.dense, np.asarray(other))
+    assert check_matrix(dense.astype(bool)).dtype == np.float64
+
+
+def test_unsorted_rows_and_duplicates_are_put_right_in_a_copy():
+    data, indices, indptr = np.arange(1.0, 7), np.array([3, 1, 3, 0, 2, 0]), np.array([0, 3, 3, 6])
+    X = sp.csr_matrix((data.copy(), indices.copy(), indptr.copy()), shape=(3, 4), copy=False)
+    X.has_canonical_format = True  # a lie that must not be believed
+    before = [X.data.copy(), X.indices.copy(), X.indptr.copy()]
+    rows = check_matrix(X)
+    np.testing.assert_array_equal(rows.as_csr().toarray(), [[0, 2, 0, 4], [0, 0, 0, 0], [10, 0, 5, 0]])
+    np.testing.assert_array_equal(rows.indices, [1, 3, 0, 2])
+    assert len(rows.copies) == 1 and "duplicates" in rows.copies[0]
+    for array, old in zip([X.data, X.indices, X.indptr], before, strict=True):
+        np.testing.assert_array_equal(array, old)
+
+
+@pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
+def test_nonfinite_values_are_refused_with_their_place(value, name):
+    dense = np.ones((5, 4))
+    dense[3, 2] = value
+    for X in (dense, sp.csr_matrix(dense), sp.csc_matrix(dense)):
+        with pytest.raises(ValueError, match=f"{name} at row 3, column 2"):
+            check_matrix(X)
+
+
+def test_values_that_overflow_on_conversion_are_refused():
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="infinity at row 0, column 1"):
+        check_matrix(sp.csr_matrix([[1.0, 1e300]]), dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "reason"),
+    [
+        ("indices", [0, 4, 1], "row 0 of X has column index 4, outside 0..3"),
+        ("indices", [0, 1, -1], "row 2 of X has column index -1, outside 0..3"),
+        ("indptr", [0, 2, 1, 3], "falls from 2 to 1 at row 1"),
+        ("indptr", [0, 2, 2, 9], "only 3 values are stored"),
+        ("indptr", [1, 2, 2, 3], "must start with 0"),
+        ("indptr", [0, 2, 3], "3 rows need 4 entries"),
+        ("indices", [0, 1], "2 column indices for 3 values"),
+    ],
+)
+def test_hand_made_nonsense_is_refused(name, array, reason):
+    X = sp.csr_matrix((np.ones(3), [0, 1, 2], [0, 2, 2, 3]), shape=(3, 4))
+    setattr(X, name, np.array(array, np.int32))
+    with pytest.raises(ValueError, match=reason):
+        check_matrix(X)
+
+
+def test_arrays_longer_than_needed_are_cut_without_a_copy():
+    X = sp.csr_matrix((np.ones(2), [0, 1], [0, 1, 2]), shape=(2, 2))
+    X.data, X.indices = np.array([1.0, 2.0, np.nan]), np.array([0, 1, 99], np.int32)
+    rows = check_matrix(X)
+    assert rows.values.size == 2 and rows.copies == [] and shares(rows, X)
+
+
+def test_vectors_complex_numbers_and_words_are_refused():
+    with pytest.raises(ValueError, match="Reshape your data"):
+        check_matrix(np.ones(3))
+    with pytest.raises(ValueError, match="Complex data not supported"):
+        check_matrix(np.ones((2, 2), complex))
+    with pytest.raises(ValueError, match="no number"):
+        check_matrix(np.array([["a", 1]], dtype=object))
+    with pytest.raises(ValueError, match="dtype must be"):
+        check_matrix(np.ones((2, 2)), dtype=np.int32)
