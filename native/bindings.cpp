@@ -103,9 +103,11 @@ nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t featu
   const bool dense = nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= features * K * static_cast<int64_t>(sizeof(T));
   if (dense) {
     auto W = new_array<T>({features, K});
-    nb::gil_scoped_release nogil;
-    std::fill(W.data(), W.data() + features * K, T(0));
-    weights.fill_dense(W.data(), K);
+    {
+      nb::gil_scoped_release nogil;
+      std::fill(W.data(), W.data() + features * K, T(0));
+      weights.fill_dense(W.data(), K);
+    }
     return nb::cast(W);
   }
   auto classes = new_array<int32_t>({nonzeros});
