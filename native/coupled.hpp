@@ -35,6 +35,7 @@ struct PassStats {
   int64_t steps = 0;      // rows that changed
   int64_t waves = 0;
   double theta = 0;       // summed over the waves
+  double asleep = 0;      // seconds that threads waited for each other
 
   void add(const PassStats& o) {
     loss += o.loss;
@@ -92,6 +93,7 @@ class CoupledSolver {
         team.meet();
       }
     }
+    total.asleep = team.seconds_asleep();
     return total;
   }
 

@@ -5,6 +5,7 @@
 #include <omp.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 namespace manyclass {
@@ -39,10 +40,16 @@ class Team {
       if (generation_.load(std::memory_order_acquire) != now) return;
       pause_briefly();
     }
+    const auto begin = std::chrono::steady_clock::now();
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while (generation_.load(std::memory_order_seq_cst) == now) generation_.wait(now);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    const auto slept = std::chrono::steady_clock::now() - begin;
+    nanoseconds_asleep_.fetch_add(std::chrono::nanoseconds(slept).count(), std::memory_order_relaxed);
   }
+
+  // Summed over the threads: large when the machine has no core left for one of them.
+  double seconds_asleep() const { return 1e-9 * static_cast<double>(nanoseconds_asleep_.load()); }
 
   // The next task of this step that nobody has taken.
   int64_t take() { return next_task_.fetch_add(1, std::memory_order_relaxed); }
@@ -53,6 +60,7 @@ class Team {
   alignas(64) std::atomic<uint32_t> generation_{0};
   alignas(64) std::atomic<int64_t> next_task_{0};
   alignas(64) std::atomic<int> sleepers_{0};
+  std::atomic<int64_t> nanoseconds_asleep_{0};
 };
 
 }  // namespace manyclass

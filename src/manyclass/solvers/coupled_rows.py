@@ -1,5 +1,6 @@
 """Whole rows of the coupled losses (WW, CS): full passes, and cheap ones between them on the classes in use."""
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from .._native import core
 from ..problems import Problem
 from .layout import gather_weights, make_layout, tail_rows, wave_size
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .team_size import TeamSize
 
 # A call into the core takes about this many multiplications: some tenths of a second.
 WORK_AT_ONCE = 5e8
@@ -41,7 +43,7 @@ class _Pass:
     theta: float = 0.0
 
     def add(
-        self, done: int, loss: float, gap: float, alpha_sum: float, violation: float, steps: int, waves: int, theta: float
+        self, done: int, loss: float, gap: float, alpha_sum: float, violation: float, waves: int, theta: float
     ) -> None:
         self.done = done
         self.loss += loss
@@ -73,6 +75,7 @@ class CoupledRows:
         self._kernel = native(core, "Coupled", self._dtype)(
             layout, data.codes, data.C.astype(self._dtype), self._K, self._loss
         )
+        self._team = {full: TeamSize(threads) for full in (True, False)}
         self._pass = self._new_pass(0, full=True)
         self._full_passes = 0
         self._cheap_passes = 0  # since the last full one
@@ -94,9 +97,12 @@ class CoupledRows:
         end = min(self._n, now.done + self._rows_at_once())
         # By the papers' rule a variable moves only if it violates by more than the tolerance.
         enter = rule.tol if rule.stop == "kkt" else 0.0
-        seen = self._kernel.sweep(
-            now.order[now.done : end], self._wave, now.full, enter, MOST_NEW[self._loss], self._threads
+        team = self._team[now.full]
+        begin = time.perf_counter()
+        *seen, asleep = self._kernel.sweep(
+            now.order[now.done : end], self._wave, now.full, enter, MOST_NEW[self._loss], team.threads
         )
+        team.learn(end - now.done, time.perf_counter() - begin, asleep)
         now.add(end, *seen)
         ended = end == self._n
         ready = self._end_pass(now, rule) if ended else False
