@@ -6,8 +6,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "coupled.hpp"
@@ -33,6 +35,20 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> v) {
   auto* held = new std::vector<T>(std::move(v));
   nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner);
+}
+
+// An array of Python's that is not filled yet.
+template <class T>
+nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
+  size_t size = 1;
+  std::vector<size_t> dims;
+  for (int64_t s : shape) {
+    dims.push_back(static_cast<size_t>(s));
+    size *= static_cast<size_t>(s);
+  }
+  T* data = new T[size];
+  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return nb::ndarray<nb::numpy, T>(data, dims.size(), dims.data(), owner);
 }
 
 template <class T>
@@ -68,33 +84,39 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "tail_rows"_a, NoGil());
 }
 
-// Weights from the coefficients, in the two layouts a model can have.
-template <class T, class Solver, class MakeCoefficients>
-void bind_model(nb::class_<Solver>& cls, MakeCoefficients make) {
-  cls.def("count_weights", [make](const Solver& s, int64_t features, int threads) {
-    std::vector<int64_t> counts;
+// The model's weights (features x classes): an array, or the arrays of a sparse matrix if those are smaller.
+template <class T, class Coefs>
+nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t features, int threads) {
+  const int64_t K = coef.classes();
+  const ModelWeights weights(rows, coef, features, threads);
+  std::vector<std::vector<int64_t>> counts;
+  auto ptr = std::make_unique<std::vector<int64_t>>(features + 1, 0);
+  {
+    nb::gil_scoped_release nogil;
+    counts = weights.count();
+    for (int64_t f = 0; f < features; ++f) {
+      (*ptr)[f + 1] = (*ptr)[f];
+      for (const auto& part : counts) (*ptr)[f + 1] += part[f];
+    }
+  }
+  const int64_t nonzeros = ptr->back();
+  const bool dense = nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= features * K * static_cast<int64_t>(sizeof(T));
+  if (dense) {
+    auto W = new_array<T>({features, K});
     {
       nb::gil_scoped_release nogil;
-      const auto coef = make(s);
-      counts = ModelWeights(s.rows(), coef, features, threads).count();
+      std::fill(W.data(), W.data() + features * K, T(0));
+      weights.fill_dense(W.data(), K);
     }
-    return to_numpy(std::move(counts));
-  });
-  cls.def(
-      "fill_dense",
-      [make](const Solver& s, Out<T> out, int threads) {
-        const auto coef = make(s);
-        ModelWeights(s.rows(), coef, out.shape(0), threads).fill_dense(out.data(), out.shape(1));
-      },
-      NoGil());
-  cls.def(
-      "fill_sparse",
-      [make](const Solver& s, In<int64_t> ptr, Out<int32_t> classes, Out<T> values, int threads) {
-        const auto coef = make(s);
-        ModelWeights(s.rows(), coef, static_cast<int64_t>(ptr.size()) - 1, threads)
-            .fill_sparse(ptr.data(), classes.data(), values.data());
-      },
-      NoGil());
+    return nb::cast(W);
+  }
+  auto classes = new_array<int32_t>({nonzeros});
+  auto values = new_array<T>({nonzeros});
+  {
+    nb::gil_scoped_release nogil;
+    weights.fill_sparse(std::move(counts), ptr->data(), classes.data(), values.data());
+  }
+  return nb::make_tuple(to_numpy(std::move(*ptr)), classes, values);
 }
 
 template <class T>
@@ -153,12 +175,15 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
                s.alpha().assign(i, classes.data() + ptr.data()[i], values.data() + ptr.data()[i],
                                 ptr.data()[i + 1] - ptr.data()[i]);
            })
-      .def("drop_training_weights", [](Coupled& s) { s.weights().reset(0); })
+      .def("weights",
+           [](Coupled& s, int64_t features, int threads) {
+             s.weights().reset(0);  // training is over: make room for the model
+             return model_weights<T>(s.rows(), s.coefficients(), features, threads);
+           })
       .def_prop_ro("data_bytes", [](const Coupled& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", [](const Coupled& s) { return s.weights().bytes(); })
       .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })
       .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
-  bind_model<T>(coupled, [](const Coupled& s) { return s.coefficients(); });
 
   using Ovr = OneVsRestSolver<T>;
   nb::class_<Ovr> ovr(m, ("OneVsRest" + suffix).c_str());
@@ -197,12 +222,15 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
            [](Ovr& s, In<int64_t> ptr, In<int32_t> row, In<T> value) {
              s.set_coefficients(ptr.data(), row.data(), value.data());
            })
+      .def("weights",
+           [](const Ovr& s, int64_t features, int threads) {
+             return model_weights<T>(s.rows(), s.coefficients(0, s.classes()), features, threads);
+           })
       .def_prop_ro("blocks", &Ovr::blocks)
       .def_prop_ro("data_bytes", [](const Ovr& s) { return s.rows().bytes(); })
       .def_prop_ro("heads", [](const Ovr& s) { return s.rows().heads(); })
       .def_prop_ro("dual_bytes", &Ovr::dual_bytes);
   ovr.attr("width") = Ovr::width;
-  bind_model<T>(ovr, [](const Ovr& s) { return s.coefficients(0, s.classes()); });
 }
 
 template <class T, class X, class I>
@@ -243,6 +271,8 @@ void bind_predictions(nb::module_& m) {
   bind_prediction<T, float, int64_t>(m);
   bind_prediction<T, double, int32_t>(m);
   bind_prediction<T, double, int64_t>(m);
+}
+
 // ---- Text formats: svmlight and XMC
 // -------------------------------------------------------------------------
 

@@ -82,73 +82,70 @@ class BlockOfClasses {
 };
 
 // The model's weights, feature-major, rounded to T. Twice over the classes: count the non-zeros of each feature,
-// then fill, so that nothing but the result is ever held.
+// then fill, so that nothing but the result is ever held. Each thread has a range of classes of its own, hence
+// its own place within a feature: classes ascend without sorting.
 template <class T, class V>
 class ModelWeights {
  public:
   ModelWeights(const Layout<T>& rows, const Coefficients<V>& coef, int64_t features, int threads)
-      : rows_(rows), coef_(coef), features_(features), threads_(threads) {}
+      : rows_(rows), coef_(coef), features_(features), bounds_(threads + 1, coef.classes()) {
+    bounds_[0] = 0;
+    for (int t = 1; t < threads; ++t) {
+      const int64_t share = coef.ptr.back() / threads * t;
+      const int64_t c = std::lower_bound(coef.ptr.begin(), coef.ptr.end(), share) - coef.ptr.begin();
+      bounds_[t] = std::min(coef.classes(), (c + width - 1) / width * width);
+    }
+  }
 
-  // Non-zeros of each feature.
-  std::vector<int64_t> count() const {
-    std::vector<int64_t> total(features_, 0);
-    run([&](int64_t f, int32_t, T) {
-#pragma omp atomic
-      ++total[f];
-    });
-    return total;
+  // Non-zeros by feature, of each thread's classes.
+  std::vector<std::vector<int64_t>> count() const {
+    std::vector<std::vector<int64_t>> counts(bounds_.size() - 1, std::vector<int64_t>(features_, 0));
+    run([&](int t, int64_t f, int64_t, T) { ++counts[t][f]; });
+    return counts;
   }
 
   // out: features x stride, zeroed
   void fill_dense(T* out, int64_t stride) const {
-    run([&](int64_t f, int32_t c, T w) { out[f * stride + c] = w; });
+    run([&](int, int64_t f, int64_t c, T w) { out[f * stride + c] = w; });
   }
 
-  // `ptr` from the counts; classes ascend within a feature.
-  void fill_sparse(const int64_t* ptr, int32_t* classes, T* values) const {
-    std::vector<int64_t> next(ptr, ptr + features_);
-    run([&](int64_t f, int32_t c, T w) {
-      int64_t at;
-#pragma omp atomic capture
-      at = next[f]++;
-      classes[at] = c;
+  // `counts` as above; `ptr` from their sums
+  void fill_sparse(std::vector<std::vector<int64_t>> counts, const int64_t* ptr, int32_t* classes, T* values) const {
+    for (int64_t f = 0; f < features_; ++f) {
+      int64_t at = ptr[f];
+      for (auto& part : counts) at += std::exchange(part[f], at);
+    }
+    run([&](int t, int64_t f, int64_t c, T w) {
+      const int64_t at = counts[t][f]++;
+      classes[at] = static_cast<int32_t>(c);
       values[at] = w;
     });
-#pragma omp parallel num_threads(threads_)
-    {
-      std::vector<std::pair<int32_t, T>> line;
-#pragma omp for schedule(dynamic, 256)
-      for (int64_t f = 0; f < features_; ++f) {
-        line.clear();
-        for (int64_t e = ptr[f]; e < ptr[f + 1]; ++e) line.emplace_back(classes[e], values[e]);
-        std::sort(line.begin(), line.end());
-        for (int64_t e = ptr[f]; e < ptr[f + 1]; ++e) std::tie(classes[e], values[e]) = line[e - ptr[f]];
-      }
-    }
   }
 
  private:
-  // visit(feature, class, weight) for every non-zero weight, from several threads
+  static constexpr int width = WeightBlock<T>::width;
+
+  // visit(thread, feature, class, weight) for every non-zero weight
   template <class F>
   void run(F visit) const {
-#pragma omp parallel num_threads(threads_)
-    {
+    const int threads = static_cast<int>(bounds_.size()) - 1;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int t = 0; t < threads; ++t) {
       BlockOfClasses<T, V> block(rows_, coef_);
-#pragma omp for schedule(dynamic)
-      for (int64_t first = 0; first < coef_.classes(); first += block.width) {
+      for (int64_t first = bounds_[t]; first < bounds_[t + 1]; first += width) {
         block.load_classes(first);
         for (int64_t f = 0; f < block.weights().shared_features(); ++f) {
           const int64_t original =
               f < rows_.heads() ? rows_.head_features[f] : rows_.tail_features[f - rows_.heads()];
           const double* w = block.weights().feature(f);
           for (int64_t c = first; c < block.last(); ++c)
-            if (w[c - first] != 0) visit(original, static_cast<int32_t>(c), static_cast<T>(w[c - first]));
+            if (w[c - first] != 0) visit(t, original, c, static_cast<T>(w[c - first]));
         }
         for (int64_t c = first; c < block.last(); ++c)
           for (int64_t e = coef_.ptr[c]; e < coef_.ptr[c + 1]; ++e)
             for (int64_t j = rows_.single_ptr[coef_.row[e]]; j < rows_.single_ptr[coef_.row[e] + 1]; ++j) {
               const T w = static_cast<T>(double(coef_.value[e]) * rows_.single_value[j]);
-              if (w != 0) visit(rows_.single_index[j], static_cast<int32_t>(c), w);
+              if (w != 0) visit(t, rows_.single_index[j], c, w);
             }
       }
     }
@@ -157,7 +154,7 @@ class ModelWeights {
   const Layout<T>& rows_;
   const Coefficients<V>& coef_;
   int64_t features_;
-  int threads_;
+  std::vector<int64_t> bounds_;  // of the threads' classes
 };
 
 }  // namespace manyclass

@@ -2,10 +2,13 @@
 // is the data plus one block, where a doubling vector would need up to three times the data.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <vector>
 
 namespace manyclass {
@@ -21,7 +24,7 @@ class GrowingArray {
   void append(const U* values, std::int64_t count) {
     while (count > 0) {
       if (room_ == 0) {
-        blocks_.push_back(std::make_unique_for_overwrite<T[]>(block_size));
+        blocks_.push_back(new_block());
         room_ = block_size;
       }
       const std::int64_t fits = std::min(count, room_);
@@ -49,8 +52,23 @@ class GrowingArray {
   }
 
  private:
-  static constexpr std::int64_t block_size = std::int64_t{1} << 17;
-  std::vector<std::unique_ptr<T[]>> blocks_;
+  static constexpr std::int64_t block_size = std::int64_t{1} << 20;
+  static constexpr std::size_t block_bytes = block_size * sizeof(T);
+
+  // Straight from the system: malloc may keep freed blocks, and the peak would be twice the data after all.
+  struct Unmap {
+    void operator()(T* block) const { munmap(block, block_bytes); }
+  };
+  using Block = std::unique_ptr<T, Unmap>;
+
+  static Block new_block() {
+    void* const memory =
+        mmap(nullptr, block_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    return Block(static_cast<T*>(memory));
+  }
+
+  std::vector<Block> blocks_;
   std::int64_t room_ = 0;
   std::int64_t size_ = 0;
 };

@@ -72,18 +72,18 @@ def read_senses(source: Path, part: str) -> dict[tuple[str, Key], int]:
 
 
 def name_classes(classes: list[Synset], senses: dict[tuple[str, Key], int]) -> dict[Key, str]:
-    """Name each class by its first word and part of speech, with the sense where two classes share these."""
+    """Name each class by its first word and part of speech; if two are alike but for case, add the sense."""
     plain = {synset.key: f"{synset.word.replace('_', ' ')} ({PARTS[synset.key[0]]})" for synset in classes}
     taken: dict[str, int] = {}
     for name in plain.values():
-        taken[name] = taken.get(name, 0) + 1
+        taken[name.lower()] = taken.get(name.lower(), 0) + 1
     names = {}
     for synset in classes:
         name = plain[synset.key]
-        if taken[name] > 1:
+        if taken[name.lower()] > 1:
             name = f"{name[:-1]}, sense {senses[synset.word.lower(), synset.key]})"
         names[synset.key] = name
-    if len(set(names.values())) != len(names):
+    if len({name.lower() for name in names.values()}) != len(names):
         raise ValueError("two classes have the same name")
     return names
 

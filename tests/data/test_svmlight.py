@@ -7,6 +7,7 @@ import lzma
 import os
 import pickle
 import struct
+import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -446,6 +447,27 @@ def test_python_memory_does_not_follow_the_text():
         tracemalloc.stop()
     assert X.nnz == 4000
     assert peak < 20_000_000  # of 40 MB of text
+
+
+PEAK_OF_READING = """
+import resource, sys
+from manyclass.data import load_svmlight
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+X, y = load_svmlight(sys.argv[1])
+print(peak() - before, X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is counted in kB on Linux only")
+def test_peak_memory_follows_the_nonzeros(tmp_path):
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix(rng.standard_normal((20_000, 200), np.float32))
+    save_svmlight(X, np.zeros(20_000, int), tmp_path / "x.svm")
+    command = [sys.executable, "-c", PEAK_OF_READING, str(tmp_path / "x.svm")]
+    grown, held = map(int, subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
+    assert held == X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    assert grown < 1.5 * held + 8_000_000 < (tmp_path / "x.svm").stat().st_size + held
 
 
 def test_news20_equals_scikit_learn(tmp_path):

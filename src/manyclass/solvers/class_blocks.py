@@ -111,7 +111,7 @@ class ClassBlocks:
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` from the dual variables."""
-        return gather_weights(self._kernel, self._features, self._K, self._dtype, self._threads)
+        return gather_weights(self._kernel, self._features, self._K, self._threads)
 
     def state(self) -> dict[str, np.ndarray]:
         """The dual variables by classes, with the sign they have in the weights."""

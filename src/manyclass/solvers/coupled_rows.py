@@ -151,8 +151,7 @@ class CoupledRows:
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` from the dual variables."""
-        self._kernel.drop_training_weights()
-        return gather_weights(self._kernel, self._features, self._K, self._dtype, self._threads)
+        return gather_weights(self._kernel, self._features, self._K, self._threads)
 
     def state(self) -> dict[str, np.ndarray]:
         """The dual variables by rows: CSR arrays."""

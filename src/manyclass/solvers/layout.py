@@ -59,20 +59,15 @@ def make_layout(data: TrainingSet, dtype: np.dtype, tail: int) -> Any:
     )
 
 
-def gather_weights(kernel: Any, n_features: int, n_classes: int, dtype: np.dtype, threads: int):
+def gather_weights(kernel: Any, n_features: int, n_classes: int, threads: int) -> np.ndarray | sp.csr_matrix:
     """Build the model's weights from the dual variables: sparse where that is smaller."""
-    counts = kernel.count_weights(n_features, threads)
-    sparse_bytes = int(counts.sum()) * (4 + np.dtype(dtype).itemsize)
-    if sparse_bytes >= n_features * n_classes * np.dtype(dtype).itemsize:
-        out = np.zeros((n_features, n_classes), dtype)
-        kernel.fill_dense(out, threads)
-        return out
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
-    kernel.fill_sparse(indptr, indices, values, threads)
+    found = kernel.weights(n_features, threads)
+    if isinstance(found, np.ndarray):
+        return found
+    indptr, classes, values = found
     # Assigned, not passed to the constructor: it would copy the arrays to change the type of the indices.
-    weights = sp.csr_matrix((n_features, n_classes), dtype=dtype)
-    weights.data, weights.indices, weights.indptr = values, indices, indptr
+    weights = sp.csr_matrix((n_features, n_classes), dtype=values.dtype)
+    weights.data, weights.indices, weights.indptr = values, classes, indptr
     return weights
 
 

@@ -1,0 +1,29 @@
+"""Every loss with its estimator, so that one suite runs over all of them; and small problems to run it on."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyclass import MulticlassSVC, OneVsRestSVC
+
+ESTIMATORS = {"ww": MulticlassSVC, "cs": MulticlassSVC, "hinge": OneVsRestSVC, "squared_hinge": OneVsRestSVC}
+LOSSES = list(ESTIMATORS)
+
+
+def make(loss, **parameters):
+    """An unfitted estimator for this loss."""
+    return ESTIMATORS[loss](loss, **parameters)
+
+
+def text_like(n=120, d=60, K=7, seed=0, nnz=6):
+    """Sparse rows of unit length with a class signal; features of one row, of a few and of many."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    y[:K] = np.arange(K)
+    X = sp.lil_matrix((n, d))
+    for i in range(n):
+        common = np.minimum((d * rng.power(0.4, nnz)).astype(int), d - 1)
+        X[i, np.unique(np.append(common, y[i] % d))] = 1.0
+    X = sp.csr_matrix(X)
+    X.data *= rng.uniform(0.5, 1.5, X.nnz)
+    norms = np.sqrt(X.multiply(X).sum(axis=1)).A1
+    return sp.csr_matrix(sp.diags(1 / norms) @ X), y

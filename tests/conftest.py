@@ -1,0 +1,16 @@
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "common"))
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of real data sets, if there is one."""
+    folder = os.environ.get("MANYCLASS_DATA")
+    if not folder or not pathlib.Path(folder).is_dir():
+        pytest.skip("MANYCLASS_DATA does not name a folder of data sets")
+    return pathlib.Path(folder)
