@@ -9,8 +9,8 @@
 | `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
 | `text.*` | | what `TextFeatures.to_tensors` gives, if the model takes raw text |
 
-The metadata hold `format`, `format_version`, and `settings` and `certificate` as JSON. Equal models give equal
-bytes: safetensors' own writer is not used because it shuffles the metadata.
+The metadata hold `format`, `format_version`, and `settings` and `certificate` as JSON. Equal models give
+equal bytes: safetensors' own writer is not used because it shuffles the metadata.
 """
 
 import json
@@ -48,7 +48,6 @@ TYPES = {
     "F64": np.float64,
 }
 NAMES = {np.dtype(dtype): name for name, dtype in TYPES.items()}
-DENSE = {"weights"}
 SPARSE = {"weights.indptr", "weights.indices", "weights.values"}
 
 
@@ -92,15 +91,15 @@ def save_model(model: LinearModel, path: str | os.PathLike[str]) -> None:
         with open_atomic(path) as out:
             out.write(header)
             for name in names:
-                out.write(memoryview(tensors[name]).cast("B") if tensors[name].size else b"")
+                out.write(tensors[name].reshape(-1).view(np.uint8).data)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def _weight_tensors(model: LinearModel) -> dict[str, np.ndarray]:
+    weights: Any = model.weights
     if not model.is_sparse:
-        return {"weights": np.ascontiguousarray(model.weights)}
-    weights = model.weights
+        return {"weights": np.ascontiguousarray(weights)}
     if not weights.has_sorted_indices:
         weights = weights.sorted_indices()
     return {
@@ -123,7 +122,7 @@ def _to_json(name: str, values: dict[str, Any]) -> str:
 
 
 def _in_file_order(tensors: Mapping[str, np.ndarray]) -> list[str]:
-    # Wide types first: tensors follow each other without a hole, and each must start at a multiple of its type.
+    # Wide types first: there are no holes between tensors, and each must start at a multiple of its type.
     return sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
 
 
@@ -149,7 +148,11 @@ def looks_like_model(path: str | os.PathLike[str]) -> bool:
     """Tell from its first bytes whether a file is safetensors, without judging what it holds."""
     with open(path, "rb") as stream:
         start = stream.read(9)
-    return len(start) == 9 and int.from_bytes(start[:8], "little") < Path(path).stat().st_size and start[8:] == b"{"
+    return (
+        len(start) == 9
+        and int.from_bytes(start[:8], "little") < Path(path).stat().st_size
+        and start[8:] == b"{"
+    )
 
 
 def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearModel:
@@ -220,7 +223,9 @@ def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, s
         for name in handle.offset_keys():
             entry = handle.get_slice(name)
             if entry.get_dtype() not in TYPES:
-                raise ModelFileError(f"{path}: the tensor {name!r} has the type {entry.get_dtype()}, unknown here")
+                raise ModelFileError(
+                    f"{path}: the tensor {name!r} has the type {entry.get_dtype()}, unknown here"
+                )
             dtype = np.dtype(TYPES[entry.get_dtype()])
             shape = tuple(entry.get_shape())
             end = begin + int(np.prod(shape, dtype=object)) * dtype.itemsize
@@ -234,7 +239,9 @@ def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, s
 
 def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        raise ModelFileError(f"{path}: a safetensors file, but not of manyclass; pass what `save_model` wrote")
+        raise ModelFileError(
+            f"{path}: a safetensors file, but not of manyclass; pass what `save_model` wrote"
+        )
     version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) < 1:
         raise ModelFileError(f"{path}: the format version is {version!r}; the file is damaged")
@@ -246,8 +253,8 @@ def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> Non
 
 
 def _read_weights(tensors: _Tensors) -> np.ndarray | sp.csr_matrix:
-    if SPARSE <= set(tensors) and not DENSE & set(tensors):
-        return _read_sparse(*(tensors[f"weights.{part}"] for part in ("indptr", "indices", "values")), tensors)
+    if set(tensors) >= SPARSE and "weights" not in tensors:
+        return _read_sparse(tensors)
     weights = tensors["weights"]
     if weights.ndim != 2 or weights.dtype not in (np.float32, np.float64):
         raise ValueError(f"the weights are {weights.dtype} of shape {weights.shape}, not a matrix of floats")
@@ -255,9 +262,9 @@ def _read_weights(tensors: _Tensors) -> np.ndarray | sp.csr_matrix:
     return weights
 
 
-def _read_sparse(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, tensors: _Tensors
-) -> sp.csr_matrix:
+def _read_sparse(tensors: _Tensors) -> sp.csr_matrix:
+    indptr, indices = tensors["weights.indptr"], tensors["weights.indices"]
+    values = tensors["weights.values"]
     if indptr.dtype != np.int64 or indices.dtype != np.int32 or values.dtype not in (np.float32, np.float64):
         raise ValueError(f"sparse weights of the types {indptr.dtype}, {indices.dtype} and {values.dtype}")
     if indptr.ndim != 1 or indices.ndim != 1 or values.shape != indices.shape:

@@ -1,0 +1,158 @@
+"""What all commands print: tables on a terminal, tabs in a pipe, JSON; errors and exit codes."""
+
+import functools
+import json
+import logging
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+class ExitCode(IntEnum):
+    """What the shell is told."""
+
+    DONE = 0
+    DEFECT = 1
+    BAD_INPUT = 2
+    NOT_CONVERGED = 3
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+
+
+class InputError(ValueError):
+    """Arguments or data that a command cannot work with; the message is all the user sees."""
+
+
+def fail(message: str, code: ExitCode = ExitCode.BAD_INPUT) -> NoReturn:
+    """Print one line to standard error and leave."""
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    raise typer.Exit(code)
+
+
+def answers_errors(command: Command) -> Command:
+    """Turn what users can cause into one line and an exit code; a defect keeps its traceback."""
+
+    @functools.wraps(command)
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            fail("interrupted before there was a result; nothing was written", ExitCode.INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever read our output has enough; Python would complain once more when it flushes at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.PIPE_CLOSED) from None
+        except OSError as error:
+            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError:
+            fail(
+                "not enough memory; `manyclass inspect DATA --estimate` tells what a fit takes",
+                ExitCode.DEFECT,
+            )
+        except (ValueError, ImportError) as error:
+            fail(str(error))
+
+    return guarded  # type: ignore[return-value]
+
+
+def log_to_stderr(*, quiet: bool) -> None:
+    """Send the library's log to standard error: its progress, or only its warnings."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("manyclass")
+    logger.handlers[:] = [handler]
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    logger.propagate = False
+
+
+# ---- Tables
+
+
+def show_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, one pair a line."""
+    show_table(None, ("", ""), list(pairs))
+
+
+def show_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: drawn on a terminal, else tab-separated, with the columns' names if they have any."""
+    if not sys.stdout.isatty():
+        for line in [columns, *rows] if any(columns) else rows:
+            typer.echo("\t".join(one_line(field) for field in line))
+        return
+    table = Table(title=title, title_justify="left", show_header=any(columns))
+    for place, name in enumerate(columns):
+        numeric = place > 0 and all(_is_number(row[place]) for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(markup=False, highlight=False).print(table)
+
+
+def _is_number(text: str) -> bool:
+    return text[:1].isdigit() or text[:2].removeprefix("-").isdigit()
+
+
+def one_line(label: Any) -> str:
+    """Write a label so that it fills neither more than one line nor more than one tab-separated field."""
+    text = str(label)
+    for character, name in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(character, name)
+    return text
+
+
+# ---- JSON
+
+
+def to_json(value: Any) -> str:
+    """Give strict JSON: arrays become lists, NaN and infinity null."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# ---- Numbers for people
+
+
+def size(n_bytes: float) -> str:
+    """Write a number of bytes: 12.3 MB."""
+    for unit in ("B", "kB", "MB"):
+        if abs(n_bytes) < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.2f} GB"
+
+
+def percent(share: float) -> str:
+    """Write a share: 12.34 %."""
+    return f"{100 * share:.2f} %"
+
+
+def seconds(duration: float) -> str:
+    """Write a duration: 1.23 s."""
+    return f"{duration:.2f} s"
+
+
+def number(value: float) -> str:
+    """Write a number to six significant digits, an integer in full."""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
