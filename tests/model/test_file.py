@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,13 +122,16 @@ def test_saving_what_was_loaded_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_weights_are_mapped_not_copied_and_lie_at_a_cache_line(tmp_path, sparse):
-    save_model(make_model(sparse=sparse, classes=["a", "bb", "c", "d", "é"]), tmp_path / "m")
-    weights = load_model(tmp_path / "m").weights
+@pytest.mark.parametrize("K", [2, 5, 6, 7])
+def test_weights_are_mapped_not_copied_and_lie_at_a_cache_line(tmp_path, sparse, dtype, K):
+    save_model(make_model(sparse=sparse, dtype=dtype, classes=list("abcdefg"[:K]), K=K), tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    weights = model.weights
     parts = [weights.data, weights.indices, weights.indptr] if sparse else [weights]
-    for part in parts:
-        assert not part.flags.owndata and not part.flags.writeable and part.flags.aligned
+    for part in [*parts, model.intercept]:
+        assert part.flags.aligned and part.flags.c_contiguous and not part.flags.writeable
         base = part
         while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
             base = base.base
@@ -335,6 +337,8 @@ def test_words_for_another_number_of_features_are_refused(tmp_path):
     refused(path, "words, but weights of 3 features")
 
 
-def test_a_missing_file_is_not_called_damaged():
-    with pytest.raises(FileNotFoundError):
-        load_model(Path("no-such-model"))
+def test_what_cannot_be_opened_is_named_and_not_called_damaged(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no-such-model"):
+        load_model(tmp_path / "no-such-model")
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+        load_model(tmp_path)

@@ -16,7 +16,7 @@ from . import output
 from .fitting import TITLES, Fit, Loss, fit
 from .output import ExitCode, InputError
 
-logger = logging.getLogger("manyclass")
+logger = logging.getLogger("manyclass.cli")
 
 QUESTIONS = (
     "a small domesticated feline that catches mice",
@@ -68,15 +68,11 @@ def demo(
     )
     codes = encode_known(wordnet.labels_test, wordnet.class_names)
     for loss in Loss:
-        logger.info("training %s", TITLES[loss])
-        done = fit(loss, X, wordnet.labels_train, progress=not quiet, n_jobs=jobs)
+        done = _fit(loss, X, wordnet, jobs=jobs, quiet=quiet)
         results.append(_measure(loss, done, X_test, codes, jobs))
         if loss is Loss.ww:
             _keep(done, text, model, min_members)
             answers = [_answer(done.estimator.model_, question) for question in QUESTIONS]
-        if done.estimator.certificate_.exit_reason == "interrupted":
-            _show(results, answers, model, as_json)
-            output.fail(f"interrupted while training {TITLES[loss]}", ExitCode.INTERRUPTED)
     _show(results, answers, model, as_json)
 
 
@@ -84,6 +80,16 @@ def _features(wordnet: WordNet) -> tuple[TextFeatures, Any, Any]:
     text = TextFeatures()
     X = text.fit_transform(wordnet.texts_train)
     return text, X, text.transform(wordnet.texts_test)
+
+
+def _fit(loss: Loss, X: Any, wordnet: WordNet, *, jobs: int | None, quiet: bool) -> Fit:
+    logger.info("training %s", TITLES[loss])
+    done = fit(loss, X, wordnet.labels_train, progress=not quiet, n_jobs=jobs)
+    certificate = done.estimator.certificate_
+    if certificate.exit_reason == "interrupted":  # half a model would answer all later questions
+        output.fail(f"interrupted while training {TITLES[loss]}; run the demo again", ExitCode.INTERRUPTED)
+    logger.info("%s in %s", certificate.message, output.seconds(done.seconds))
+    return done
 
 
 def _keep(done: Fit, text: TextFeatures, path: Path, min_members: int) -> None:
@@ -139,7 +145,7 @@ def _answer_one(
         logger.info("%s does not exist yet: training it first", path)
         wordnet = load_wordnet(min_members)
         text, X, _ = _features(wordnet)
-        done = fit(Loss.ww, X, wordnet.labels_train, progress=not quiet, n_jobs=jobs)
+        done = _fit(Loss.ww, X, wordnet, jobs=jobs, quiet=quiet)
         _keep(done, text, path, min_members)
         model = done.estimator.model_
     answer = _answer(model, question)

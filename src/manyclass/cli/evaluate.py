@@ -16,6 +16,7 @@ from .inputs import Columns, DataFormat, naming, read_for_evaluation
 from .output import InputError
 
 NAMED_AT_MOST = 10
+USUAL_K = (1, 3, 5)
 
 
 class Unknown(str, Enum):
@@ -38,8 +39,8 @@ def evaluate(
     model: Annotated[Path, typer.Argument(help="A model written by train.")],
     data: Annotated[str, typer.Argument(help="Rows or texts with labels; - for stdin.")],
     k: Annotated[
-        Any, typer.Option("-k", parser=list_of_k, metavar="K,K", help="For the top-k errors.")
-    ] = "1,5",
+        Any, typer.Option("-k", parser=list_of_k, metavar="K,K", help="For top-k errors. [default: 1,3,5]")
+    ] = None,
     unknown: Annotated[
         Unknown, typer.Option(help="Labels that the model does not know: refuse, or count as wrong.")
     ] = Unknown.error,
@@ -62,8 +63,7 @@ def evaluate(
     """
     output.log_to_stderr(quiet=True)
     loaded = load_model(model)
-    # Of 3 classes all are among the best 5; asking for them by name is a mistake, the default is not.
-    wanted = [value for value in k if value <= loaded.n_classes] if k == [1, 5] else k
+    wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
         raise InputError(
             f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has"
@@ -85,7 +85,7 @@ def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarra
     codes = encode_known(labels, model.classes, unknown="-1")
     missing = np.flatnonzero(codes < 0)
     if missing.size and unknown is Unknown.error:
-        names = list(dict.fromkeys(repr(labels[row]) for row in missing))
+        names = list(dict.fromkeys(map(repr, np.asarray(labels, dtype=object)[missing].tolist())))
         more = f" and {len(names) - NAMED_AT_MOST} others" if len(names) > NAMED_AT_MOST else ""
         raise InputError(
             f"{missing.size} of {codes.size} rows have labels that the model was not trained on: "

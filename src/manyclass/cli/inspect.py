@@ -79,7 +79,7 @@ def inspect(
 
 
 def _is_model(file: str) -> bool:
-    if file == "-" or Path(file).is_dir():
+    if not Path(file).is_file():  # standard input and pipes cannot be looked at twice
         return False
     return Path(file).suffix in MODEL_SUFFIXES or looks_like_model(file)
 
@@ -186,6 +186,7 @@ def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
         "classes": classes.size,
         "class_names": classes[:10],
         "nonzeros": rows.X.nnz,
+        "bytes": rows.X.data.nbytes + rows.X.indices.nbytes + rows.X.indptr.nbytes,
         "nonzeros_a_row": {
             "smallest": int(lengths.min()),
             "mean": float(lengths.mean()),
@@ -208,7 +209,7 @@ def _show_rows(report: dict[str, Any]) -> None:
                 f"{report['features']} ({report['features_used']} occur)",
             ),
             ("classes", f"{report['classes']} ({examples}{more})"),
-            ("non-zeros", str(report["nonzeros"])),
+            ("non-zeros", f"{report['nonzeros']} ({output.size(report['bytes'])} in memory)"),
             (
                 "non-zeros a row",
                 f"{lengths['smallest']} to {lengths['largest']}, mean {lengths['mean']:.1f}",
@@ -219,7 +220,7 @@ def _show_rows(report: dict[str, Any]) -> None:
                 f"{sizes['with_one_row']} classes with one row",
             ),
             *(
-                (f"a fit takes: {name.replace('_', ' ')}", output.size(n))
+                (f"a fit takes for {name.replace('_', ' ')}", output.size(n))
                 for name, n in report.get("estimate", {}).items()
             ),
         ]

@@ -48,7 +48,7 @@ def answers_errors(command: Command) -> Command:
             command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            fail("interrupted before there was a result; nothing was written", ExitCode.INTERRUPTED)
+            fail("interrupted; nothing is left half-written", ExitCode.INTERRUPTED)
         except BrokenPipeError:
             # Whoever read our output has enough; Python would complain once more when it flushes at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -67,13 +67,15 @@ def answers_errors(command: Command) -> Command:
 
 
 def log_to_stderr(*, quiet: bool) -> None:
-    """Send the library's log to standard error: its progress, or only its warnings."""
+    """Send what the commands are doing to standard error, and of the library below them the warnings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
-    logger = logging.getLogger("manyclass")
-    logger.handlers[:] = [handler]
-    logger.setLevel(logging.WARNING if quiet else logging.INFO)
-    logger.propagate = False
+    library = logging.getLogger("manyclass")
+    library.handlers[:] = [handler]
+    library.propagate = False
+    # The library's own messages give advice in terms of Python.
+    library.setLevel(logging.WARNING)
+    logging.getLogger("manyclass.cli").setLevel(logging.WARNING if quiet else logging.INFO)
 
 
 # ---- Tables

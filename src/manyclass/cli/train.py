@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..data import encode_labels
+from ..estimators import MulticlassSVC, OneVsRestSVC
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
 from ..model.class_names import class_tensors
@@ -18,7 +19,7 @@ from .fitting import TITLES, Dtype, Fit, Loss, fit, milestones
 from .inputs import Columns, DataFormat, LabelledRows, naming, read_labelled, stem
 from .output import ExitCode, InputError
 
-logger = logging.getLogger("manyclass")
+logger = logging.getLogger("manyclass.cli")
 
 
 class Stop(str, Enum):
@@ -53,6 +54,12 @@ def document_frequency(text: str) -> Any:
     return value
 
 
+def usual(parameter: str) -> str:
+    """Say what the estimators take if nothing is given."""
+    values = {str(kind().get_params()[parameter]) for kind in (MulticlassSVC, OneVsRestSVC)}
+    return f"[default: {' or '.join(sorted(values))}]"
+
+
 @output.answers_errors
 def train(
     data: Annotated[str, typer.Argument(help="svmlight text, or a CSV, TSV or JSONL table; - for stdin.")],
@@ -65,9 +72,13 @@ def train(
     C: Annotated[
         float, typer.Option("-C", callback=positive, help="Larger fits the rows more closely.")
     ] = 1.0,
-    tol: Annotated[float | None, typer.Option(callback=positive, help="Target of --stop.")] = None,
+    tol: Annotated[
+        float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")
+    ] = None,
     stop: Annotated[Stop, typer.Option(help="Relative duality gap, or largest violation.")] = Stop.gap,
-    max_iter: Annotated[int | None, typer.Option(min=1, help="Passes over the rows at the most.")] = None,
+    max_iter: Annotated[
+        int | None, typer.Option(min=1, help=f"Passes at the most. {usual('max_iter')}")
+    ] = None,
     time_limit: Annotated[float | None, typer.Option(callback=positive, help="Seconds at the most.")] = None,
     intercept: Annotated[bool, typer.Option(help="Add a constant feature.")] = False,
     intercept_scaling: Annotated[float, typer.Option(callback=positive, help="Its value.")] = 1.0,
@@ -223,7 +234,7 @@ def _leave(done: Fit, target: Path) -> None:
     )
     what, advice = {
         "max_iter": (f"stopped after {estimator.max_iter} passes", "raise --max-iter"),
-        "time_limit": (f"stopped after {estimator.time_limit:g} seconds", "raise --time-limit"),
+        "time_limit": (f"stopped after {estimator.time_limit} seconds", "raise --time-limit"),
         "interrupted": ("interrupted", "let it run longer"),
     }[reason]
     output.fail(

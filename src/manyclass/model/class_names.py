@@ -40,8 +40,8 @@ def _string_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
     for label in classes.tolist():
         if not isinstance(label, str):
             raise TypeError(
-                f"the label {label!r} is a {type(label).__name__}; a model file holds labels that are all "
-                "strings, all numbers or all truth values: convert them before training"
+                f"the label {label!r} is of type {type(label).__name__}; a model file holds labels that are "
+                "all strings, all numbers or all truth values: convert them before training"
             )
     try:
         names = [label.encode() for label in classes.tolist()]
@@ -58,7 +58,8 @@ def _check_ascending(classes: np.ndarray) -> None:
     in_order = classes[:-1] < classes[1:]
     if not in_order.all():
         place = int(np.argmin(in_order))
-        raise ValueError(f"the classes do not ascend: {classes[place + 1]!r} comes after {classes[place]!r}")
+        first, second = classes[place : place + 2].tolist()
+        raise ValueError(f"the classes do not ascend: {second!r} comes after {first!r}")
 
 
 def read_classes(tensors: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -32,6 +32,7 @@ FORMAT = "manyclass"
 VERSION = 1
 # The kernels read whole cache lines of weights.
 ALIGNMENT = 64
+ALIGNED = ("weights", "weights.values")
 CHECKED_AT_ONCE = 1 << 20
 TYPES = {
     "BOOL": np.bool_,
@@ -114,7 +115,7 @@ def _to_json(name: str, values: dict[str, Any]) -> str:
         if isinstance(value, np.generic):
             return value.item()
         raise TypeError(
-            f"{name} holds {value!r}, a {type(value).__name__}, which JSON cannot; "
+            f"{name} holds {value!r}, of type {type(value).__name__}, which JSON cannot; "
             "use numbers, strings, lists and dictionaries"
         )
 
@@ -122,8 +123,9 @@ def _to_json(name: str, values: dict[str, Any]) -> str:
 
 
 def _in_file_order(tensors: Mapping[str, np.ndarray]) -> list[str]:
-    # Wide types first: there are no holes between tensors, and each must start at a multiple of its type.
-    return sorted(tensors, key=lambda name: (-tensors[name].itemsize, name))
+    # There are no holes between tensors, and each must start at a multiple of its type: wide types first. Of
+    # their type the weights, so that aligning them leaves the wider ones aligned.
+    return sorted(tensors, key=lambda name: (-tensors[name].itemsize, name not in ALIGNED, name))
 
 
 def _header(tensors: Mapping[str, np.ndarray], names: list[str], metadata: dict[str, str]) -> bytes:
@@ -133,7 +135,7 @@ def _header(tensors: Mapping[str, np.ndarray], names: list[str], metadata: dict[
         array = tensors[name]
         begin, end = end, end + array.nbytes
         entries[name] = {"dtype": NAMES[array.dtype], "shape": array.shape, "data_offsets": [begin, end]}
-        if name in ("weights", "weights.values"):
+        if name in ALIGNED:
             weights_begin = begin
     text = json.dumps(entries, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     # Spaces at its end are part of the format.
@@ -176,7 +178,6 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
         If the file is not a model, is cut short or inconsistent, or has a version that is not known.
     """
     metadata, tensors = _read_tensors(path, mmap)
-    _check_format(path, metadata)
     try:
         weights = _read_weights(tensors)
         classes = read_classes(tensors)
@@ -210,31 +211,31 @@ class _Tensors(dict[str, np.ndarray]):
 
 
 def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, str], _Tensors]:
+    with open(path, "rb"):  # unlike safetensors, the system names what it cannot open
+        pass
     try:
-        # Checks that the tensors fill the file to its end, without holes and overlaps.
-        handle = safe_open(path, framework="numpy")
+        # Checks the header, and that the tensors fill the file to its end without holes and overlaps.
+        with safe_open(path, framework="numpy"):
+            pass
     except SafetensorError as error:
         raise ModelFileError(f"{path}: not a model file, or one cut short ({error})") from error
-    content = np.memmap(path, np.uint8, "r") if mmap else np.fromfile(path, np.uint8)
-    content = np.asarray(content)
-    begin = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    arrays = {}
-    with handle:
-        for name in handle.offset_keys():
-            entry = handle.get_slice(name)
-            if entry.get_dtype() not in TYPES:
-                raise ModelFileError(
-                    f"{path}: the tensor {name!r} has the type {entry.get_dtype()}, unknown here"
-                )
-            dtype = np.dtype(TYPES[entry.get_dtype()])
-            shape = tuple(entry.get_shape())
-            end = begin + int(np.prod(shape, dtype=object)) * dtype.itemsize
-            array = content[begin:end].view(dtype).reshape(shape)
-            # Files of other writers may be laid out otherwise; what the kernels read must be aligned.
-            arrays[name] = array if array.flags.aligned else array.copy()
-            begin = end
-        metadata = handle.metadata() or {}
+    content = np.asarray(np.memmap(path, np.uint8, "r") if mmap else np.fromfile(path, np.uint8))
+    size = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header = json.loads(content[8:size].tobytes())
+    metadata = header.pop("__metadata__", {})
+    _check_format(path, metadata)
+    try:
+        arrays = {name: _view(content[size:], entry) for name, entry in header.items()}
+    except (KeyError, ValueError) as error:
+        raise ModelFileError(f"{path}: the header does not fit the tensors ({error})") from error
     return metadata, _Tensors(arrays)
+
+
+def _view(content: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    begin, end = entry["data_offsets"]
+    array = content[begin:end].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
+    # Other writers may lay a file out otherwise; what the kernels read must be aligned.
+    return array if array.flags.aligned else array.copy()
 
 
 def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
