@@ -220,7 +220,7 @@ def _show_rows(report: dict[str, Any]) -> None:
                 f"{sizes['with_one_row']} classes with one row",
             ),
             *(
-                (f"a fit takes for {name.replace('_', ' ')}", output.size(n))
+                (f"memory of a fit, beside the rows: {name.replace('_', ' ')}", output.size(n))
                 for name, n in report.get("estimate", {}).items()
             ),
         ]

@@ -8,13 +8,16 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
+UNLIMITED = 10_000
+# Tables on narrow terminals keep words up to this length whole.
+WIDEST_WORD = 20
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
@@ -87,18 +90,30 @@ def show_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def show_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table: drawn on a terminal, else tab-separated, with the columns' names if they have any."""
+    """Print a table: drawn on a terminal, on its side if it is too wide, else tab-separated."""
     if not sys.stdout.isatty():
         for line in [columns, *rows] if any(columns) else rows:
             typer.echo("\t".join(one_line(field) for field in line))
         return
+    console = Console(markup=False, highlight=False)
+    table = _draw(title, columns, rows)
+    natural = console.measure(table, options=console.options.update(width=UNLIMITED)).maximum
+    if natural > console.width and len(rows) + 1 < len(columns):
+        first, *others = zip(columns, *rows, strict=True)
+        table = _draw(title, first, others)
+    console.print(table)
+
+
+def _draw(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(title=title, title_justify="left", show_header=any(columns))
     for place, name in enumerate(columns):
-        numeric = place > 0 and all(_is_number(row[place]) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        cells = [row[place] for row in rows]
+        justify: Literal["left", "right"] = "right" if place and all(map(_is_number, cells)) else "left"
+        longest = max(len(word) for cell in [name, *cells] for word in cell.split() or [""])
+        table.add_column(name, justify=justify, overflow="fold", min_width=min(longest, WIDEST_WORD))
     for row in rows:
         table.add_row(*row)
-    Console(markup=False, highlight=False).print(table)
+    return table
 
 
 def _is_number(text: str) -> bool:

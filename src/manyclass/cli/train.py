@@ -119,7 +119,7 @@ def train(
     begin = time.perf_counter()
     rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
     codes = _check_labels(data, rows)
-    times = {"reading": time.perf_counter() - begin}
+    times: dict[str, Any] = {"reading": time.perf_counter() - begin}
     logger.info("training %s on %d rows with %d features", TITLES[loss], *rows.X.shape)
     done = fit(
         loss,
@@ -144,7 +144,7 @@ def train(
     # Written before anything else: a second Ctrl-C must not cost the model.
     begin = time.perf_counter()
     save_model(trained, target)
-    times |= done.estimator.times_ | {"writing": time.perf_counter() - begin}
+    times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
     found = trained.topk(rows.X, 1, n_jobs=jobs)[0][:, 0]
     report = _report(done, rows, target, times, error_rate(codes, found))
     if as_json:
@@ -174,7 +174,7 @@ def _check_labels(data: str, rows: LabelledRows) -> Any:
 
 
 def _report(
-    done: Fit, rows: LabelledRows, target: Path, times: dict[str, float], error: float
+    done: Fit, rows: LabelledRows, target: Path, times: dict[str, Any], error: float
 ) -> dict[str, Any]:
     estimator, model = done.estimator, done.estimator.model_
     return {
@@ -194,9 +194,7 @@ def _report(
 
 
 def _show(report: dict[str, Any]) -> None:
-    certificate, times, memory = report["certificate"], dict(report["times"]), report["memory"]
-    total = times.pop("total")
-    phases = ", ".join(f"{name} {output.seconds(value)}" for name, value in times.items())
+    certificate, times, memory = report["certificate"], report["times"], report["memory"]
     output.show_pairs(
         [
             ("model", f"{report['model']} ({output.size(report['model_bytes'])})"),
@@ -212,8 +210,10 @@ def _show(report: dict[str, Any]) -> None:
             ("largest violation", output.number(certificate["violation"])),
             ("training error", output.percent(report["training_error"])),
             ("density", output.percent(report["density"])),
-            ("fit", f"{output.seconds(total)} ({phases})"),
-            ("memory", ", ".join(f"{name} {output.size(value)}" for name, value in memory.items())),
+            ("reading", output.seconds(times["reading"])),
+            *((f"fit: {name}", output.seconds(value)) for name, value in times["fit"].items()),
+            ("writing", output.seconds(times["writing"])),
+            *((f"memory: {name.replace('_', ' ')}", output.size(value)) for name, value in memory.items()),
         ]
     )
     measure = "gap" if report["settings"]["stop"] == "gap" else "violation"
