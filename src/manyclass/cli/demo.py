@@ -44,7 +44,8 @@ def demo(
     """Train four exact SVMs on WordNet, then ask the first one in plain English.
 
     Each row is the definition of a noun or verb; its class, one of 4,796, is the concept it is a kind of.
-    A tenth of the definitions is kept apart for the test errors.
+    A tenth of the definitions is kept apart for the test errors. Weston-Watkins and Crammer-Singer train all
+    classes together, the two OvR machines one class against the rest.
 
     \b
     Examples:

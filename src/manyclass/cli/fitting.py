@@ -34,8 +34,8 @@ class Dtype(str, Enum):
 TITLES = {
     Loss.ww: "Weston-Watkins",
     Loss.cs: "Crammer-Singer",
-    Loss.hinge: "one-vs-rest hinge",
-    Loss.squared_hinge: "one-vs-rest squared hinge",
+    Loss.hinge: "OvR hinge",
+    Loss.squared_hinge: "OvR squared hinge",
 }
 
 

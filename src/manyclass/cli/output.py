@@ -16,8 +16,6 @@ from rich.console import Console
 from rich.table import Table
 
 UNLIMITED = 10_000
-# Tables on narrow terminals keep words up to this length whole.
-WIDEST_WORD = 20
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
@@ -109,8 +107,7 @@ def _draw(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str
     for place, name in enumerate(columns):
         cells = [row[place] for row in rows]
         justify: Literal["left", "right"] = "right" if place and all(map(_is_number, cells)) else "left"
-        longest = max(len(word) for cell in [name, *cells] for word in cell.split() or [""])
-        table.add_column(name, justify=justify, overflow="fold", min_width=min(longest, WIDEST_WORD))
+        table.add_column(name, justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table
