@@ -74,6 +74,7 @@ def demo(
         if loss is Loss.ww:
             _keep(done, text, model, min_members)
             answers = [_answer(done.estimator.model_, question) for question in QUESTIONS]
+        del done  # or the peak of the next fit would include this model
     _show(results, answers, model, as_json)
 
 

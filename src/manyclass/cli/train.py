@@ -145,8 +145,10 @@ def train(
     begin = time.perf_counter()
     save_model(trained, target)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
-    found = trained.topk(rows.X, 1, n_jobs=jobs)[0][:, 0]
-    report = _report(done, rows, target, times, error_rate(codes, found))
+    error = None
+    if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait
+        error = error_rate(codes, trained.topk(rows.X, 1, n_jobs=jobs)[0][:, 0])
+    report = _report(done, rows, target, times, error)
     if as_json:
         typer.echo(output.to_json(report))
     else:
@@ -174,7 +176,7 @@ def _check_labels(data: str, rows: LabelledRows) -> Any:
 
 
 def _report(
-    done: Fit, rows: LabelledRows, target: Path, times: dict[str, Any], error: float
+    done: Fit, rows: LabelledRows, target: Path, times: dict[str, Any], error: float | None
 ) -> dict[str, Any]:
     estimator, model = done.estimator, done.estimator.model_
     return {
@@ -195,6 +197,7 @@ def _report(
 
 def _show(report: dict[str, Any]) -> None:
     certificate, times, memory = report["certificate"], report["times"], report["memory"]
+    error = report["training_error"]
     output.show_pairs(
         [
             ("model", f"{report['model']} ({output.size(report['model_bytes'])})"),
@@ -208,7 +211,7 @@ def _show(report: dict[str, Any]) -> None:
             ("dual", output.number(certificate["dual"])),
             ("relative gap", output.number(certificate["gap"])),
             ("largest violation", output.number(certificate["violation"])),
-            ("training error", output.percent(report["training_error"])),
+            ("training error", "not measured" if error is None else output.percent(error)),
             ("density", output.percent(report["density"])),
             ("reading", output.seconds(times["reading"])),
             *((f"fit: {name}", output.seconds(value)) for name, value in times["fit"].items()),
