@@ -135,20 +135,19 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
   coupled
       .def(
           "__init__",
-          [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string& loss,
-             int wave) {
+          [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string& loss) {
             new (self) Coupled(std::move(rows), to_vector(labels), to_vector(C), classes,
-                               loss == "ww" ? Relative::ww : Relative::cs, wave);
+                               loss == "ww" ? Relative::ww : Relative::cs);
           },
-          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "wave"_a, NoGil())
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, NoGil())
       .def(
           "sweep",
-          [](Coupled& s, In<int64_t> order, bool full, double enter, int64_t most_new, int threads) {
-            const PassStats p =
-                s.sweep(order.data(), static_cast<int64_t>(order.size()), full, static_cast<T>(enter), most_new, threads);
-            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.steps, p.changes);
+          [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new, int threads) {
+            const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, full,
+                                        static_cast<T>(enter), most_new, threads);
+            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.steps, p.waves, p.theta);
           },
-          "order"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
+          "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
       .def(
           "certificate",
           [](Coupled& s, int threads) {

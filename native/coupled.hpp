@@ -4,11 +4,13 @@
 //     each row:   s = W' x_i;  solve its sub-problem (relative_margin.hpp)      rows shared out to the threads
 //     each slice of classes:   W += x_i (change of alpha_i), in row order       slices shared out to the threads
 //
-// The rows of a wave move together. So that their joint step cannot overshoot, row i takes
-//     k_i' = sum_j |x_ij| sum_{i' in wave} |x_i'j|   >=   sum_i' |x_i . x_i'|
-// for its curvature: by Gershgorin's theorem |sum_i x_i (delta_i)'|^2 <= sum_i k_i' |delta_i|^2, so the dual
-// rises by at least what the rows promise. R belongs to the problem, never to the number of threads, and each
-// weight receives its changes in row order: the result does not depend on who computes what.
+// The rows of a wave all see the weights from before the wave, and move together by a factor theta <= 1. With
+// delta_i the change of row i's coefficients and gain_i the slope of the dual along it, the dual changes by
+//     theta sum_i gain_i - theta^2 / 2 Q,     Q = sum_{i,i'} (x_i . x_i') (delta_i . delta_i'),
+// and each row alone has gain_i >= k_i |delta_i|^2. So theta = min(1, sum_i gain_i / Q) never lowers the dual.
+// Rows of text share few features and fewer of the classes they change: theta is nearly always 1.
+// The wave's size belongs to the problem, never to the number of threads, and each weight receives its changes in
+// row order: the result does not depend on who computes what.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -31,7 +33,8 @@ struct PassStats {
   double alpha_sum = 0;   // sum_ic alpha_ic
   double violation = 0;   // the largest
   int64_t steps = 0;      // rows that changed
-  int64_t changes = 0;    // variables that changed
+  int64_t waves = 0;
+  double theta = 0;       // summed over the waves
 
   void add(const PassStats& o) {
     loss += o.loss;
@@ -39,60 +42,55 @@ struct PassStats {
     alpha_sum += o.alpha_sum;
     violation = std::max(violation, o.violation);
     steps += o.steps;
-    changes += o.changes;
+    waves += o.waves;
+    theta += o.theta;
   }
 };
 
 template <class T>
 class CoupledSolver {
  public:
-  CoupledSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes, Relative loss,
-                int wave)
+  CoupledSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes, Relative loss)
       : rows_(std::move(layout)),
         y_(std::move(labels)),
         C_(std::move(C)),
         K_(classes),
         stride_(padded<T>(classes)),
         loss_(loss),
-        wave_(wave),
         alpha_(rows_.n),
-        W_(static_cast<int64_t>(rows_.head_features.size()) * stride_),
-        curvature_(wave),
-        slots_(wave) {}
+        W_(rows_.heads() * stride_) {}
 
-  // One visit of the given rows. `full`: every class is scored, and classes that violate by more than `enter`
-  // join; otherwise only the classes a row already uses are scored and re-solved.
-  PassStats sweep(const int64_t* order, int64_t count, bool full, T enter, int64_t most_new, int threads) {
-    if (threads > wave_) threads = wave_;
+  // One visit of the given rows, `wave` at a time. `full`: every class is scored, and classes that violate by more
+  // than `enter` join, at most `most_new` of them; otherwise only the classes a row already uses are scored.
+  PassStats sweep(const int64_t* order, int64_t count, int64_t wave, bool full, T enter, int64_t most_new,
+                  int threads) {
+    if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
+    threads = static_cast<int>(std::min<int64_t>(threads, wave));
     Team team(threads);
-    std::vector<Scratch> scratch(threads);
+    PassStats total;
 #pragma omp parallel num_threads(threads)
     {
-      Scratch& mine = scratch[omp_get_thread_num()];
-      mine.prepare(stride_, full, rows_);
-      for (int64_t first = 0; first < count; first += wave_) {
-        const int64_t size = std::min<int64_t>(wave_, count - first);
+      Scratch mine(stride_, rows_, wave);
+      for (int64_t first = 0; first < count; first += wave) {
+        const int64_t size = std::min(wave, count - first);
         for (int64_t r; (r = team.take()) < size;) {
-          Slot& slot = slots_[r];
-          slot.row = order[first + r];
-          const T k = wave_curvature(order + first, size, slot.row, mine);
-          solve_row(slot, k, full, enter, most_new, mine);
+          slots_[r].row = order[first + r];
+          solve_row(slots_[r], full, enter, most_new, mine);
         }
         team.meet();
+        const T theta = common_step(size, mine);
         const int64_t slices = threads == 1 ? 1 : 2 * threads;
-        for (int64_t t; (t = team.take()) < slices + size;) {
-          if (t < slices)
-            apply_slice(size, t * stride_ / slices, (t + 1) * stride_ / slices, mine);
-          else
-            commit(slots_[t - slices]);
+        for (int64_t t; (t = team.take()) < slices + 1;) {
+          if (t < slices) {
+            apply_slice(size, theta, t * stride_ / slices, (t + 1) * stride_ / slices, mine);
+            continue;
+          }
+          for (int64_t r = 0; r < size; ++r) commit(slots_[r], theta, mine, total);
+          ++total.waves;
+          total.theta += theta;
         }
         team.meet();
       }
-    }
-    PassStats total;
-    for (auto& slot : slots_) {
-      total.add(slot.total);
-      slot.total = {};
     }
     return total;
   }
@@ -206,26 +204,39 @@ class CoupledSolver {
   // A row's step, computed by one thread and applied by all.
   struct Slot {
     int64_t row = 0;
-    std::vector<int32_t> classes;  // the row's classes before and after; then where they stand:
-    std::vector<T> before, after, change;
-    T own_change = 0;  // of the coefficient for the row's own class
+    std::vector<int32_t> classes;
+    std::vector<T> before, after;  // alpha of these classes
+    T own_change = 0;              // of the coefficient for the row's own class
+    double gain = 0;               // slope of the dual along the step
     bool changed = false;
-    PassStats stats, total;  // of this visit, and of all visits that used this slot: summed in a fixed order
+    PassStats stats;
+
+    // f(class, change of the row's coefficient in the weights of this class)
+    template <class F>
+    void for_each_change(int32_t own, F f) const {
+      for (size_t e = 0; e < classes.size(); ++e)
+        if (after[e] != before[e]) f(classes[e], before[e] - after[e]);
+      if (own_change != 0) f(own, own_change);
+    }
   };
 
   struct Scratch {
-    Buffer<T> scores;
-    Buffer<T> v;
+    Scratch(int64_t stride, const Layout<T>& rows, int64_t wave)
+        : scores(stride), v(stride), found(stride + Lanes<T>::count), latest(stride, -1),
+          mark(rows.heads() + rows.tails(), T(0)), overlap(wave * wave) {}
+    Buffer<T> scores, v;
     Buffer<int32_t> found;
     std::vector<int32_t> slice_class;
     std::vector<T> slice_change;
+    // common_step: the changes of a wave, chained by class; a row's features; delta_i . delta_i'
+    struct Change {
+      int32_t cls, row, previous;
+      T value;
+    };
+    std::vector<Change> changes;
+    std::vector<int32_t> latest;
     std::vector<T> mark;
-    void prepare(int64_t stride, bool, const Layout<T>& rows) {
-      scores.reserve(stride);
-      v.reserve(stride);
-      found.reserve(stride + Lanes<T>::count);
-      mark.assign(rows.head_features.size() + rows.tail_features.size(), 0);
-    }
+    std::vector<double> overlap;
   };
 
   using Block = BlockOfClasses<T, double>;
@@ -265,26 +276,41 @@ class CoupledSolver {
     return part;
   }
 
-  T wave_curvature(const int64_t* wave, int64_t size, int64_t i, Scratch& mine) const {
-    if (size == 1) return rows_.norm[i];
-    const int64_t heads = static_cast<int64_t>(rows_.head_features.size());
-    T* mark = mine.mark.data();
-    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
-      mark[rows_.head_index[h]] = std::abs(rows_.head_value[h]);
-    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t)
-      mark[heads + rows_.tail_index[t]] = std::abs(rows_.tail_value[t]);
-    T k = rows_.norm[i];
+  // theta; every thread computes it for itself, which is cheaper than waiting for one that does.
+  T common_step(int64_t size, Scratch& mine) const {
+    if (size == 1) return 1;
+    double gain = 0, Q = 0;
+    std::fill(mine.overlap.begin(), mine.overlap.begin() + size * size, 0.0);
+    mine.changes.clear();
     for (int64_t r = 0; r < size; ++r) {
-      const int64_t o = wave[r];
-      if (o == i) continue;
-      for (int64_t h = rows_.head_ptr[o]; h < rows_.head_ptr[o + 1]; ++h)
-        k += mark[rows_.head_index[h]] * std::abs(rows_.head_value[h]);
-      for (int64_t t = rows_.tail_ptr[o]; t < rows_.tail_ptr[o + 1]; ++t)
-        k += mark[heads + rows_.tail_index[t]] * std::abs(rows_.tail_value[t]);
+      const Slot& slot = slots_[r];
+      if (!slot.changed) continue;
+      gain += slot.gain;
+      double square = 0;
+      slot.for_each_change(y_[slot.row], [&](int32_t c, T change) {
+        square += double(change) * change;
+        for (int32_t p = mine.latest[c]; p >= 0; p = mine.changes[p].previous)
+          mine.overlap[mine.changes[p].row * size + r] += double(change) * mine.changes[p].value;
+        mine.changes.push_back({c, static_cast<int32_t>(r), mine.latest[c], change});
+        mine.latest[c] = static_cast<int32_t>(mine.changes.size()) - 1;
+      });
+      Q += rows_.norm[slot.row] * square;
     }
-    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) mark[rows_.head_index[h]] = 0;
-    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) mark[heads + rows_.tail_index[t]] = 0;
-    return k;
+    for (const auto& change : mine.changes) mine.latest[change.cls] = -1;
+    for (int64_t r = 0; r < size; ++r) {
+      const double* overlap = mine.overlap.data() + r * size;
+      if (std::all_of(overlap, overlap + size, [](double o) { return o == 0; })) continue;
+      const int64_t i = slots_[r].row;
+      rows_.for_each_shared(i, [&](int64_t f, T x) { mine.mark[f] = x; });
+      for (int64_t q = r + 1; q < size; ++q) {
+        if (overlap[q] == 0) continue;
+        double product = 0;
+        rows_.for_each_shared(slots_[q].row, [&](int64_t f, T x) { product += double(mine.mark[f]) * x; });
+        Q += 2 * product * overlap[q];
+      }
+      rows_.for_each_shared(i, [&](int64_t f, T) { mine.mark[f] = 0; });
+    }
+    return Q > gain ? static_cast<T>(gain / Q) : T(1);
   }
 
   // s += the tail features' part: through the dual variables of the other rows that have them, and of the row
@@ -340,20 +366,20 @@ class CoupledSolver {
     return most;
   }
 
-  void solve_row(Slot& slot, T k, bool full, T enter, int64_t most_new, Scratch& mine) {
+  void solve_row(Slot& slot, bool full, T enter, int64_t most_new, Scratch& mine) {
     const int64_t i = slot.row;
     const int32_t y = y_[i];
     const T Ci = C_[i];
     const auto a = alpha_[i];
     slot.changed = false;
     slot.stats = {};
-    if (!full && a.size == 0) return;
+    const T k = rows_.norm[i];
+    if (k == 0 || (!full && a.size == 0)) return;
     const FeasibleSet<T> set = loss_ == Relative::ww
                                    ? FeasibleSet<T>{Ci, std::numeric_limits<T>::infinity()}
                                    : FeasibleSet<T>{std::numeric_limits<T>::infinity(), Ci};
     T* s = mine.scores.data();
     T* v = mine.v.data();
-    if (rows_.norm[i] == 0) return;
     if (full) {
       score(W_.data(), stride_, rows_.head_index.data() + rows_.head_ptr[i],
             rows_.head_value.data() + rows_.head_ptr[i], rows_.head_ptr[i + 1] - rows_.head_ptr[i], s, stride_);
@@ -423,64 +449,59 @@ class CoupledSolver {
     stats.violation = loss_ == Relative::ww ? box : std::max(T(0), most - std::min(least, most));
 
     slot.after.resize(m);
-    slot.change.resize(m);
-    double change = 0;
-    int64_t changes = 0;
+    double change = 0, gain = 0;
     for (int64_t e = 0; e < m; ++e) {
       const T beta = std::min(std::max(v[e] - tau, T(0)), set.cap);
+      const double step = double(beta) - slot.before[e];
       slot.after[e] = beta;
-      slot.change[e] = slot.before[e] - beta;
-      change += double(beta) - slot.before[e];
-      changes += beta != slot.before[e];
+      change += step;
+      gain += step * (double(v[e]) - slot.before[e]);
+      slot.changed |= beta != slot.before[e];
     }
     slot.own_change = static_cast<T>(change);
-    slot.changed = changes > 0;
+    slot.gain = k * gain;
     stats.steps = slot.changed;
-    stats.changes = changes;
   }
 
-  void apply_slice(int64_t size, int64_t low, int64_t high, Scratch& mine) {
+  // W += theta x_i (change of the coefficients) for the classes [low, high), rows in order
+  void apply_slice(int64_t size, T theta, int64_t low, int64_t high, Scratch& mine) {
     for (int64_t r = 0; r < size; ++r) {
       const Slot& slot = slots_[r];
       if (!slot.changed) continue;
       mine.slice_class.clear();
       mine.slice_change.clear();
-      const int64_t m = static_cast<int64_t>(slot.change.size());
-      for (int64_t e = 0; e < m; ++e)
-        if (slot.classes[e] >= low && slot.classes[e] < high && slot.change[e] != 0) {
-          mine.slice_class.push_back(slot.classes[e]);
-          mine.slice_change.push_back(slot.change[e]);
-        }
-      const int32_t y = y_[slot.row];
-      if (y >= low && y < high) {
-        mine.slice_class.push_back(y);
-        mine.slice_change.push_back(slot.own_change);
-      }
+      slot.for_each_change(y_[slot.row], [&](int32_t c, T change) {
+        if (c < low || c >= high) return;
+        mine.slice_class.push_back(c);
+        mine.slice_change.push_back(theta * change);
+      });
       const int64_t changes = static_cast<int64_t>(mine.slice_class.size());
       const int64_t b = rows_.head_ptr[slot.row], e = rows_.head_ptr[slot.row + 1];
-      if (changes * 6 > high - low) {
-        T* dense = mine.v.data() + low;
-        std::fill(dense, dense + (high - low), T(0));
+      const bool dense = changes * 6 > high - low;
+      if (dense) {
+        std::fill(mine.v.data() + low, mine.v.data() + high, T(0));
         for (int64_t q = 0; q < changes; ++q) mine.v[mine.slice_class[q]] = mine.slice_change[q];
-        for (int64_t h = b; h < e; ++h) {
-          T* w = W_.data() + rows_.head_index[h] * stride_;
-          const T x = rows_.head_value[h];
-          for (int64_t c = low; c < high; ++c) w[c] += x * mine.v[c];
-        }
-        continue;
       }
       for (int64_t h = b; h < e; ++h) {
         T* w = W_.data() + rows_.head_index[h] * stride_;
         const T x = rows_.head_value[h];
-        for (int64_t q = 0; q < changes; ++q) w[mine.slice_class[q]] += x * mine.slice_change[q];
+        if (dense)
+          for (int64_t c = low; c < high; ++c) w[c] += x * mine.v[c];
+        else
+          for (int64_t q = 0; q < changes; ++q) w[mine.slice_class[q]] += x * mine.slice_change[q];
       }
     }
   }
 
-  void commit(Slot& slot) {
-    slot.total.add(slot.stats);
-    if (slot.changed)
-      alpha_.assign(slot.row, slot.classes.data(), slot.after.data(), static_cast<int64_t>(slot.after.size()));
+  // alpha += theta (change); other threads still read the slot.
+  void commit(const Slot& slot, T theta, Scratch& mine, PassStats& total) {
+    total.add(slot.stats);
+    if (!slot.changed) return;
+    const int64_t m = static_cast<int64_t>(slot.after.size());
+    T* values = mine.v.data();
+    for (int64_t e = 0; e < m; ++e)
+      values[e] = theta < 1 ? slot.before[e] + theta * (slot.after[e] - slot.before[e]) : slot.after[e];
+    alpha_.assign(slot.row, slot.classes.data(), values, m);
   }
 
   Layout<T> rows_;
@@ -488,10 +509,8 @@ class CoupledSolver {
   std::vector<T> C_;
   int64_t K_, stride_;
   Relative loss_;
-  int wave_;
   DualRows<T> alpha_;
   Buffer<T> W_;
-  std::vector<T> curvature_;
   std::vector<Slot> slots_;
 };
 

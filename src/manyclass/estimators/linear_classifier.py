@@ -1,6 +1,7 @@
 """What the estimators have in common: checks, the call into the engine, prediction."""
 
 import json
+import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -151,7 +152,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             Best first.
         scores : ndarray of shape (n, k)
         """
-        codes, scores = self.model_.topk(self._rows_to_predict(X), k, n_jobs=self.n_jobs)
+        rows = self._rows_to_predict(X)
+        codes, scores = self.model_.topk(rows, k, n_jobs=self.n_jobs)
         return self.classes_[codes], scores
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -166,7 +168,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n, K), or (n,) for two classes
             With two classes the difference of the two scores, as scikit-learn has it.
         """
-        scores = self.model_.scores(self._rows_to_predict(X), n_jobs=self.n_jobs)
+        rows = self._rows_to_predict(X)
+        scores = self.model_.scores(rows, n_jobs=self.n_jobs)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @property
@@ -264,7 +267,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         labels = y
         if not isinstance(y, list | tuple) or (len(y) and isinstance(y[0], list | np.ndarray)):
             labels = column_or_1d(y, warn=True)
-            check_classification_targets(labels)
+            with warnings.catch_warnings():
+                # More classes than half the rows is what this library is for.
+                warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+                check_classification_targets(labels)
         if len(labels) != n_rows:
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "

@@ -19,6 +19,8 @@ GATHER_COST = 10
 MOST_CHEAP_PASSES = 5
 # Cheap passes have done their part when the gap on the classes in use is this share of the last full pass's.
 CHEAP_ENOUGH = 0.1
+# Rows of a wave that shorten each other's steps by more than this, on average, go in smaller waves.
+LEAST_THETA = 0.5
 # A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
 OPTIMISM = 1.5
 
@@ -35,6 +37,19 @@ class _Pass:
     gap: float = 0.0
     alpha_sum: float = 0.0
     violation: float = 0.0
+    waves: int = 0
+    theta: float = 0.0
+
+    def add(
+        self, done: int, loss: float, gap: float, alpha_sum: float, violation: float, steps: int, waves: int, theta: float
+    ) -> None:
+        self.done = done
+        self.loss += loss
+        self.gap += gap
+        self.alpha_sum += alpha_sum
+        self.violation = max(self.violation, violation)
+        self.waves += waves
+        self.theta += theta
 
     @property
     def primal(self) -> float:
@@ -56,7 +71,7 @@ class CoupledRows:
         self._wave = wave_size(data)
         layout = make_layout(data, self._dtype, tail_rows(self._K))
         self._kernel = native(core, "Coupled", self._dtype)(
-            layout, data.codes, data.C.astype(self._dtype), self._K, self._loss, self._wave
+            layout, data.codes, data.C.astype(self._dtype), self._K, self._loss
         )
         self._pass = self._new_pass(0, full=True)
         self._full_passes = 0
@@ -79,24 +94,18 @@ class CoupledRows:
         end = min(self._n, now.done + self._rows_at_once())
         # By the papers' rule a variable moves only if it violates by more than the tolerance.
         enter = rule.tol if rule.stop == "kkt" else 0.0
-        loss, gap, alpha_sum, violation, _, _ = self._kernel.sweep(
-            now.order[now.done : end], now.full, enter, MOST_NEW[self._loss], self._threads
+        seen = self._kernel.sweep(
+            now.order[now.done : end], self._wave, now.full, enter, MOST_NEW[self._loss], self._threads
         )
-        now.done = end
-        now.loss += loss
-        now.gap += gap
-        now.alpha_sum += alpha_sum
-        now.violation = max(now.violation, violation)
+        now.add(end, *seen)
         ended = end == self._n
-        ready = False
-        if ended:
-            ready = self._end_pass(now, rule)
-        seen = now if ended and now.full else self._last_full
+        ready = self._end_pass(now, rule) if ended else False
+        last = self._last_full
         return Progress(
             epochs=self._full_passes,
-            primal=seen.primal if seen else np.nan,
-            dual=seen.primal - seen.gap if seen else np.nan,
-            violation=seen.violation if seen else np.nan,
+            primal=last.primal if last else np.nan,
+            dual=last.primal - last.gap if last else np.nan,
+            violation=last.violation if last else np.nan,
             active=1.0,
             ready=ready,
             row_ended=ended and now.full,
@@ -105,6 +114,8 @@ class CoupledRows:
     def _end_pass(self, ended: _Pass, rule: StopRule) -> bool:
         """Choose the next pass; tell whether a certificate is worth its cost now."""
         ready = False
+        if ended.theta < LEAST_THETA * ended.waves:
+            self._wave = max(1, self._wave // 2)
         if ended.full:
             self._full_passes += 1
             self._cheap_passes = 0

@@ -12,6 +12,9 @@ from .solver import TrainingSet, native
 # A dual variable takes its class and its value. Averages seen on text, for estimates only.
 TYPICAL_SUPPORT = {"ww": 60, "cs": 16}
 LANES = {4: 16, 8: 8}
+# Rows of a wave, and the multiplications of a row from which waves pay: its threads meet twice a wave.
+WAVE = 16
+WORTH_SHARING = 20_000
 # Classes that a certificate holds at once, in float64.
 CERTIFIED_AT_ONCE = 16
 
@@ -26,29 +29,9 @@ def tail_rows(n_classes: int) -> int:
 
 
 def wave_size(data: TrainingSet) -> int:
-    """Rows that move together: as many as hardly slow each other down, if a row is worth sharing out.
-
-    The curvature of a row in a wave of R grows by its overlap with the others, on average R - 1 times the mean
-    inner product of two rows.
-    """
-    X = data.X
-    n = X.n_rows
-    work = (X.nnz / max(1, n) + (data.constant != 0)) * data.n_classes
-    if work < 20_000 or n < 64:
-        return 1
-    if X.is_sparse:
-        sums = np.bincount(X.indices, weights=np.abs(X.values), minlength=X.n_features)
-        squares = float(np.square(X.values, dtype=np.float64).sum())
-    else:
-        sums = np.abs(X.dense).sum(axis=0, dtype=np.float64)
-        squares = float(np.square(X.dense, dtype=np.float64).sum())
-    squares += n * data.constant**2
-    inner = float(sums @ sums) + (n * data.constant) ** 2
-    overlap = max(0.0, inner - squares) / (n * (n - 1)) / max(squares / n, 1e-300)
-    size = 16
-    while size > 1 and (size - 1) * overlap > 0.5:
-        size //= 2
-    return size
+    """Rows that move together: one where a row is too little work to be shared out among threads."""
+    work = (data.X.nnz / max(1, data.X.n_rows) + (data.constant != 0)) * data.n_classes
+    return WAVE if work >= WORTH_SHARING and data.X.n_rows >= 4 * WAVE else 1
 
 
 def make_layout(data: TrainingSet, dtype: np.dtype, tail: int) -> Any:
