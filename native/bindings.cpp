@@ -325,6 +325,7 @@ void bind_row_parser(nb::module_& m, const char* name) {
       .def_prop_ro("max_label", &Parser::max_label)
       .def_prop_ro("label_limit", &Parser::label_limit)
       .def_prop_ro("multilabel", &Parser::multilabel)
+      .def_prop_ro("zero_based", &Parser::zero_based)
       .def_prop_ro("labels_are_integers", &Parser::labels_are_integers)
       .def("take_indices", [](Parser& self, Array<std::int32_t> out) { self.take_indices(out.data()); })
       .def("take_indices", [](Parser& self, Array<std::int64_t> out) { self.take_indices(out.data()); })

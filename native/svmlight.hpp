@@ -82,6 +82,7 @@ class RowParser {
   std::int64_t label_limit() const { return label_limit_; }
   bool multilabel() const { return options_.multilabel == Choice::yes; }
   bool labels_are_integers() const { return integers_; }
+  bool zero_based() const { return options_.zero_based == Choice::yes; }
   std::int64_t n_features() const {
     if (options_.n_features >= 0) return options_.n_features;
     if (max_index_ < 0) return 0;

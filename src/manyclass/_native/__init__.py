@@ -19,7 +19,9 @@ def choose_build(wanted: str | None) -> ModuleType:
         if wanted not in BUILDS:
             raise ImportError(f"MANYCLASS_ISA={wanted!r} is unknown; choose one of {', '.join(BUILDS)}")
         if wanted not in supported:
-            raise ImportError(f"MANYCLASS_ISA={wanted!r}, but this processor runs only: {', '.join(supported)}")
+            raise ImportError(
+                f"MANYCLASS_ISA={wanted!r}, but this processor runs only: {', '.join(supported)}"
+            )
         return importlib.import_module(f".{wanted}", __name__)
     for name in BUILDS:
         if name in supported:

@@ -1,0 +1,19 @@
+"""The command line: `manyclass train | predict | evaluate | inspect | demo`, one file a command."""
+
+import sys
+
+INTERNAL_ERROR = 1
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ModuleNotFoundError as error:
+        message = f'error: the command line needs {error.name}: pip install "manyclass[cli]"'
+        print(message, file=sys.stderr)
+        sys.exit(INTERNAL_ERROR)
+    from .app import app
+
+    app()

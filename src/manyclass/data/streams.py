@@ -176,11 +176,11 @@ def open_input(source: PathOrFile) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears under its name only when everything was written.
+def open_atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing, as it is, that appears under its name only when everything was written.
 
-    The suffix (`.gz`, `.bz2`, `.xz`, `.zst`) chooses the compression. The bytes go to a temporary file in the
-    same folder, which is renamed at the end, or removed if anything fails.
+    The bytes go to a temporary file in the same folder, which is renamed when they have reached the disk, or
+    removed if anything fails.
 
     Parameters
     ----------
@@ -190,26 +190,17 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     Yields
     ------
     binary file object
-        Where to write the uncompressed bytes.
     """
     path = Path(path)
-    codec = SUFFIXES.get(path.suffix.lower())
-    zstandard = _zstandard() if codec == "zstd" else None
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with contextlib.ExitStack() as stack:
-            raw = stack.enter_context(os.fdopen(handle, "wb"))
-            out: Any = raw
-            if codec == "gzip":
-                # No time stamp: the same data gives the same bytes.
-                out = stack.enter_context(gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0))
-            elif codec == "bzip2":
-                out = stack.enter_context(bz2.BZ2File(raw, "wb"))
-            elif codec == "xz":
-                out = stack.enter_context(lzma.LZMAFile(raw, "wb"))
-            elif zstandard is not None:
-                out = stack.enter_context(zstandard.ZstdCompressor().stream_writer(raw, closefd=False))
-            yield out
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:  # names the temporary file, of which the caller knows nothing
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            yield raw
+            raw.flush()
+            os.fsync(raw.fileno())
         # mkstemp makes files private; a data file should get the permissions of any other new file.
         umask = os.umask(0)
         os.umask(umask)
@@ -219,3 +210,33 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+@contextlib.contextmanager
+def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing as `open_atomic` does, compressed if its suffix says so.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write; `.gz`, `.bz2`, `.xz` and `.zst` compress.
+
+    Yields
+    ------
+    binary file object
+        Where to write the uncompressed bytes.
+    """
+    codec = SUFFIXES.get(Path(path).suffix.lower())
+    zstandard = _zstandard() if codec == "zstd" else None
+    with open_atomic(path) as raw, contextlib.ExitStack() as stack:
+        out: Any = raw
+        if codec == "gzip":
+            # No time stamp: the same data gives the same bytes.
+            out = stack.enter_context(gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0))
+        elif codec == "bzip2":
+            out = stack.enter_context(bz2.BZ2File(raw, "wb"))
+        elif codec == "xz":
+            out = stack.enter_context(lzma.LZMAFile(raw, "wb"))
+        elif zstandard is not None:
+            out = stack.enter_context(zstandard.ZstdCompressor().stream_writer(raw, closefd=False))
+        yield out

@@ -1,0 +1,55 @@
+"""The five commands under one roof."""
+
+from typing import Annotated
+
+import typer
+
+import manyclass
+
+from .demo import demo
+from .evaluate import evaluate
+from .inspect import inspect
+from .predict import predict
+from .train import train
+
+app = typer.Typer(
+    name="manyclass",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    # A defect should give a traceback that can be copied into a report.
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(manyclass.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def manyclass_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Exact linear classifiers for thousands of classes, each fit with a certificate.
+
+    \b
+    See it work, on the data set that comes with it:
+      manyclass demo
+    Train on your own data, look at the model, use it:
+      manyclass train news.csv --text-column body --label-column topic
+      manyclass inspect news.manyclass
+      echo "parliament votes on the budget" | manyclass predict news.manyclass -
+
+    \b
+    Exit codes: 0 done; 2 wrong arguments or data; 3 stopped before the target, with the model written;
+    130 interrupted (train: with the model written); 1 a defect in manyclass.
+    """
+
+
+for command in (train, predict, evaluate, inspect, demo):
+    app.command()(command)

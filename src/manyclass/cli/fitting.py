@@ -1,0 +1,108 @@
+"""One fit as the commands run it: the estimator of a loss, its time and the peak of memory."""
+
+import resource
+import sys
+import time
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning
+
+from ..estimators import MulticlassSVC, OneVsRestSVC
+
+
+class Loss(str, Enum):
+    """The losses there are."""
+
+    ww = "ww"
+    cs = "cs"
+    hinge = "hinge"
+    squared_hinge = "squared_hinge"
+
+
+class Dtype(str, Enum):
+    """Types of the weights."""
+
+    float32 = "float32"
+    float64 = "float64"
+
+
+TITLES = {
+    Loss.ww: "Weston-Watkins",
+    Loss.cs: "Crammer-Singer",
+    Loss.hinge: "OvR hinge",
+    Loss.squared_hinge: "OvR squared hinge",
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted estimator and what it took.
+
+    Attributes
+    ----------
+    estimator : MulticlassSVC or OneVsRestSVC
+    seconds : float
+    peak_memory : int
+        Bytes of the whole process.
+    peak_is_of_this_fit : bool
+        False where the system cannot forget the peak of what ran before.
+    """
+
+    estimator: Any
+    seconds: float
+    peak_memory: int
+    peak_is_of_this_fit: bool
+
+
+def fit(loss: Loss, X: Any, y: Any, *, progress: bool, **parameters: Any) -> Fit:
+    """Fit the estimator of a loss.
+
+    A fit that stops early does not warn here: the commands say so themselves, in words that fit a shell.
+    """
+    kind = MulticlassSVC if loss in (Loss.ww, Loss.cs) else OneVsRestSVC
+    given = {name: value for name, value in parameters.items() if value is not None}
+    estimator = kind(loss.value, verbose=int(progress and sys.stderr.isatty()), **given)
+    forgotten = forget_peak_memory()
+    begin = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(X, y)
+    return Fit(estimator, time.perf_counter() - begin, peak_memory(), forgotten)
+
+
+def forget_peak_memory() -> bool:
+    """Let the kernel measure the peak of memory from now on; say whether it does."""
+    try:
+        Path("/proc/self/clear_refs").write_text("5")
+    except OSError:
+        return False
+    return True
+
+
+def peak_memory() -> int:
+    """Give the largest memory that this process has held, in bytes."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def milestones(history: list[dict[str, Any]], measure: str) -> list[dict[str, Any]]:
+    """Pick the rows of a history that first reach 1, 0.1, 0.01 ... (gap or violation), and the last row."""
+    chosen = []
+    level = 1.0
+    for row in history:
+        if row[measure] <= level:
+            chosen.append(row)
+            while row[measure] <= level and level > 1e-12:
+                level /= 10
+    if history and (not chosen or chosen[-1] is not history[-1]):
+        chosen.append(history[-1])
+    return chosen

@@ -1,0 +1,243 @@
+"""What the commands read: rows of features from svmlight text, or texts from tables and lines."""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import islice
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..data import ParseError, TextFeatures, read_table
+from ..data.streams import SUFFIXES, open_input, stream_name
+from ..data.svmlight import labels_of, matrix_of, parse_rows
+from ..data.text import FORMATS
+from ..model import LinearModel
+from .output import InputError
+
+LINES_AT_ONCE = 4096
+
+
+class DataFormat(str, Enum):
+    """How a data file is to be read."""
+
+    auto = "auto"
+    svmlight = "svmlight"
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+
+
+class PredictFormat(str, Enum):
+    """How a file of rows to predict is to be read: labels are not needed."""
+
+    auto = "auto"
+    svmlight = "svmlight"
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+    lines = "lines"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table to read; None for what the model was trained on, or `text` and `label`."""
+
+    text: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Rows with labels, and what a model must remember in order to read more of the kind.
+
+    Attributes
+    ----------
+    X : csr_matrix of shape (n, d)
+    labels : ndarray or list of n labels
+    text : TextFeatures or None
+        How texts became rows, if the file held texts.
+    reading : dict
+        Entries for the model's settings.
+    """
+
+    X: sp.csr_matrix
+    labels: Any
+    text: TextFeatures | None = None
+    reading: dict[str, Any] = field(default_factory=dict)
+
+
+def told_by_name(path: str) -> str | None:
+    """Tell the format of a table from the name of its file; None if the name does not tell."""
+    suffixes = [suffix.lower() for suffix in PurePath(path).suffixes]
+    if suffixes and suffixes[-1] in SUFFIXES:
+        suffixes.pop()
+    return FORMATS.get(suffixes[-1]) if suffixes else None
+
+
+def stem(path: str) -> str:
+    """Give the name of a data file without folder, compression and format."""
+    name = PurePath(path)
+    if name.suffix.lower() in SUFFIXES:
+        name = name.with_suffix("")
+    known = {*FORMATS, ".svm", ".svmlight", ".libsvm", ".txt"}
+    return name.stem if name.suffix.lower() in known else name.name
+
+
+@contextlib.contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Put the name of the file before errors that do not know it."""
+    try:
+        yield
+    except ParseError as error:
+        # These two are Python's names; the commands have options.
+        reason = error.reason.replace("with text= and label=", "with --text-column and --label-column")
+        raise ParseError(error.file, error.line, error.column, reason) from error
+    except ValueError as error:
+        raise InputError(f"{stream_name(path)}: {error}") from error
+
+
+def _check_exists(path: str) -> None:
+    if path != "-" and Path(path).is_dir():
+        raise InputError(f"{path}: a folder; pass a file")
+
+
+def _svmlight(
+    path: str, dtype: Any, *, n_features: int | None, zero_based: bool | str, multilabel: bool | str
+) -> tuple[sp.csr_matrix, Any, bool]:
+    parser = parse_rows(
+        path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype
+    )
+    from_zero = parser.zero_based
+    return matrix_of(parser, dtype), labels_of(parser), from_zero
+
+
+# ---- To train on
+
+
+def read_labelled(
+    path: str, format: DataFormat, columns: Columns, *, min_df: int | float, dtype: Any
+) -> LabelledRows:
+    """Read rows and labels to train on.
+
+    Parameters
+    ----------
+    path : str
+        A file, or `-` for standard input.
+    format : DataFormat
+        `auto` takes tables by the name of the file, and everything else as svmlight text.
+    columns : Columns
+        Of a table.
+    min_df : int or float
+        As `TextFeatures` has it.
+    dtype : numpy dtype
+        Of svmlight values.
+
+    Returns
+    -------
+    LabelledRows
+    """
+    _check_exists(path)
+    kind = format.value if format is not DataFormat.auto else told_by_name(path) or "svmlight"
+    with naming(path):
+        if kind == "svmlight":
+            X, labels, from_zero = _svmlight(
+                path, dtype, n_features=None, zero_based="auto", multilabel=False
+            )
+            return LabelledRows(X, labels, reading={"index_base": 0 if from_zero else 1})
+        texts, labels = read_table(path, text=columns.text, label=columns.label, format=kind)  # type: ignore[arg-type]
+        if not texts:
+            raise InputError(f"{stream_name(path)}: no rows; a header and at least two rows are needed")
+        features = TextFeatures(min_df=min_df)
+        X = features.fit_transform(texts)
+    reading = {"text_column": columns.text or "text", "label_column": columns.label or "label"}
+    return LabelledRows(X, labels, features, reading)
+
+
+# ---- For a model
+
+
+def read_for_evaluation(
+    model: LinearModel, path: str, format: DataFormat, columns: Columns
+) -> tuple[sp.csr_matrix, Any]:
+    """Read rows and labels as the model wants them."""
+    _check_exists(path)
+    kind = _format_for(model, path, format.value, "svmlight")
+    with naming(path):
+        if kind == "svmlight":
+            X, labels, _ = _svmlight(path, model.dtype, **_layout_of(model), multilabel=False)
+            return X, labels
+        texts, labels = read_table(
+            path,
+            text=columns.text or model.settings.get("text_column"),
+            label=columns.label or model.settings.get("label_column"),
+            format=kind,  # type: ignore[arg-type]
+        )
+        assert model.text is not None
+        return model.text.transform(texts), labels
+
+
+def read_for_prediction(
+    model: LinearModel, path: str, format: PredictFormat, columns: Columns
+) -> Iterator[sp.csr_matrix]:
+    """Read rows as the model wants them, without labels; lines of text come in batches."""
+    _check_exists(path)
+    kind = _format_for(model, path, format.value, "lines" if model.text is not None else "svmlight")
+    with naming(path):
+        if kind == "svmlight":
+            yield _svmlight(path, model.dtype, **_layout_of(model), multilabel="auto")[0]
+            return
+        assert model.text is not None
+        if kind == "lines":
+            for texts in _lines(path):
+                yield model.text.transform(texts)
+            return
+        # A table to predict needs no labels: the text is read in their place, too.
+        column = columns.text or model.settings.get("text_column") or "text"
+        texts, _ = read_table(path, text=column, label=column, format=kind)  # type: ignore[arg-type]
+        yield model.text.transform(texts)
+
+
+def _format_for(model: LinearModel, path: str, given: str, otherwise: str) -> str:
+    kind = given if given != "auto" else told_by_name(path) or otherwise
+    if kind != "svmlight" and model.text is None:
+        raise InputError(
+            f"{stream_name(path)}: {kind} holds texts, but the model was trained on rows of features; "
+            "pass svmlight text (--format svmlight), or train on a table with a text column"
+        )
+    return kind
+
+
+def _layout_of(model: LinearModel) -> dict[str, Any]:
+    # A file of few rows may lack index 0 by chance: count as the training file did.
+    base = model.settings.get("index_base")
+    return {"n_features": model.n_features, "zero_based": "auto" if base is None else base == 0}
+
+
+def _lines(path: str) -> Iterator[list[str]]:
+    number = 0
+    with open_input(path) as stream:
+        while batch := list(islice(stream, LINES_AT_ONCE)):
+            texts = []
+            for line in batch:
+                number += 1
+                try:
+                    texts.append(line.decode().rstrip("\r\n"))
+                except UnicodeDecodeError as error:
+                    reason = f"not UTF-8 ({error.reason}); convert the file first"
+                    raise ParseError(stream_name(path), number, error.start + 1, reason) from error
+            yield texts
+
+
+def class_sizes(codes: np.ndarray, n_classes: int) -> dict[str, float]:
+    """Describe how many rows the classes have."""
+    counts = np.bincount(codes, minlength=n_classes)
+    return {
+        "smallest": int(counts.min()),
+        "median": float(np.median(counts)),
+        "largest": int(counts.max()),
+        "with_one_row": int((counts == 1).sum()),
+    }

@@ -1,0 +1,227 @@
+"""`manyclass inspect`: what is in a model or a data file, and what memory a fit will take."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ..data import check_matrix, encode_labels
+from ..model import LinearModel, load_model
+from ..model.file import looks_like_model
+from ..model.linear import thread_count
+from ..solvers import estimate_memory
+from . import output
+from .fitting import Dtype, Loss
+from .inputs import Columns, DataFormat, LabelledRows, class_sizes, naming, read_labelled
+from .output import InputError
+from .train import document_frequency
+
+MODEL_SUFFIXES = (".manyclass", ".safetensors")
+
+
+@output.answers_errors
+def inspect(
+    file: Annotated[str, typer.Argument(help="A model, or a data file (- for stdin).")],
+    class_name: Annotated[
+        str | None,
+        typer.Option("--class", metavar="NAME", help="Of a model: the features that speak for it."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many of these features.")] = 10,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Of data: the memory a fit will take.")
+    ] = False,
+    loss: Annotated[Loss, typer.Option("--loss", "-l", help="For --estimate.")] = Loss.ww,
+    dtype: Annotated[Dtype, typer.Option(help="For --estimate.")] = Dtype.float32,
+    intercept: Annotated[bool, typer.Option(help="For --estimate.")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="For --estimate.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    min_df: Annotated[
+        Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
+    ] = "1",
+    format: Annotated[DataFormat, typer.Option(help="Of data. auto: by its name.")] = DataFormat.auto,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Look into a model or a data file.
+
+    \b
+    Examples:
+      manyclass inspect news.manyclass
+      manyclass inspect news.manyclass --class politics --top 20
+      manyclass inspect news20.gz
+      manyclass inspect news20.gz --estimate --loss cs      the memory a fit will take
+    """
+    output.log_to_stderr(quiet=True)
+    if _is_model(file):
+        if estimate:
+            raise InputError(f"{file}: a model; --estimate is about data to train on")
+        _inspect_model(Path(file), class_name, top, as_json)
+        return
+    if class_name is not None:
+        raise InputError(f"{file}: not a model; --class is about a model's weights")
+    rows = read_labelled(file, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
+    with naming(file):
+        report = _describe_rows(rows)
+    if estimate:
+        report["estimate"] = estimate_memory(
+            check_matrix(rows.X),
+            report["classes"],
+            loss=loss.value,
+            dtype=np.dtype(dtype.value),
+            fit_intercept=intercept,
+            threads=thread_count(jobs),
+        )
+    if as_json:
+        typer.echo(output.to_json(report))
+    else:
+        _show_rows(report)
+
+
+def _is_model(file: str) -> bool:
+    if not Path(file).is_file():  # standard input and pipes cannot be looked at twice
+        return False
+    return Path(file).suffix in MODEL_SUFFIXES or looks_like_model(file)
+
+
+# ---- Models
+
+
+def _inspect_model(path: Path, class_name: str | None, top: int, as_json: bool) -> None:
+    model = load_model(path)
+    report = _describe_model(model, path)
+    if class_name is not None:
+        report |= {"class": class_name, "largest": largest_features(model, class_name, top)}
+    if as_json:
+        typer.echo(output.to_json(report))
+    elif class_name is not None:
+        rows = [[feature, output.number(weight)] for feature, weight in report["largest"]]
+        output.show_table(f"what speaks for {class_name}", ("feature", "weight"), rows)
+    else:
+        _show_model(report)
+
+
+def _describe_model(model: LinearModel, path: Path) -> dict[str, Any]:
+    return {
+        "model": str(path),
+        "file_bytes": path.stat().st_size,
+        "classes": model.n_classes,
+        "class_names": model.classes[:10],
+        "features": model.n_features,
+        "takes_text": model.text is not None,
+        "layout": "sparse" if model.is_sparse else "dense",
+        "dtype": model.dtype.name,
+        "density": model.density,
+        "weight_bytes": model.nbytes,
+        "classes_never_trained": int(np.isneginf(model.intercept).sum()),
+        "settings": model.settings,
+        "certificate": model.certificate,
+    }
+
+
+def largest_features(model: LinearModel, class_name: str, count: int) -> list[tuple[str, float]]:
+    """Give the features with the largest positive weights of a class, as words or as numbers from 0 or 1.
+
+    Parameters
+    ----------
+    model : LinearModel
+    class_name : str
+        The label as it prints.
+    count : int
+        How many at the most.
+
+    Returns
+    -------
+    list of (feature, weight)
+    """
+    found = [code for code, label in enumerate(model.classes.tolist()) if str(label) == class_name]
+    if not found:
+        near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][
+            :5
+        ]
+        hint = f"; similar ones: {', '.join(near)}" if near else f", such as {model.classes.tolist()[0]}"
+        raise InputError(f"the model has no class {class_name!r} among its {model.n_classes}{hint}")
+    weights: Any = model.weights[:, [found[0]]]
+    column = weights.toarray().ravel() if model.is_sparse else weights.ravel()
+    best = np.argsort(-column, kind="stable")[:count]
+    best = best[column[best] > 0]
+    names = model.text.words if model.text is not None else None
+    base = model.settings.get("index_base", 0)
+    return [(names[j] if names is not None else str(j + base), float(column[j])) for j in best]
+
+
+def _show_model(report: dict[str, Any]) -> None:
+    examples = ", ".join(map(str, report["class_names"].tolist()))
+    more = ", ..." if report["classes"] > len(report["class_names"]) else ""
+    pairs = [
+        ("model", report["model"]),
+        ("size of the file", output.size(report["file_bytes"])),
+        ("classes", f"{report['classes']} ({examples}{more})"),
+        ("features", f"{report['features']} ({'words' if report['takes_text'] else 'numbers'})"),
+        ("weights", f"{report['layout']} {report['dtype']}, {output.size(report['weight_bytes'])}"),
+        ("density", output.percent(report["density"])),
+    ]
+    if report["classes_never_trained"]:
+        pairs.append(("classes never trained", str(report["classes_never_trained"])))
+    pairs += [(name, _text(value)) for name, value in sorted(report["settings"].items())]
+    pairs += [(f"certificate: {name}", _text(value)) for name, value in report["certificate"].items()]
+    output.show_pairs(pairs)
+
+
+def _text(value: Any) -> str:
+    return output.number(value) if isinstance(value, float) else str(value)
+
+
+# ---- Data
+
+
+def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
+    classes, codes = encode_labels(rows.labels)
+    lengths = np.diff(rows.X.indptr)
+    return {
+        "rows": rows.X.shape[0],
+        "features": rows.X.shape[1],
+        "holds_text": rows.text is not None,
+        "features_used": int(np.unique(rows.X.indices).size),
+        "classes": classes.size,
+        "class_names": classes[:10],
+        "nonzeros": rows.X.nnz,
+        "bytes": rows.X.data.nbytes + rows.X.indices.nbytes + rows.X.indptr.nbytes,
+        "nonzeros_a_row": {
+            "smallest": int(lengths.min()),
+            "mean": float(lengths.mean()),
+            "largest": int(lengths.max()),
+        },
+        "empty_rows": int((lengths == 0).sum()),
+        "rows_a_class": class_sizes(codes, classes.size),
+    }
+
+
+def _show_rows(report: dict[str, Any]) -> None:
+    lengths, sizes = report["nonzeros_a_row"], report["rows_a_class"]
+    examples = ", ".join(map(str, report["class_names"].tolist()))
+    more = ", ..." if report["classes"] > len(report["class_names"]) else ""
+    output.show_pairs(
+        [
+            ("rows", f"{report['rows']} ({report['empty_rows']} empty)"),
+            (
+                "words" if report["holds_text"] else "features",
+                f"{report['features']} ({report['features_used']} occur)",
+            ),
+            ("classes", f"{report['classes']} ({examples}{more})"),
+            ("non-zeros", f"{report['nonzeros']} ({output.size(report['bytes'])} in memory)"),
+            (
+                "non-zeros a row",
+                f"{lengths['smallest']} to {lengths['largest']}, mean {lengths['mean']:.1f}",
+            ),
+            (
+                "rows a class",
+                f"{sizes['smallest']} to {sizes['largest']}, median {sizes['median']:g}, "
+                f"{sizes['with_one_row']} classes with one row",
+            ),
+            *(
+                (f"memory of a fit, beside the rows: {name.replace('_', ' ')}", output.size(n))
+                for name, n in report.get("estimate", {}).items()
+            ),
+        ]
+    )

@@ -1,0 +1,172 @@
+"""What all commands print: tables on a terminal, tabs in a pipe, JSON; errors and exit codes."""
+
+import functools
+import json
+import logging
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from typing import Any, Literal, NoReturn, TypeVar
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+UNLIMITED = 10_000
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+class ExitCode(IntEnum):
+    """What the shell is told."""
+
+    DONE = 0
+    DEFECT = 1
+    BAD_INPUT = 2
+    NOT_CONVERGED = 3
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+
+
+class InputError(ValueError):
+    """Arguments or data that a command cannot work with; the message is all the user sees."""
+
+
+def fail(message: str, code: ExitCode = ExitCode.BAD_INPUT) -> NoReturn:
+    """Print one line to standard error and leave."""
+    typer.echo(f"error: {' '.join(message.split())}", err=True)
+    raise typer.Exit(code)
+
+
+def answers_errors(command: Command) -> Command:
+    """Turn what users can cause into one line and an exit code; a defect keeps its traceback."""
+
+    @functools.wraps(command)
+    def guarded(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            fail("interrupted; nothing is left half-written", ExitCode.INTERRUPTED)
+        except BrokenPipeError:
+            # Whoever read our output has enough; Python would complain once more when it flushes at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(ExitCode.PIPE_CLOSED) from None
+        except OSError as error:
+            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError:
+            fail(
+                "not enough memory; `manyclass inspect DATA --estimate` tells what a fit takes",
+                ExitCode.DEFECT,
+            )
+        except (ValueError, ImportError) as error:
+            fail(str(error))
+
+    return guarded  # type: ignore[return-value]
+
+
+def log_to_stderr(*, quiet: bool) -> None:
+    """Send what the commands are doing to standard error, and of the library below them the warnings."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    library = logging.getLogger("manyclass")
+    library.handlers[:] = [handler]
+    library.propagate = False
+    # The library's own messages give advice in terms of Python.
+    library.setLevel(logging.WARNING)
+    logging.getLogger("manyclass.cli").setLevel(logging.WARNING if quiet else logging.INFO)
+
+
+# ---- Tables
+
+
+def show_pairs(pairs: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, one pair a line."""
+    show_table(None, ("", ""), list(pairs))
+
+
+def show_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: drawn on a terminal, on its side if it is too wide, else tab-separated."""
+    if not sys.stdout.isatty():
+        for line in [columns, *rows] if any(columns) else rows:
+            typer.echo("\t".join(one_line(field) for field in line))
+        return
+    console = Console(markup=False, highlight=False)
+    table = _draw(title, columns, rows)
+    natural = console.measure(table, options=console.options.update(width=UNLIMITED)).maximum
+    if natural > console.width and len(rows) + 1 < len(columns):
+        first, *others = zip(columns, *rows, strict=True)
+        table = _draw(title, first, others)
+    console.print(table)
+
+
+def _draw(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    table = Table(title=title, title_justify="left", show_header=any(columns))
+    for place, name in enumerate(columns):
+        cells = [row[place] for row in rows]
+        justify: Literal["left", "right"] = "right" if place and all(map(_is_number, cells)) else "left"
+        table.add_column(name, justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _is_number(text: str) -> bool:
+    return text[:1].isdigit() or text[:2].removeprefix("-").isdigit()
+
+
+def one_line(label: Any) -> str:
+    """Write a label so that it fills neither more than one line nor more than one tab-separated field."""
+    text = str(label)
+    for character, name in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(character, name)
+    return text
+
+
+# ---- JSON
+
+
+def to_json(value: Any) -> str:
+    """Give strict JSON: arrays become lists, NaN and infinity null."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# ---- Numbers for people
+
+
+def size(n_bytes: float) -> str:
+    """Write a number of bytes: 12.3 MB."""
+    for unit in ("B", "kB", "MB"):
+        if abs(n_bytes) < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.2f} GB"
+
+
+def percent(share: float) -> str:
+    """Write a share: 12.34 %."""
+    return f"{100 * share:.2f} %"
+
+
+def seconds(duration: float) -> str:
+    """Write a duration: 1.23 s."""
+    return f"{duration:.2f} s"
+
+
+def number(value: float) -> str:
+    """Write a number to six significant digits, an integer in full."""
+    return str(value) if isinstance(value, int) else f"{value:.6g}"

@@ -1,0 +1,83 @@
+"""`manyclass predict`: the most likely classes of new rows or texts."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ..data.streams import open_output
+from ..model import load_model
+from . import output
+from .inputs import Columns, PredictFormat, read_for_prediction
+from .output import InputError
+
+
+@output.answers_errors
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model written by train.")],
+    data: Annotated[str, typer.Argument(help="Rows or texts; - for stdin.")],
+    out: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here and not to stdout; .gz etc. compress.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="So many classes a row, the most likely first.")] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="Print the score after each label.")] = False,
+    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
+    format: Annotated[
+        PredictFormat, typer.Option(help="auto: by the name of the file.")
+    ] = PredictFormat.auto,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
+) -> None:
+    """Predict the classes of rows or texts, one line a row.
+
+    A model trained on svmlight text takes svmlight text; labels in it are ignored. A model trained on a
+    table takes tables with the same text column (labels are not needed), or plain text, one text a line.
+
+    \b
+    Examples:
+      manyclass predict news20.manyclass news20.t.gz -o labels.txt
+      echo "parliament votes on the budget" | manyclass predict news.manyclass - -k 5 --scores
+      manyclass predict news.manyclass new.csv --json | head
+
+    Labels and scores are separated by tabs. Backslash, tab and line end in a label are written \\\\, \\t
+    and \\n.
+    """
+    output.log_to_stderr(quiet=True)
+    loaded = load_model(model)
+    if k > loaded.n_classes:
+        raise InputError(f"-k {k} asks for more classes than the {loaded.n_classes} that {model} has")
+    with _writing(out) as write:
+        for X in read_for_prediction(loaded, data, format, Columns(text_column)):
+            codes, values = loaded.topk(X, k, n_jobs=jobs)
+            lines = _json_lines if as_json else _tab_lines
+            for line in lines(loaded.classes[codes], values if scores else None):
+                write(line + "\n")
+
+
+@contextlib.contextmanager
+def _writing(path: Path | None) -> Iterator[Callable[[str], object]]:
+    if path is None:
+        yield sys.stdout.write
+        return
+    with open_output(path) as stream:
+        yield lambda text: stream.write(text.encode())
+
+
+def _tab_lines(labels: np.ndarray, scores: np.ndarray | None) -> Iterator[str]:
+    for row, names in enumerate(labels.tolist()):
+        fields = [output.one_line(name) for name in names]
+        if scores is not None:
+            fields = [text for pair in zip(fields, map(str, scores[row]), strict=True) for text in pair]
+        yield "\t".join(fields)
+
+
+def _json_lines(labels: np.ndarray, scores: np.ndarray | None) -> Iterator[str]:
+    for row, names in enumerate(labels.tolist()):
+        record = {"labels": names}
+        if scores is not None:
+            record["scores"] = scores[row].tolist()
+        yield output.to_json(record)

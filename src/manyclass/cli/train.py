@@ -1,0 +1,247 @@
+"""`manyclass train`: from a data file to a model file."""
+
+import logging
+import os
+import time
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..data import encode_labels
+from ..estimators import MulticlassSVC, OneVsRestSVC
+from ..metrics import error_rate
+from ..model import LinearModel, save_model
+from ..model.class_names import class_tensors
+from . import output
+from .fitting import TITLES, Dtype, Fit, Loss, fit, milestones
+from .inputs import Columns, DataFormat, LabelledRows, naming, read_labelled, stem
+from .output import ExitCode, InputError
+
+logger = logging.getLogger("manyclass.cli")
+
+
+class Stop(str, Enum):
+    """What the tolerance is about."""
+
+    gap = "gap"
+    kkt = "kkt"
+
+
+class ClassWeight(str, Enum):
+    """Factors of C by class."""
+
+    none = "none"
+    balanced = "balanced"
+
+
+def positive(value: float | None) -> float | None:
+    """Refuse zero and less before any data are read."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value} is not above 0")
+    return value
+
+
+def document_frequency(text: str) -> Any:
+    """Read a number of texts (5) or a share of them (0.001)."""
+    try:
+        value: int | float = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number of texts nor a share of them") from None
+    if not value > 0 or (isinstance(value, float) and value > 1):
+        raise typer.BadParameter(f"{text} is neither a number of texts from 1 nor a share between 0 and 1")
+    return value
+
+
+def usual(parameter: str) -> str:
+    """Say what the estimators take if nothing is given."""
+    values = {str(kind().get_params()[parameter]) for kind in (MulticlassSVC, OneVsRestSVC)}
+    return f"[default: {' or '.join(sorted(values))}]"
+
+
+@output.answers_errors
+def train(
+    data: Annotated[str, typer.Argument(help="svmlight text, or a CSV, TSV or JSONL table; - for stdin.")],
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="Model to write. [default: DATA's name + .manyclass]")
+    ] = None,
+    loss: Annotated[
+        Loss, typer.Option("--loss", "-l", help="ww and cs train all classes together.")
+    ] = Loss.ww,
+    C: Annotated[
+        float, typer.Option("-C", callback=positive, help="Larger fits the rows more closely.")
+    ] = 1.0,
+    tol: Annotated[
+        float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")
+    ] = None,
+    stop: Annotated[Stop, typer.Option(help="Relative duality gap, or largest violation.")] = Stop.gap,
+    max_iter: Annotated[
+        int | None, typer.Option(min=1, help=f"Passes at the most. {usual('max_iter')}")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(callback=positive, help="Seconds at the most.")] = None,
+    intercept: Annotated[bool, typer.Option(help="Add a constant feature.")] = False,
+    intercept_scaling: Annotated[float, typer.Option(callback=positive, help="Its value.")] = 1.0,
+    class_weight: Annotated[
+        ClassWeight, typer.Option(help="balanced: rows of small classes count more.")
+    ] = ClassWeight.none,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the order in which rows are visited.")] = 0,
+    dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
+    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    min_df: Annotated[
+        Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
+    ] = "1",
+    format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Train a model and certify it.
+
+    The data are LIBSVM/svmlight text (plain or compressed), or a table with a column of texts, which become
+    TF-IDF features; the vocabulary is saved with the model, so that predict takes raw text.
+
+    \b
+    Examples:
+      manyclass train news20.gz                            writes news20.manyclass
+      manyclass train news.csv --text-column body -m news.manyclass
+      manyclass train big.svm.zst --loss cs --tol 0.1      a rougher and faster fit
+      zcat rows.gz | manyclass train - -m rows.manyclass --time-limit 60
+
+    The fit ends when the relative duality gap (how far at most the model is from the optimum) or, with
+    --stop kkt, the largest violation is at most --tol. Ctrl-C ends it early. A fit that ends early still
+    writes its model, and the exit code is 3 (out of passes or time) or 130 (Ctrl-C).
+    """
+    output.log_to_stderr(quiet=quiet)
+    target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
+    _check_target(target)
+    begin = time.perf_counter()
+    rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
+    codes = _check_labels(data, rows)
+    times: dict[str, Any] = {"reading": time.perf_counter() - begin}
+    logger.info("training %s on %d rows with %d features", TITLES[loss], *rows.X.shape)
+    done = fit(
+        loss,
+        rows.X,
+        rows.labels,
+        progress=not quiet,
+        C=C,
+        tol=tol,
+        stop=stop.value,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        fit_intercept=intercept,
+        intercept_scaling=intercept_scaling,
+        class_weight=None if class_weight is ClassWeight.none else class_weight.value,
+        n_jobs=jobs,
+        random_state=seed,
+        dtype=dtype.value,
+    )
+    trained: LinearModel = done.estimator.model_
+    trained.text = rows.text
+    trained.settings |= rows.reading
+    # Written before anything else: a second Ctrl-C must not cost the model.
+    begin = time.perf_counter()
+    save_model(trained, target)
+    times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
+    error = None
+    if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait
+        error = error_rate(codes, trained.topk(rows.X, 1, n_jobs=jobs)[0][:, 0])
+    report = _report(done, rows, target, times, error)
+    if as_json:
+        typer.echo(output.to_json(report))
+    else:
+        _show(report)
+    _leave(done, target)
+
+
+def _check_target(target: Path) -> None:
+    folder = target.parent
+    if not folder.is_dir():
+        raise InputError(f"{target}: there is no folder {folder}; make it first")
+    if target.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"{target}: cannot be written; choose another place with --model")
+
+
+def _check_labels(data: str, rows: LabelledRows) -> Any:
+    """Number the labels, and make sure before the fit that the model can be saved after it."""
+    with naming(data):
+        classes, codes = encode_labels(rows.labels)
+        try:
+            class_tensors(classes)
+        except TypeError as error:
+            raise ValueError(str(error)) from error
+    return codes
+
+
+def _report(
+    done: Fit, rows: LabelledRows, target: Path, times: dict[str, Any], error: float | None
+) -> dict[str, Any]:
+    estimator, model = done.estimator, done.estimator.model_
+    return {
+        "model": str(target),
+        "model_bytes": target.stat().st_size,
+        "rows": rows.X.shape[0],
+        "features": model.n_features,
+        "classes": model.n_classes,
+        "density": model.density,
+        "training_error": error,
+        "certificate": model.certificate,
+        "settings": model.settings,
+        "times": times,
+        "memory": estimator.memory_ | {"peak": done.peak_memory},
+        "history": estimator.history_,
+    }
+
+
+def _show(report: dict[str, Any]) -> None:
+    certificate, times, memory = report["certificate"], report["times"], report["memory"]
+    error = report["training_error"]
+    output.show_pairs(
+        [
+            ("model", f"{report['model']} ({output.size(report['model_bytes'])})"),
+            ("rows", str(report["rows"])),
+            ("features", str(report["features"])),
+            ("classes", str(report["classes"])),
+            ("loss", report["settings"]["loss"]),
+            ("exit reason", certificate["exit_reason"]),
+            ("epochs", output.number(certificate["epochs"])),
+            ("primal", output.number(certificate["primal"])),
+            ("dual", output.number(certificate["dual"])),
+            ("relative gap", output.number(certificate["gap"])),
+            ("largest violation", output.number(certificate["violation"])),
+            ("training error", "not measured" if error is None else output.percent(error)),
+            ("density", output.percent(report["density"])),
+            ("reading", output.seconds(times["reading"])),
+            *((f"fit: {name}", output.seconds(value)) for name, value in times["fit"].items()),
+            ("writing", output.seconds(times["writing"])),
+            *((f"memory: {name.replace('_', ' ')}", output.size(value)) for name, value in memory.items()),
+        ]
+    )
+    measure = "gap" if report["settings"]["stop"] == "gap" else "violation"
+    columns = ("seconds", "epochs", "primal", "dual", "gap", "violation")
+    rows = [[output.number(row[name]) for name in columns] for row in milestones(report["history"], measure)]
+    output.show_table("how it got there", columns, rows)
+
+
+def _leave(done: Fit, target: Path) -> None:
+    certificate, estimator = done.estimator.certificate_, done.estimator
+    reason = certificate.exit_reason
+    if reason == "converged":
+        return
+    name, reached = (
+        ("relative duality gap", certificate.gap)
+        if estimator.stop == "gap"
+        else ("largest violation", certificate.violation)
+    )
+    what, advice = {
+        "max_iter": (f"stopped after {estimator.max_iter} passes", "raise --max-iter"),
+        "time_limit": (f"stopped after {estimator.time_limit} seconds", "raise --time-limit"),
+        "interrupted": ("interrupted", "let it run longer"),
+    }[reason]
+    output.fail(
+        f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {target} holds the model "
+        f"so far. To get closer {advice}, or ask for less: a larger --tol or a smaller -C",
+        ExitCode.INTERRUPTED if reason == "interrupted" else ExitCode.NOT_CONVERGED,
+    )

@@ -1,0 +1,101 @@
+"""Class labels as plain arrays and back, of the same type as they were."""
+
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+
+NUMBERS = "biuf"
+WIDEST = 8
+
+
+def class_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
+    """Give labels as arrays that a safetensors file holds.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (K,)
+        Integers, floats, truth values or strings, ascending.
+
+    Returns
+    -------
+    dict of str to ndarray
+
+    Raises
+    ------
+    TypeError
+        For labels of any other kind.
+    ValueError
+        If the labels do not ascend.
+    """
+    if classes.dtype.kind in NUMBERS and classes.dtype.itemsize <= WIDEST:
+        tensors = {"classes": np.ascontiguousarray(classes, classes.dtype.newbyteorder("<"))}
+    else:
+        tensors = _string_tensors(classes)
+    _check_ascending(classes)
+    return tensors
+
+
+def _string_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
+    for label in classes.tolist():
+        if not isinstance(label, str):
+            raise TypeError(
+                f"the label {label!r} is of type {type(label).__name__}; a model file holds labels that are "
+                "all strings, all numbers or all truth values: convert them before training"
+            )
+    try:
+        names = [label.encode() for label in classes.tolist()]
+    except UnicodeEncodeError as error:
+        raise TypeError(f"the label {error.object!r} is no valid Unicode; rename the class") from error
+    offsets = np.zeros(len(names) + 1, np.int64)
+    np.cumsum([len(name) for name in names], out=offsets[1:])
+    return {"classes.utf8": np.frombuffer(b"".join(names), np.uint8), "classes.offsets": offsets}
+
+
+def _check_ascending(classes: np.ndarray) -> None:
+    if classes.ndim != 1:
+        raise ValueError(f"the classes have the shape {classes.shape}, not that of a vector")
+    in_order = classes[:-1] < classes[1:]
+    if not in_order.all():
+        place = int(np.argmin(in_order))
+        first, second = classes[place : place + 2].tolist()
+        raise ValueError(f"the classes do not ascend: {second!r} comes after {first!r}")
+
+
+def read_classes(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Rebuild what `class_tensors` gave.
+
+    Parameters
+    ----------
+    tensors : mapping of str to ndarray
+        Such as a safetensors file holds.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+
+    Raises
+    ------
+    ValueError
+        If an array is missing or the arrays do not fit together.
+    """
+    classes = tensors["classes"] if "classes" in tensors else _read_strings(tensors)
+    if classes.dtype.kind == "b":
+        classes = classes.view(np.uint8) != 0  # a file may hold any byte
+    _check_ascending(classes)
+    if classes.dtype.kind == "f" and np.isnan(classes).any():
+        raise ValueError("a class is NaN")
+    return classes
+
+
+def _read_strings(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+    text, offsets = tensors["classes.utf8"], tensors["classes.offsets"]
+    if text.dtype != np.uint8 or offsets.dtype != np.int64 or text.ndim != 1 or offsets.ndim != 1:
+        raise ValueError("the class names are not stored as bytes and bounds")
+    if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != text.size or (np.diff(offsets) < 0).any():
+        raise ValueError(f"the bounds do not divide the {text.size} bytes of class names")
+    content = text.tobytes()
+    names = [content[begin:end].decode() for begin, end in itertools.pairwise(offsets.tolist())]
+    classes = np.array(names)
+    # numpy drops NULs at the end of a string; such labels were objects before, too.
+    return classes if classes.tolist() == names else np.array(names, dtype=object)

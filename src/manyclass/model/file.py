@@ -1,0 +1,330 @@
+"""Model files: safetensors with the weights, the class names and how the model was trained.
+
+| tensor | type | shape |
+|---|---|---|
+| `weights` | float32 or float64 | (features, K), if dense |
+| `weights.indptr`, `weights.indices`, `weights.values` | int64, int32, float | CSR of that shape, if sparse |
+| `intercept` | as the weights | (K,) |
+| `classes` | integers, floats or truth values | (K,), ascending, if the labels are such |
+| `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
+| `text.*` | | what `TextFeatures.to_tensors` gives, if the model takes raw text |
+
+The metadata hold `format`, `format_version`, and `settings` and `certificate` as JSON. Equal models give
+equal bytes: safetensors' own writer is not used because it shuffles the metadata.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from safetensors import SafetensorError, safe_open
+
+from ..data import TextFeatures
+from ..data.streams import open_atomic
+from .class_names import class_tensors, read_classes
+from .linear import LinearModel
+
+FORMAT = "manyclass"
+VERSION = 1
+# The kernels read whole cache lines of weights.
+ALIGNMENT = 64
+ALIGNED = ("weights", "weights.values")
+CHECKED_AT_ONCE = 1 << 20
+TYPES = {
+    "BOOL": np.bool_,
+    "I8": np.int8,
+    "I16": np.int16,
+    "I32": np.int32,
+    "I64": np.int64,
+    "U8": np.uint8,
+    "U16": np.uint16,
+    "U32": np.uint32,
+    "U64": np.uint64,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+}
+NAMES = {np.dtype(dtype): name for name, dtype in TYPES.items()}
+SPARSE = {"weights.indptr", "weights.indices", "weights.values"}
+
+
+class ModelFileError(ValueError):
+    """A file that is no model, or a damaged one; the message names the file and the reason."""
+
+
+# ---- Writing
+
+
+def save_model(model: LinearModel, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file that appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    model : LinearModel
+        Labels may be integers, floats, truth values or strings.
+    path : str or path-like
+        An existing file is replaced.
+
+    Raises
+    ------
+    TypeError
+        For a label, or a value in `settings` or `certificate`, that the file cannot hold.
+    OSError
+        If the file cannot be written; nothing is left behind.
+    """
+    tensors = _weight_tensors(model) | class_tensors(model.classes)
+    tensors["intercept"] = np.ascontiguousarray(model.intercept)
+    if model.text is not None:
+        tensors |= model.text.to_tensors()
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(VERSION),
+        "settings": _to_json("settings", model.settings),
+        "certificate": _to_json("certificate", model.certificate),
+    }
+    names = _in_file_order(tensors)
+    header = _header(tensors, names, metadata)
+    try:
+        with open_atomic(path) as out:
+            out.write(header)
+            for name in names:
+                out.write(tensors[name].reshape(-1).view(np.uint8).data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _weight_tensors(model: LinearModel) -> dict[str, np.ndarray]:
+    weights: Any = model.weights
+    if not model.is_sparse:
+        return {"weights": np.ascontiguousarray(weights)}
+    if not weights.has_sorted_indices:
+        weights = weights.sorted_indices()
+    return {
+        "weights.indptr": np.ascontiguousarray(weights.indptr, np.int64),
+        "weights.indices": np.ascontiguousarray(weights.indices, np.int32),
+        "weights.values": np.ascontiguousarray(weights.data),
+    }
+
+
+def _to_json(name: str, values: dict[str, Any]) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return value.item()
+        raise TypeError(
+            f"{name} holds {value!r}, of type {type(value).__name__}, which JSON cannot; "
+            "use numbers, strings, lists and dictionaries"
+        )
+
+    return json.dumps(values, sort_keys=True, default=plain)
+
+
+def _in_file_order(tensors: Mapping[str, np.ndarray]) -> list[str]:
+    # There are no holes between tensors, and each must start at a multiple of its type: wide types first. Of
+    # their type the weights, so that aligning them leaves the wider ones aligned.
+    return sorted(tensors, key=lambda name: (-tensors[name].itemsize, name not in ALIGNED, name))
+
+
+def _header(tensors: Mapping[str, np.ndarray], names: list[str], metadata: dict[str, str]) -> bytes:
+    entries: dict[str, Any] = {"__metadata__": metadata}
+    end = weights_begin = 0
+    for name in names:
+        array = tensors[name]
+        begin, end = end, end + array.nbytes
+        entries[name] = {"dtype": NAMES[array.dtype], "shape": array.shape, "data_offsets": [begin, end]}
+        if name in ALIGNED:
+            weights_begin = begin
+    text = json.dumps(entries, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    # Spaces at its end are part of the format.
+    text += b" " * (-(8 + len(text) + weights_begin) % ALIGNMENT)
+    return len(text).to_bytes(8, "little") + text
+
+
+# ---- Reading
+
+
+def looks_like_model(path: str | os.PathLike[str]) -> bool:
+    """Tell from its first bytes whether a file is safetensors, without judging what it holds."""
+    with open(path, "rb") as stream:
+        start = stream.read(9)
+    return (
+        len(start) == 9
+        and int.from_bytes(start[:8], "little") < Path(path).stat().st_size
+        and start[8:] == b"{"
+    )
+
+
+def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearModel:
+    """Read a model and check it; no code from the file is run.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What `save_model` wrote.
+    mmap : bool
+        Map the file into memory: the weights are read where they lie, and processes share them. False reads
+        them into memory of their own.
+
+    Returns
+    -------
+    LinearModel
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model, is cut short or inconsistent, or has a version that is not known.
+    """
+    metadata, tensors = _read_tensors(path, mmap)
+    try:
+        weights = _read_weights(tensors)
+        classes = read_classes(tensors)
+        n_features, n_classes = weights.shape
+        if classes.size != n_classes:
+            raise ValueError(f"{n_classes} columns of weights, but {classes.size} classes")
+        _check_intercept(tensors["intercept"], weights)
+        text = _read_text(tensors, n_features)
+        settings = _from_json("settings", metadata)
+        certificate = _from_json("certificate", metadata)
+        if tensors.unused:
+            raise ValueError(f"unexpected tensors: {', '.join(sorted(tensors.unused))}")
+    except ValueError as error:
+        raise ModelFileError(f"{path}: the model is damaged: {error}; copy or train it again") from error
+    return LinearModel(weights, tensors["intercept"], classes, settings, certificate, text)
+
+
+class _Tensors(dict[str, np.ndarray]):
+    """The arrays of a file; missing ones are reported, and those nobody asked for are known."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        super().__init__(arrays)
+        self.unused = set(arrays)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        self.unused.discard(name)
+        return super().__getitem__(name)
+
+    def __missing__(self, name: str) -> np.ndarray:
+        raise ValueError(f"no tensor {name!r}")
+
+
+def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, str], _Tensors]:
+    with open(path, "rb"):  # unlike safetensors, the system names what it cannot open
+        pass
+    try:
+        # Checks the header, and that the tensors fill the file to its end without holes and overlaps.
+        with safe_open(path, framework="numpy"):
+            pass
+    except SafetensorError as error:
+        raise ModelFileError(f"{path}: not a model file, or one cut short ({error})") from error
+    content = np.asarray(np.memmap(path, np.uint8, "r") if mmap else np.fromfile(path, np.uint8))
+    size = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    header = json.loads(content[8:size].tobytes())
+    metadata = header.pop("__metadata__", {})
+    _check_format(path, metadata)
+    try:
+        arrays = {name: _view(content[size:], entry) for name, entry in header.items()}
+    except (KeyError, ValueError) as error:
+        raise ModelFileError(f"{path}: the header does not fit the tensors ({error})") from error
+    return metadata, _Tensors(arrays)
+
+
+def _view(content: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    begin, end = entry["data_offsets"]
+    array = content[begin:end].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
+    # Other writers may lay a file out otherwise; what the kernels read must be aligned.
+    return array if array.flags.aligned else array.copy()
+
+
+def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
+        raise ModelFileError(
+            f"{path}: a safetensors file, but not of manyclass; pass what `save_model` wrote"
+        )
+    version = metadata.get("format_version", "")
+    if not version.isdecimal() or int(version) < 1:
+        raise ModelFileError(f"{path}: the format version is {version!r}; the file is damaged")
+    if int(version) > VERSION:
+        raise ModelFileError(
+            f"{path}: written by a newer manyclass: its format is {version}, this one reads up to {VERSION}; "
+            "upgrade manyclass",
+        )
+
+
+def _read_weights(tensors: _Tensors) -> np.ndarray | sp.csr_matrix:
+    if set(tensors) >= SPARSE and "weights" not in tensors:
+        return _read_sparse(tensors)
+    weights = tensors["weights"]
+    if weights.ndim != 2 or weights.dtype not in (np.float32, np.float64):
+        raise ValueError(f"the weights are {weights.dtype} of shape {weights.shape}, not a matrix of floats")
+    _check_finite(weights.reshape(-1))
+    return weights
+
+
+def _read_sparse(tensors: _Tensors) -> sp.csr_matrix:
+    indptr, indices = tensors["weights.indptr"], tensors["weights.indices"]
+    values = tensors["weights.values"]
+    if indptr.dtype != np.int64 or indices.dtype != np.int32 or values.dtype not in (np.float32, np.float64):
+        raise ValueError(f"sparse weights of the types {indptr.dtype}, {indices.dtype} and {values.dtype}")
+    if indptr.ndim != 1 or indices.ndim != 1 or values.shape != indices.shape:
+        raise ValueError(f"sparse weights of the shapes {indptr.shape}, {indices.shape} and {values.shape}")
+    if indptr.size == 0 or indptr[0] != 0 or indptr[-1] != values.size or (np.diff(indptr) < 0).any():
+        raise ValueError(f"the row pointers do not divide the {values.size} sparse weights into rows")
+    n_classes = tensors["intercept"].size
+    _check_columns(indptr, indices, n_classes)
+    _check_finite(values)
+    # scipy's constructor would copy the indices to make both kinds of one type; assigning does not.
+    weights = sp.csr_matrix((indptr.size - 1, n_classes), dtype=values.dtype)
+    weights.data, weights.indices, weights.indptr = values, indices, indptr
+    return weights
+
+
+def _check_columns(indptr: np.ndarray, indices: np.ndarray, n_classes: int) -> None:
+    for begin in range(0, indices.size, CHECKED_AT_ONCE):
+        # One more than needed, so that each neighbouring pair is seen once.
+        part = indices[begin : begin + CHECKED_AT_ONCE + 1]
+        if part.min() < 0 or part.max() >= n_classes:
+            raise ValueError(f"a sparse weight has a class outside 0..{n_classes - 1}")
+        falls = begin + 1 + np.flatnonzero(part[1:] <= part[:-1])
+        starts = indptr[np.searchsorted(indptr, falls)]
+        if (starts != falls).any():
+            raise ValueError("the classes of the sparse weights do not ascend within a feature")
+
+
+def _check_finite(values: np.ndarray) -> None:
+    for begin in range(0, values.size, CHECKED_AT_ONCE):
+        if not np.isfinite(values[begin : begin + CHECKED_AT_ONCE]).all():
+            raise ValueError("some weights are NaN or infinite")
+
+
+def _check_intercept(intercept: np.ndarray, weights: np.ndarray | sp.csr_matrix) -> None:
+    if intercept.shape != (weights.shape[1],) or intercept.dtype != weights.dtype:
+        raise ValueError(
+            f"the intercept is {intercept.dtype} of shape {intercept.shape}, "
+            f"but the weights are {weights.dtype} with {weights.shape[1]} columns"
+        )
+    # Minus infinity is allowed: it marks classes that were never trained.
+    if not (intercept < np.inf).all():
+        raise ValueError("some intercepts are NaN or plus infinity")
+
+
+def _read_text(tensors: _Tensors, n_features: int) -> TextFeatures | None:
+    names = {name for name in tensors if name.startswith("text.")}
+    if not names:
+        return None
+    text = TextFeatures.from_tensors({name: tensors[name] for name in names})
+    if len(text.words) != n_features:
+        raise ValueError(f"{len(text.words)} words, but weights of {n_features} features")
+    return text
+
+
+def _from_json(name: str, metadata: dict[str, str]) -> dict[str, Any]:
+    try:
+        values = json.loads(metadata.get(name, ""))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the {name} are no JSON ({error})") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"the {name} are a {type(values).__name__}, not a JSON object")
+    return values

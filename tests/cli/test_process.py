@@ -1,0 +1,65 @@
+"""What only shows in a process of its own: signals, closed pipes, missing packages."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from manyclass.model import load_model
+
+START = [sys.executable, "-c", "from manyclass.cli import main; main()"]
+
+
+@pytest.mark.parametrize("loss", ["ww", "hinge"])
+def test_ctrl_c_gives_130_and_a_usable_model(svm, loss):
+    endless = ["--tol", "1e-300", "--stop", "kkt", "--max-iter", "1000000000", "--dtype", "float64"]
+    command = [*START, "train", "train.svm", "--loss", loss, "--json", *endless]
+    with subprocess.Popen(
+        command, cwd=svm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert "training" in process.stderr.readline()
+        time.sleep(1)  # the line comes a moment before the fit
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "interrupted" in stderr and "Traceback" not in stderr
+    assert json.loads(stdout)["certificate"]["exit_reason"] == "interrupted"
+    assert load_model(svm / "train.manyclass").n_classes == 4
+
+
+def test_ctrl_c_while_reading_gives_130_and_no_model(tmp_path):
+    with subprocess.Popen(
+        [*START, "train", "-"], cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        # Ready when the text has left the pipe.
+        process.stdin.write("1 1:1\n" * 50_000)
+        process.stdin.flush()
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Traceback" not in stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_has_enough_causes_no_complaint(svm):
+    subprocess.run([*START, "train", "train.svm", "-q"], cwd=svm, check=True, stdout=subprocess.DEVNULL)
+    rows = (svm / "test.svm").read_text() * 500
+    (svm / "many.svm").write_text(rows)
+    command = [*START, "predict", "train.manyclass", "many.svm", "-k", "4", "--scores"]
+    with subprocess.Popen(command, cwd=svm, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        stderr = process.stderr.read()
+    assert process.returncode == 141 and stderr == b""
+
+
+def test_without_typer_the_error_names_the_extra():
+    code = "import sys; sys.modules['typer'] = None; from manyclass.cli import main; main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    assert result.returncode == 1
+    assert result.stderr.count("\n") == 1 and 'pip install "manyclass[cli]"' in result.stderr

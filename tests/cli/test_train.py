@@ -1,0 +1,157 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from manyclass import MulticlassSVC, OneVsRestSVC
+from manyclass.data import load_svmlight
+from manyclass.model import load_model
+
+
+@pytest.mark.parametrize(
+    ("loss", "estimator"),
+    [("ww", MulticlassSVC), ("cs", MulticlassSVC), ("hinge", OneVsRestSVC), ("squared_hinge", OneVsRestSVC)],
+)
+def test_the_model_written_is_that_of_the_estimator(shell, svm, loss, estimator):
+    shell("train", "train.svm", "--loss", loss, "-C", 0.5, "--tol", 1e-3, "--intercept")
+    X, y = load_svmlight("train.svm")
+    expected = estimator(loss, C=0.5, tol=1e-3, fit_intercept=True).fit(X, y).model_
+    found = load_model("train.manyclass")
+    np.testing.assert_array_equal(found.scores(X), expected.scores(X))
+    assert found.certificate == expected.certificate
+    assert found.settings | expected.settings == found.settings
+
+
+def test_the_report_is_about_the_fit(shell, svm):
+    report = shell.json("train", "train.svm", "--model", "m", "--class-weight", "balanced", "--seed", 3)
+    assert (report["rows"], report["features"], report["classes"]) == (200, 20, 4)
+    assert report["certificate"]["exit_reason"] == "converged"
+    assert report["certificate"]["gap"] <= report["settings"]["tol"]
+    assert report["settings"]["class_weight"] == "balanced" and report["settings"]["random_state"] == 3
+    assert report["history"][-1]["gap"] == report["certificate"]["gap"]
+    assert report["training_error"] < 0.1
+    assert {"data", "weights", "dual_variables", "peak"} <= set(report["memory"])
+    assert report["model_bytes"] == (svm / "m").stat().st_size
+
+
+def test_the_file_is_the_same_for_any_number_of_jobs(shell, svm):
+    for jobs in (1, 2, 3):
+        shell("train", "train.svm", "--model", f"{jobs}.manyclass", "--jobs", jobs)
+    assert len({(svm / f"{jobs}.manyclass").read_bytes() for jobs in (1, 2, 3)}) == 1
+
+
+def test_piped_output_has_tabs_and_no_boxes(shell, svm):
+    lines = shell("train", "train.svm", "--quiet").stdout.splitlines()
+    pairs = dict(line.split("\t", 1) for line in lines)
+    assert pairs["exit reason"] == "converged" and pairs["classes"] == "4"
+    assert "seconds\tepochs\tprimal\tdual\tgap\tviolation" in lines
+    assert all(ord(character) < 0x2500 for line in lines for character in line)
+
+
+def test_quiet_says_nothing_on_stderr(shell, svm):
+    assert shell("train", "train.svm", "--quiet").stderr == ""
+    assert "training" in shell("train", "train.svm").stderr
+
+
+@pytest.mark.parametrize("name", ["train.csv", "train.tsv", "train.jsonl"])
+def test_tables_train_models_that_take_text(shell, tables, name):
+    columns = ["--text-column", "body", "--label-column", "topic"] if name.endswith("csv") else []
+    shell("train", name, *columns)
+    model = load_model("train.manyclass")
+    assert model.classes.tolist() == ["animals", "food", "travel"]
+    assert model.predict(model.text.transform(["an apple in the soup"])).tolist() == ["food"]
+
+
+def test_rare_words_are_dropped(shell, tables):
+    (tables / "rare.tsv").write_text((tables / "train.tsv").read_text() + "food\tonce\n")
+    everything = shell.json("train", "rare.tsv")
+    frequent = shell.json("train", "rare.tsv", "--min-df", 2)
+    assert frequent["features"] == everything["features"] - 1
+
+
+def test_stdin_and_compressed_files_are_read(shell, svm):
+    shell("train", "train.svm", "--model", "plain")
+    shell("train", "-", "--model", "piped", stdin=(svm / "train.svm").read_bytes())
+    (svm / "packed").write_bytes(gzip.compress((svm / "train.svm").read_bytes()))
+    shell("train", "packed")
+    assert (svm / "plain").read_bytes() == (svm / "piped").read_bytes()
+    assert (svm / "plain").read_bytes() == (svm / "packed.manyclass").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("budget", "advice"), [("--max-iter", "raise --max-iter"), ("--time-limit", "--time-limit")]
+)
+def test_a_spent_budget_gives_3_and_a_model(shell, svm, budget, advice):
+    value = 1 if budget == "--max-iter" else 1e-6
+    result = shell("train", "train.svm", budget, value, "--tol", 1e-9, "--dtype", "float64", "--json", code=3)
+    assert json.loads(result.stdout)["certificate"]["exit_reason"] == budget.strip("-").replace("-", "_")
+    assert advice in result.stderr and "target 1e-09" in result.stderr
+    assert load_model("train.manyclass").n_classes == 4
+
+
+# ---- What cannot be trained
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train"],
+        ["train", "train.svm", "--loss", "logistic"],
+        ["train", "train.svm", "-C", "0"],
+        ["train", "train.svm", "--tol", "-1"],
+        ["train", "train.svm", "--max-iter", "0"],
+        ["train", "train.svm", "--min-df", "many"],
+        ["train", "train.svm", "--no-such-option"],
+        ["train", "train.svm", "--jobs", "0"],
+        ["frobnicate"],
+    ],
+)
+def test_wrong_arguments_give_2_and_no_model(shell, svm, arguments):
+    result = shell(*arguments, code=2)
+    assert "rror" in result.stderr and result.stdout == ""
+    assert not list(svm.glob("*.manyclass"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"1 1:1\n2 1:x\n", "bad.svm:2:5: "),
+        (b"1 1:1\n2 1:nan\n", "bad.svm:2:5: "),
+        (b"1,2 1:1\n2 1:1\n", "bad.svm:1:"),
+        (b"1 1:1\n1 2:1\n", "bad.svm: y has only one class"),
+        (b"", "bad.svm: y has no labels"),
+    ],
+)
+def test_bad_svmlight_text_is_shown_where_it_is(shell, tmp_path, content, message):
+    (tmp_path / "bad.svm").write_bytes(content)
+    result = shell("train", "bad.svm", code=2)
+    assert message in result.stderr and len(result.stderr.strip().splitlines()) == 1
+    assert not list(tmp_path.glob("*.manyclass"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "text,label\nonly one field\n", "t.csv:2:1: "),
+        ("t.csv", "body,topic\na,b\n", "--text-column"),
+        ("t.csv", "text,label\n", "no rows"),
+        ("t.jsonl", '{"text": "a", "label": 1}\n{"text": \n', "t.jsonl:2:"),
+        (
+            "t.jsonl",
+            '{"text": "apple", "label": 1}\n{"text": "tree", "label": "b"}\n',
+            "the label 1 is of type int",
+        ),
+        ("t.tsv", "text\tlabel\n.\ta\n!\tb\n", "empty vocabulary"),
+    ],
+)
+def test_bad_tables_are_shown_where_they_are(shell, tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    result = shell("train", name, code=2)
+    assert message in result.stderr and len(result.stderr.strip().splitlines()) == 1
+
+
+def test_missing_files_and_folders_are_named(shell, svm):
+    assert "absent.svm" in shell("train", "absent.svm", code=2).stderr
+    assert "no folder none" in shell("train", "train.svm", "--model", "none/m", code=2).stderr
+    assert "a folder" in shell("train", ".", "--model", "m", code=2).stderr
