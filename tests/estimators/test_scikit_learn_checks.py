@@ -1,14 +1,23 @@
-"""scikit-learn's own suite of estimator checks."""
+"""scikit-learn's own suite of estimator checks, on every loss as it comes."""
 
 import pytest
 from losses import ESTIMATORS, make
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-# The suite compares weights = repetition to seven digits, so the optimum has to be known that well.
-EXACT = {"dtype": "float64", "tol": 1e-9, "max_iter": 1_000_000}
+REASON = (
+    "compares the scores of two fits to seven digits, which a fit to the default gap does not promise; "
+    "that weights equal repetition is tested at a tiny gap in tests/common/test_invariance.py"
+)
+
+
+def expected_failures(estimator):
+    return {
+        "check_sample_weight_equivalence_on_dense_data": REASON,
+        "check_sample_weight_equivalence_on_sparse_data": REASON,
+    }
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([make(loss, **EXACT) for loss in ESTIMATORS])
+@parametrize_with_checks([make(loss) for loss in ESTIMATORS], expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
