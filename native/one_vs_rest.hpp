@@ -182,9 +182,13 @@ class OneVsRestSolver {
 
   BlockResult train_block(int64_t b, const BlockRule& rule, uint64_t seed, Work& work, Interrupt& interrupt) {
     const int64_t first = b * width, last = std::min(K_, first + width);
-    start(first, last, work);
-    work.active = filled_;
     BlockResult result;
+    if (start(first, last, work)) {
+      result.certificate = certificate(first, last);
+      result.done = met(rule, result.certificate);
+      if (result.done) return result;
+    }
+    work.active = filled_;
     double tol = rule.tol;
     for (int64_t epoch = 0;; ++epoch) {
       const bool all = work.active.size() == filled_.size();
@@ -198,8 +202,7 @@ class OneVsRestSolver {
       if ((quiet && all) || out_of_epochs) {
         keep(first, last, work);
         result.certificate = certificate(first, last);
-        const auto& [primal, dual, violation] = result.certificate;
-        result.done = rule.by_gap ? primal - dual <= rule.tol * std::abs(primal) : violation <= rule.tol;
+        result.done = met(rule, result.certificate);
         if (result.done || out_of_epochs) return result;
         tol /= 2;
       }
@@ -210,17 +213,25 @@ class OneVsRestSolver {
     }
   }
 
-  void start(int64_t first, int64_t last, Work& work) const {
+  static bool met(const BlockRule& rule, const Certificate& c) {
+    return rule.by_gap ? c.primal - c.dual <= rule.tol * std::abs(c.primal) : c.violation <= rule.tol;
+  }
+
+  // Sets alpha and W of a block; whether there is anything to go on from.
+  bool start(int64_t first, int64_t last, Work& work) const {
+    bool any = false;
     std::fill(work.W.data(), work.W.data() + work.W.size(), T(0));
     std::fill(work.alpha.data(), work.alpha.data() + work.alpha.size(), T(0));
     for (int64_t c = first; c < last; ++c)
       for (size_t e = 0; e < alpha_[c].row.size(); ++e) {
         const int64_t i = alpha_[c].row[e];
         const T coef = alpha_[c].value[e];
+        any = true;
         work.alpha[i * width + c - first] = std::abs(coef);
         for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
           work.W[rows_.head_index[h] * width + c - first] += coef * rows_.head_value[h];
       }
+    return any;
   }
 
   void keep(int64_t first, int64_t last, const Work& work) {

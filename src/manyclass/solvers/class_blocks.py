@@ -44,9 +44,10 @@ class ClassBlocks:
             raise ValueError(f"this solver trains one-vs-rest losses; {problem.name!r} is {problem.kernel!r}")
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._max_epochs, self._interrupt = max_epochs, interrupt
+        self._loss, self._C = problem.name, data.C
         self._K = data.n_classes
         self._features = data.X.n_features + (data.constant != 0)
-        self._at_zero = float(data.C.sum(dtype=np.float64))  # primal value of a class without weights
+        self._at_zero = float(data.C.sum())  # primal value of a class without weights
         self._kernel = native(core, "OneVsRest", self._dtype)(
             make_layout(data, self._dtype, 1), data.codes, data.C.astype(self._dtype), self._K, problem.name
         )
@@ -72,7 +73,7 @@ class ClassBlocks:
             self._interrupt,
         )
         results = {first + b: BlockResult(*values) for b, values in enumerate(found)}
-        self._results |= {b: r for b, r in results.items() if r.epochs > 0}
+        self._results |= {b: r for b, r in results.items() if r.epochs > 0 or r.done}
         self._next = last
         so_far = self._sum()
         return Progress(
@@ -119,8 +120,12 @@ class ClassBlocks:
         return {"indptr": indptr, "rows": rows, "values": values}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from these dual variables."""
-        self._kernel.set_alpha(state["indptr"], state["rows"], state["values"].astype(self._dtype))
+        """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
+        values = state["values"]
+        if self._loss == "hinge":
+            bound = self._C[state["rows"]]
+            values = np.clip(values, -bound, bound)
+        self._kernel.set_alpha(state["indptr"], state["rows"], values.astype(self._dtype))
 
     def untrained(self) -> np.ndarray:
         """Classes whose block was never begun."""

@@ -68,6 +68,7 @@ class CoupledRows:
         self._loss = problem.name
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._n, self._K = data.X.n_rows, data.n_classes
+        self._C = data.C
         self._features = data.X.n_features + (data.constant != 0)
         self._width = data.X.nnz / max(1, self._n) + (data.constant != 0)
         self._wave = wave_size(data)
@@ -82,6 +83,7 @@ class CoupledRows:
         self._last_full: _Pass | None = None
         self._believed = OPTIMISM  # the estimated gap over the one a certificate will find
         self._memory: dict[str, int] = {}
+        self._loaded = False
 
     def _new_pass(self, number: int, *, full: bool) -> _Pass:
         rng = np.random.default_rng([self._seed, number])
@@ -93,6 +95,9 @@ class CoupledRows:
 
     def advance(self, rule: StopRule) -> Progress:
         """Visit some more rows of the current pass."""
+        if self._loaded:  # these may be optimal as they are
+            self._loaded = False
+            return Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
         now = self._pass
         end = min(self._n, now.done + self._rows_at_once())
         # By the papers' rule a variable moves only if it violates by more than the tolerance.
@@ -176,9 +181,16 @@ class CoupledRows:
         return {"indptr": indptr, "classes": classes, "values": values}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from these dual variables."""
-        self._kernel.set_alpha(state["indptr"], state["classes"], state["values"].astype(self._dtype))
-        self._kernel.certificate(self._threads)  # sets the training weights
+        """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
+        indptr, values = state["indptr"], state["values"]
+        row = np.repeat(np.arange(self._n), np.diff(indptr))
+        if self._loss == "ww":
+            values = np.minimum(values, self._C[row])
+        else:
+            sums = np.bincount(row, weights=values, minlength=self._n)
+            values = values * np.minimum(1.0, self._C / np.maximum(sums, 1e-300))[row]
+        self._kernel.set_alpha(indptr, state["classes"], values.astype(self._dtype))
+        self._loaded = True  # the certificate that comes first also sets the training weights
 
     def untrained(self) -> np.ndarray:
         """Every class takes part in the first pass."""
