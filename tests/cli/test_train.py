@@ -23,6 +23,15 @@ def test_the_model_written_is_that_of_the_estimator(shell, svm, loss, estimator)
     assert found.settings | expected.settings == found.settings
 
 
+@pytest.mark.parametrize("loss", ["ww", "squared_hinge"])
+def test_without_options_the_settings_are_those_of_the_estimator(shell, svm, loss):
+    shell("train", "train.svm", "--loss", loss)
+    X, y = load_svmlight("train.svm")
+    expected = (MulticlassSVC if loss == "ww" else OneVsRestSVC)(loss).fit(X, y).model_.settings
+    found = load_model("train.manyclass").settings
+    assert {name: found[name] for name in expected} == expected
+
+
 def test_the_report_is_about_the_fit(shell, svm):
     report = shell.json("train", "train.svm", "--model", "m", "--class-weight", "balanced", "--seed", 3)
     assert (report["rows"], report["features"], report["classes"]) == (200, 20, 4)

@@ -31,6 +31,8 @@ class Dtype(str, Enum):
     float64 = "float64"
 
 
+# What the estimators take if nothing is given: the command line takes the same.
+USUAL = MulticlassSVC().get_params()
 TITLES = {
     Loss.ww: "Weston-Watkins",
     Loss.cs: "Crammer-Singer",

@@ -12,7 +12,7 @@ from ..model.file import looks_like_model
 from ..model.linear import thread_count
 from ..solvers import estimate_memory
 from . import output
-from .fitting import Dtype, Loss
+from .fitting import USUAL, Dtype, Loss
 from .inputs import Columns, DataFormat, LabelledRows, class_sizes, naming, read_labelled
 from .output import InputError
 from .train import document_frequency
@@ -33,7 +33,7 @@ def inspect(
     ] = False,
     loss: Annotated[Loss, typer.Option("--loss", "-l", help="For --estimate.")] = Loss.ww,
     dtype: Annotated[Dtype, typer.Option(help="For --estimate.")] = Dtype.float32,
-    intercept: Annotated[bool, typer.Option(help="For --estimate.")] = False,
+    intercept: Annotated[bool, typer.Option(help="For --estimate.")] = USUAL["fit_intercept"],
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="For --estimate.")] = None,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,

@@ -15,7 +15,7 @@ from ..metrics import error_rate
 from ..model import LinearModel, save_model
 from ..model.class_names import class_tensors
 from . import output
-from .fitting import TITLES, Dtype, Fit, Loss, fit, milestones
+from .fitting import TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
 from .inputs import Columns, DataFormat, LabelledRows, naming, read_labelled, stem
 from .output import ExitCode, InputError
 
@@ -80,8 +80,10 @@ def train(
         int | None, typer.Option(min=1, help=f"Passes at the most. {usual('max_iter')}")
     ] = None,
     time_limit: Annotated[float | None, typer.Option(callback=positive, help="Seconds at the most.")] = None,
-    intercept: Annotated[bool, typer.Option(help="Add a constant feature.")] = False,
-    intercept_scaling: Annotated[float, typer.Option(callback=positive, help="Its value.")] = 1.0,
+    intercept: Annotated[bool, typer.Option(help="Add a constant feature.")] = USUAL["fit_intercept"],
+    intercept_scaling: Annotated[float, typer.Option(callback=positive, help="Its value.")] = USUAL[
+        "intercept_scaling"
+    ],
     class_weight: Annotated[
         ClassWeight, typer.Option(help="balanced: rows of small classes count more.")
     ] = ClassWeight.none,
