@@ -1,8 +1,10 @@
 // Coordinate ascent on the dual of WW and CS, a row at a time, all its variables at once.
 //
-//   for each wave of R rows:
-//     each row:   s = W' x_i;  solve its sub-problem (relative_margin.hpp)      rows shared out to the threads
-//     each slice of classes:   W += x_i (change of alpha_i), in row order       slices shared out to the threads
+//   for each wave of rows:
+//     each tile of classes:   s_i = W' x_i for all rows of the wave          tiles shared out to the threads
+//     each row:               solve its sub-problem (relative_margin.hpp)    rows shared out
+//     each slice of classes:  W += x_i (change of alpha_i), in row order     slices shared out
+// Weights of words that many rows of a wave have are so read once a wave.
 //
 // The rows of a wave all see the weights from before the wave, and move together by a factor theta <= 1. With
 // delta_i the change of row i's coefficients and gain_i the slope of the dual along it, the dual changes by
@@ -67,32 +69,54 @@ class CoupledSolver {
                   int threads) {
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
+    if (full) scores_.reserve(wave * stride_);
+    const int64_t tiles = (stride_ + tile_width<T> - 1) / tile_width<T>;
+    const int64_t groups = std::min(wave, (2 * threads + tiles - 1) / tiles);  // of rows, where tiles are few
     Team team(threads);
-    PassStats total;
+    int64_t waves = 0;
+    double thetas = 0;
 #pragma omp parallel num_threads(threads)
     {
+      const int me = omp_get_thread_num();
       Scratch mine(stride_, rows_, wave);
       for (int64_t first = 0; first < count; first += wave) {
         const int64_t size = std::min(wave, count - first);
-        for (int64_t r; (r = team.take()) < size;) {
-          slots_[r].row = order[first + r];
-          solve_row(slots_[r], full, enter, most_new, mine);
+        if (full) {
+          team.share_out(tiles * groups, me, [&](int64_t t) {
+            const int64_t low = t / groups * tile_width<T>, high = std::min(stride_, low + tile_width<T>);
+            const int64_t g = t % groups;
+            for (int64_t r = g * size / groups; r < (g + 1) * size / groups; ++r)
+              score_row_of_tile(order[first + r], r, low, high);
+          });
+          team.meet();
         }
+        team.share_out(size, me, [&](int64_t r) {
+          slots_[r].row = order[first + r];
+          T* scores = full ? scores_.data() + r * stride_ : mine.scores.data();
+          solve_row(slots_[r], scores, full, enter, most_new, mine);
+        });
         team.meet();
         const T theta = common_step(size, mine);
+        // Slices of classes, and the variables of a part of the rows.
         const int64_t slices = threads == 1 ? 1 : 2 * threads;
-        for (int64_t t; (t = team.take()) < slices + 1;) {
-          if (t < slices) {
-            apply_slice(size, theta, t * stride_ / slices, (t + 1) * stride_ / slices, mine);
-            continue;
-          }
-          for (int64_t r = 0; r < size; ++r) commit(slots_[r], theta, mine, total);
-          ++total.waves;
-          total.theta += theta;
-        }
+        team.share_out(slices, me, [&](int64_t t) {
+          apply_slice(size, theta, t * stride_ / slices, (t + 1) * stride_ / slices, mine);
+          for (int64_t r = t * size / slices; r < (t + 1) * size / slices; ++r) commit(slots_[r], theta, mine);
+        });
         team.meet();
+        if (me == 0) {
+          ++waves;
+          thetas += theta;
+        }
       }
     }
+    PassStats total;
+    for (auto& slot : slots_) {
+      total.add(slot.total);
+      slot.total = {};
+    }
+    total.waves = waves;
+    total.theta = thetas;
     total.asleep = team.seconds_asleep();
     return total;
   }
@@ -211,7 +235,7 @@ class CoupledSolver {
     T own_change = 0;              // of the coefficient for the row's own class
     double gain = 0;               // slope of the dual along the step
     bool changed = false;
-    PassStats stats;
+    PassStats stats, total;  // of this visit; of all visits in this slot, so that sums have a fixed order
 
     // f(class, change of the row's coefficient in the weights of this class)
     template <class F>
@@ -228,6 +252,7 @@ class CoupledSolver {
           mark(rows.heads() + rows.tails(), T(0)), overlap(wave * wave) {}
     Buffer<T> scores, v;
     Buffer<int32_t> found;
+    std::vector<std::pair<int32_t, T>> others;  // score_tail: rows that share a rare feature, and its weight
     std::vector<int32_t> slice_class;
     std::vector<T> slice_change;
     // common_step: the changes of a wave, chained by class; a row's features; delta_i . delta_i'
@@ -316,22 +341,39 @@ class CoupledSolver {
   }
 
   // s += the tail features' part: through the dual variables of the other rows that have them, and of the row
-  // itself (tail_norm, which also covers the features of this row alone).
-  void score_tail(int64_t i, T* s) const {
-    const auto add = [&](int64_t row, T factor) {
+  // itself (tail_norm, which also covers the features of this row alone). The other rows lie anywhere in memory:
+  // where they are is asked for first, then what is there, a few rows ahead.
+  void score_tail(int64_t i, T* s, Scratch& mine) const {
+    auto& others = mine.others;
+    others.clear();
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
+      const int32_t column = rows_.tail_index[t];
+      for (int64_t e = rows_.column_ptr[column]; e < rows_.column_ptr[column + 1]; ++e) {
+        const int32_t row = rows_.column_row[e];
+        if (row == i) continue;
+        alpha_.prefetch_place(row);
+        others.emplace_back(row, rows_.tail_value[t] * rows_.column_value[e]);
+      }
+    }
+    if (rows_.tail_norm[i] > 0) others.emplace_back(static_cast<int32_t>(i), rows_.tail_norm[i]);
+    constexpr size_t ahead = 8;
+    for (size_t o = 0; o < std::min(ahead, others.size()); ++o) alpha_.prefetch(others[o].first);
+    for (size_t o = 0; o < others.size(); ++o) {
+      if (o + ahead < others.size()) alpha_.prefetch(others[o + ahead].first);
+      const auto [row, factor] = others[o];
       const auto a = alpha_[row];
       for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] -= factor * a.values[e];
       s[y_[row]] += factor * a.sum;
-    };
-    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
-      const int32_t column = rows_.tail_index[t];
-      for (int64_t e = rows_.column_ptr[column]; e < rows_.column_ptr[column + 1]; ++e)
-        if (rows_.column_row[e] != i) add(rows_.column_row[e], rows_.tail_value[t] * rows_.column_value[e]);
     }
-    if (rows_.tail_norm[i] > 0) add(i, rows_.tail_norm[i]);
   }
 
-  void score_support(int64_t i, const typename DualRows<T>::Row& a, T* s) const {
+  void score_row_of_tile(int64_t i, int64_t r, int64_t low, int64_t high) {
+    const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
+    score_tile(W_.data() + low, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
+               scores_.data() + r * stride_ + low, high - low);
+  }
+
+  void score_support(int64_t i, const typename DualRows<T>::Row& a, T* s, Scratch& mine) const {
     s[y_[i]] = 0;
     for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] = 0;
     for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
@@ -340,7 +382,7 @@ class CoupledSolver {
       s[y_[i]] += x * w[y_[i]];
       for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] += x * w[a.classes[e]];
     }
-    score_tail(i, s);
+    score_tail(i, s, mine);
   }
 
   // Of the classes found, about the `most` best: halve the range of scores until few enough are left. Where
@@ -368,7 +410,7 @@ class CoupledSolver {
     return most;
   }
 
-  void solve_row(Slot& slot, bool full, T enter, int64_t most_new, Scratch& mine) {
+  void solve_row(Slot& slot, T* s, bool full, T enter, int64_t most_new, Scratch& mine) {
     const int64_t i = slot.row;
     const int32_t y = y_[i];
     const T Ci = C_[i];
@@ -380,15 +422,11 @@ class CoupledSolver {
     const FeasibleSet<T> set = loss_ == Relative::ww
                                    ? FeasibleSet<T>{Ci, std::numeric_limits<T>::infinity()}
                                    : FeasibleSet<T>{std::numeric_limits<T>::infinity(), Ci};
-    T* s = mine.scores.data();
     T* v = mine.v.data();
-    if (full) {
-      score(W_.data(), stride_, rows_.head_index.data() + rows_.head_ptr[i],
-            rows_.head_value.data() + rows_.head_ptr[i], rows_.head_ptr[i + 1] - rows_.head_ptr[i], s, stride_);
-      score_tail(i, s);
-    } else {
-      score_support(i, a, s);
-    }
+    if (full)
+      score_tail(i, s, mine);
+    else
+      score_support(i, a, s, mine);
 
     const T own = s[y];
     const T inverse = 1 / k;
@@ -479,7 +517,7 @@ class CoupledSolver {
       });
       const int64_t changes = static_cast<int64_t>(mine.slice_class.size());
       const int64_t b = rows_.head_ptr[slot.row], e = rows_.head_ptr[slot.row + 1];
-      const bool dense = changes * 6 > high - low;
+      const bool dense = changes * 16 > high - low;
       if (dense) {
         std::fill(mine.v.data() + low, mine.v.data() + high, T(0));
         for (int64_t q = 0; q < changes; ++q) mine.v[mine.slice_class[q]] = mine.slice_change[q];
@@ -496,8 +534,8 @@ class CoupledSolver {
   }
 
   // alpha += theta (change); other threads still read the slot.
-  void commit(const Slot& slot, T theta, Scratch& mine, PassStats& total) {
-    total.add(slot.stats);
+  void commit(Slot& slot, T theta, Scratch& mine) {
+    slot.total.add(slot.stats);
     if (!slot.changed) return;
     const int64_t m = static_cast<int64_t>(slot.after.size());
     T* values = mine.v.data();
@@ -513,6 +551,7 @@ class CoupledSolver {
   Relative loss_;
   DualRows<T> alpha_;
   Buffer<T> W_;
+  Buffer<T> scores_;  // of the rows of a wave
   std::vector<Slot> slots_;
 };
 

@@ -1,12 +1,14 @@
 // A team of threads that work through a sequence of short steps together.
-// Waiting first spins for a few microseconds (a step is about that long when every core is free) and then
-// sleeps: a thread whose core is taken by somebody else must not make its partner burn another one.
+// Each has its own share of the tasks of a step, the same in every step, so that what it has written stays in its
+// caches; who is done early helps the others. Waiting first spins for about as long as a step takes when every core
+// is free and then sleeps: a thread whose core is taken by somebody else must not make its partner burn another one.
 #pragma once
 #include <omp.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <vector>
 
 namespace manyclass {
 
@@ -18,25 +20,25 @@ inline void pause_briefly() {
 
 class Team {
  public:
-  explicit Team(int threads) : threads_(threads), missing_(threads) {}
+  explicit Team(int threads) : threads_(threads), missing_(threads), taken_(threads) {}
 
   int size() const { return threads_; }
 
-  // All threads arrive; the last one resets the task counters of the step that begins.
+  // All threads arrive; the last one gives the tasks of the next step free.
   void meet() {
     if (threads_ == 1) {
-      next_task_.store(0, std::memory_order_relaxed);
+      taken_[0].count.store(0, std::memory_order_relaxed);
       return;
     }
     const uint32_t now = generation_.load(std::memory_order_acquire);
     if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       missing_.store(threads_, std::memory_order_relaxed);
-      next_task_.store(0, std::memory_order_relaxed);
+      for (auto& share : taken_) share.count.store(0, std::memory_order_relaxed);
       generation_.store(now + 1, std::memory_order_release);
       if (sleepers_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
       return;
     }
-    for (int spin = 0; spin < 400; ++spin) {
+    for (int spin = 0; spin < 2000; ++spin) {
       if (generation_.load(std::memory_order_acquire) != now) return;
       pause_briefly();
     }
@@ -51,14 +53,24 @@ class Team {
   // Summed over the threads: large when the machine has no core left for one of them.
   double seconds_asleep() const { return 1e-9 * static_cast<double>(nanoseconds_asleep_.load()); }
 
-  // The next task of this step that nobody has taken.
-  int64_t take() { return next_task_.fetch_add(1, std::memory_order_relaxed); }
+  // task(t) for the tasks 0..count-1 of this step that nobody else has taken; thread `me` begins with its share.
+  template <class F>
+  void share_out(int64_t count, int me, F task) {
+    for (int helped = 0; helped < threads_; ++helped) {
+      const int owner = (me + helped) % threads_;
+      const int64_t first = owner * count / threads_, last = (owner + 1) * count / threads_;
+      for (int64_t t; (t = first + taken_[owner].count.fetch_add(1, std::memory_order_relaxed)) < last;) task(t);
+    }
+  }
 
  private:
   const int threads_;
   alignas(64) std::atomic<int> missing_;
   alignas(64) std::atomic<uint32_t> generation_{0};
-  alignas(64) std::atomic<int64_t> next_task_{0};
+  struct alignas(64) Share {
+    std::atomic<int64_t> count{0};
+  };
+  std::vector<Share> taken_;
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<int64_t> nanoseconds_asleep_{0};
 };

@@ -90,61 +90,44 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-// s = sum_j x_j W[f_j, :] over `width` classes (a whole number of vectors). Narrow models keep the sums in
-// registers; wide ones stream four weight rows at a time, which is what the hardware prefetchers follow.
+// s = sum_j x_j W[f_j, :] for V vectors of classes: the sums stay in registers, and the next feature's weights are
+// asked for while this one's are added.
 template <class T, int V>
-inline void score_narrow(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s) {
+inline void score_vectors(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s) {
+  constexpr int L = Lanes<T>::count;
   vec<T> sum[V] = {};
   for (int64_t j = 0; j < nnz; ++j) {
     const T* w = W + f[j] * stride;
-    for (int v = 0; v < V; ++v) sum[v] += x[j] * load(w + v * Lanes<T>::count);
+    const T* next = W + f[j + 1 < nnz ? j + 1 : j] * stride;
+    for (int v = 0; v < V; ++v) {
+      __builtin_prefetch(next + v * L);
+      sum[v] += x[j] * load(w + v * L);
+    }
   }
-  for (int v = 0; v < V; ++v) store(s + v * Lanes<T>::count, sum[v]);
+  for (int v = 0; v < V; ++v) store(s + v * L, sum[v]);
 }
 
+// The classes that `score_tile` takes at once: as many vectors as registers can hold.
 template <class T>
-inline void score_wide(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s,
+constexpr int64_t tile_width = 16 * Lanes<T>::count;
+
+// The same for up to tile_width classes, a whole number of vectors.
+template <class T>
+inline void score_tile(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s,
                        int64_t width) {
   constexpr int L = Lanes<T>::count;
-  int64_t j = 0;
-  const int64_t odd = nnz % 4;
-  if (odd == 0) {
-    for (int64_t c = 0; c < width; c += L) store(s + c, vec<T>{});
-  } else {
-    const T* a = W + f[0] * stride;
-    const T* b = W + f[odd > 1 ? 1 : 0] * stride;
-    const T* d = W + f[odd > 2 ? 2 : 0] * stride;
-    const T xa = x[0], xb = odd > 1 ? x[1] : T(0), xd = odd > 2 ? x[2] : T(0);
-    for (int64_t c = 0; c < width; c += L)
-      store(s + c, xa * load(a + c) + xb * load(b + c) + xd * load(d + c));
-    j = odd;
+  switch (width / L) {
+    case 16: return score_vectors<T, 16>(W, stride, f, x, nnz, s);
+    case 1: return score_vectors<T, 1>(W, stride, f, x, nnz, s);
+    case 2: return score_vectors<T, 2>(W, stride, f, x, nnz, s);
+    case 3: return score_vectors<T, 3>(W, stride, f, x, nnz, s);
   }
-  for (; j < nnz; j += 4) {
-    const T *a = W + f[j] * stride, *b = W + f[j + 1] * stride;
-    const T *d = W + f[j + 2] * stride, *e = W + f[j + 3] * stride;
-    const T xa = x[j], xb = x[j + 1], xd = x[j + 2], xe = x[j + 3];
-    for (int64_t c = 0; c < width; c += L)
-      store(s + c, load(s + c) + xa * load(a + c) + xb * load(b + c) + xd * load(d + c) + xe * load(e + c));
+  for (int64_t c = 0; c < width; c += 4 * L) {
+    if (width - c >= 4 * L)
+      score_vectors<T, 4>(W + c, stride, f, x, nnz, s + c);
+    else
+      score_tile(W + c, stride, f, x, nnz, s + c, width - c);
   }
-}
-
-template <class T>
-inline void score(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s,
-                  int64_t width) {
-  switch (width / Lanes<T>::count) {
-    case 1: return score_narrow<T, 1>(W, stride, f, x, nnz, s);
-    case 2: return score_narrow<T, 2>(W, stride, f, x, nnz, s);
-    case 3: return score_narrow<T, 3>(W, stride, f, x, nnz, s);
-    case 4: return score_narrow<T, 4>(W, stride, f, x, nnz, s);
-    default: return score_wide(W, stride, f, x, nnz, s, width);
-  }
-}
-
-// w += a v
-template <class T>
-inline void add_scaled(T* w, T a, const T* v, int64_t width) {
-  constexpr int L = Lanes<T>::count;
-  for (int64_t c = 0; c < width; c += L) store(w + c, load(w + c) + a * load(v + c));
 }
 
 // What one look at a row's scores tells: sum and maximum of max(0, s_c + shift), and the classes with
