@@ -1,4 +1,4 @@
-"""Train all four losses on one synthetic text problem and print time, gap, memory and test error side by side."""
+"""Train all four losses on one synthetic text problem and compare time, gap, memory and test error."""
 
 import time
 

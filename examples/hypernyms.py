@@ -1,7 +1,6 @@
 """Train on WordNet's definitions, then ask in plain English what kind of thing a definition describes.
 
-    python examples/hypernyms.py                                   a few questions
-    python examples/hypernyms.py "a large wild cat with stripes"   your own
+Arguments are definitions to ask about: `python examples/hypernyms.py "a large wild cat with stripes"`.
 """
 
 import sys
