@@ -56,6 +56,13 @@ std::vector<T> to_vector(const In<T>& a) {
   return std::vector<T>(a.data(), a.data() + a.size());
 }
 
+template <class Enum>
+Enum choose(const std::string& name, const char* a, Enum first, const char* b, Enum second) {
+  if (name == a) return first;
+  if (name == b) return second;
+  throw nb::value_error(("this kernel has no loss named " + name).c_str());
+}
+
 // The caller's matrix, whose numbers and indices come in two widths each.
 template <class X, class I>
 CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In<X>& value, int64_t features,
@@ -88,7 +95,7 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
 template <class T, class Coefs>
 nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t features, int threads) {
   const int64_t K = coef.classes();
-  const ModelWeights weights(rows, coef, features, threads);
+  const ModelWeights<T, Coefs> weights(rows, coef, features, threads);
   std::vector<std::vector<int64_t>> counts;
   auto ptr = std::make_unique<std::vector<int64_t>>(features + 1, 0);
   {
@@ -137,7 +144,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "__init__",
           [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string& loss) {
             new (self) Coupled(std::move(rows), to_vector(labels), to_vector(C), classes,
-                               loss == "ww" ? Relative::ww : Relative::cs);
+                               choose(loss, "ww", Relative::ww, "cs", Relative::cs));
           },
           "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, NoGil())
       .def(
@@ -190,7 +197,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
          "__init__",
          [](Ovr* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string& loss) {
            new (self) Ovr(std::move(rows), to_vector(labels), to_vector(C), classes,
-                          loss == "hinge" ? Binary::hinge : Binary::squared_hinge);
+                          choose(loss, "hinge", Binary::hinge, "squared_hinge", Binary::squared_hinge));
          },
          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, NoGil())
       .def(
@@ -214,8 +221,16 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "first"_a, "last"_a, NoGil())
       .def("alpha",
            [](const Ovr& s) {
-             auto c = s.coefficients(0, s.classes());
-             return std::make_tuple(to_numpy(std::move(c.ptr)), to_numpy(std::move(c.row)), to_numpy(std::move(c.value)));
+             std::vector<int64_t> ptr{0};
+             std::vector<int32_t> rows;
+             std::vector<T> values;
+             for (int64_t c = 0; c < s.classes(); ++c) {
+               const auto part = s.variables().of(c);
+               rows.insert(rows.end(), part.row, part.row + part.size);
+               values.insert(values.end(), part.value, part.value + part.size);
+               ptr.push_back(static_cast<int64_t>(rows.size()));
+             }
+             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(rows)), to_numpy(std::move(values)));
            })
       .def("set_alpha",
            [](Ovr& s, In<int64_t> ptr, In<int32_t> row, In<T> value) {
@@ -223,7 +238,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
            })
       .def("weights",
            [](const Ovr& s, int64_t features, int threads) {
-             return model_weights<T>(s.rows(), s.coefficients(0, s.classes()), features, threads);
+             return model_weights<T>(s.rows(), s.variables(), features, threads);
            })
       .def_prop_ro("blocks", &Ovr::blocks)
       .def_prop_ro("data_bytes", [](const Ovr& s) { return s.rows().bytes(); })

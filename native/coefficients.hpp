@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -13,30 +14,42 @@
 
 namespace manyclass {
 
+// Those of one class; rows ascend.
+template <class V>
+struct ClassCoefficients {
+  const int32_t* row;
+  const V* value;
+  int64_t size;
+};
+
 template <class V>
 struct Coefficients {
   std::vector<int64_t> ptr;  // by class
-  std::vector<int32_t> row;  // ascending within a class
+  std::vector<int32_t> row;
   std::vector<V> value;
 
   int64_t classes() const { return static_cast<int64_t>(ptr.size()) - 1; }
+  ClassCoefficients<V> of(int64_t c) const { return {row.data() + ptr[c], value.data() + ptr[c], ptr[c + 1] - ptr[c]}; }
 };
 
-// The classes [first, last) of a weight block, with the coefficient of each row at hand.
-template <class T, class V>
+// Some neighbouring classes as a weight block, with the coefficient of each row at hand. Coefs: has classes() and of(c).
+template <class T, class Coefs>
 class BlockOfClasses {
  public:
   static constexpr int width = WeightBlock<T>::width;
 
-  BlockOfClasses(const Layout<T>& rows, const Coefficients<V>& coef) : rows_(rows), coef_(coef), weights_(rows) {}
+  BlockOfClasses(const Layout<T>& rows, const Coefs& coef) : rows_(rows), coef_(coef), weights_(rows) {}
 
-  typename WeightBlock<T>::Norms load_classes(int64_t first) {
+  // Takes the classes from `first` on, at most up to `last`.
+  typename WeightBlock<T>::Norms load_classes(int64_t first, int64_t last) {
     first_ = first;
-    last_ = std::min<int64_t>(coef_.classes(), first + width);
+    last_ = std::min<int64_t>(last, first + width);
     weights_.clear();
-    for (int64_t c = first_; c < last_; ++c)
-      for (int64_t e = coef_.ptr[c]; e < coef_.ptr[c + 1]; ++e)
-        weights_.add(coef_.row[e], static_cast<int>(c - first_), coef_.value[e]);
+    for (int64_t c = first_; c < last_; ++c) {
+      const auto part = coef_.of(c);
+      for (int64_t e = 0; e < part.size; ++e)
+        weights_.add(part.row[e], static_cast<int>(c - first_), part.value[e]);
+    }
     return weights_.finish();
   }
 
@@ -46,54 +59,74 @@ class BlockOfClasses {
 
   // The score of one row for one class of the block.
   double score(int64_t i, int64_t c) const {
-    double s[width];
-    weights_.score(i, s);
-    const auto begin = coef_.row.begin() + coef_.ptr[c], end = coef_.row.begin() + coef_.ptr[c + 1];
-    const auto at = std::lower_bound(begin, end, static_cast<int32_t>(i));
-    const bool has = at != end && *at == i;
-    return s[c - first_] + (has ? weights_.single_score(i, coef_.value[at - coef_.row.begin()]) : 0.0);
+    const auto part = coef_.of(c);
+    const int32_t* at = std::lower_bound(part.row, part.row + part.size, static_cast<int32_t>(i));
+    const bool has = at != part.row + part.size && *at == i;
+    return weights_.score(i)[c - first_] + (has ? weights_.single_score(i, part.value[at - part.row]) : 0.0);
   }
 
-  // visit(i, s, coef): scores and coefficients of row i for the classes of the block, rows in order
-  template <class F>
-  void for_each_row(F visit) const {
-    const int64_t many = last_ - first_;
-    int64_t next[width];
-    for (int64_t l = 0; l < many; ++l) next[l] = coef_.ptr[first_ + l];
-    alignas(64) double s[width], coef[width] = {};
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      weights_.score(i, s);
-      for (int64_t l = 0; l < many; ++l) {
-        coef[l] = 0;
-        if (next[l] < coef_.ptr[first_ + l + 1] && coef_.row[next[l]] == i) {
-          coef[l] = coef_.value[next[l]++];
-          s[l] += weights_.single_score(i, coef[l]);
-        }
+  // For all rows in order: plain(i, s) where no class of the block has a coefficient in row i and the row's label is
+  // none of them, which is nearly everywhere; else full(i, s, coef). Scores beyond the last class are minus infinity.
+  template <class Plain, class Full>
+  void for_each_row(const std::vector<int32_t>& labels, Plain plain, Full full) {
+    constexpr double nothing = -std::numeric_limits<double>::infinity();
+    latest_.assign(rows_.n, -1);
+    chained_.clear();
+    for (int64_t c = first_; c < last_; ++c) {
+      const auto part = coef_.of(c);
+      for (int64_t e = 0; e < part.size; ++e) {
+        const int32_t before = std::exchange(latest_[part.row[e]], static_cast<int32_t>(chained_.size()));
+        chained_.push_back({static_cast<int32_t>(c - first_), before, double(part.value[e])});
       }
-      visit(i, s, coef);
+    }
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      Scores s = weights_.score(i);
+      for (int64_t l = last_ - first_; l < width; ++l) s[l] = nothing;
+      const bool own = labels[i] >= first_ && labels[i] < last_;
+      if (latest_[i] < 0 && !own) {
+        plain(i, s);
+        continue;
+      }
+      double coef[width] = {};
+      for (int32_t e = latest_[i]; e >= 0; e = chained_[e].before) {
+        const int32_t l = chained_[e].lane;
+        coef[l] = chained_[e].value;
+        s[l] += weights_.single_score(i, coef[l]);
+      }
+      full(i, s, coef);
     }
   }
 
  private:
+  struct Chained {
+    int32_t lane, before;  // `before`: the row's coefficient before this one in the block
+    double value;
+  };
+
   const Layout<T>& rows_;
-  const Coefficients<V>& coef_;
+  const Coefs& coef_;
   WeightBlock<T> weights_;
   int64_t first_ = 0, last_ = 0;
+  std::vector<int32_t> latest_;  // by row: its last coefficient in the block
+  std::vector<Chained> chained_;
 };
 
 // The model's weights, feature-major, rounded to T. Twice over the classes: count the non-zeros of each feature,
 // then fill, so that nothing but the result is ever held. Each thread has a range of classes of its own, hence
 // its own place within a feature: classes ascend without sorting.
-template <class T, class V>
+template <class T, class Coefs>
 class ModelWeights {
  public:
-  ModelWeights(const Layout<T>& rows, const Coefficients<V>& coef, int64_t features, int threads)
+  ModelWeights(const Layout<T>& rows, const Coefs& coef, int64_t features, int threads)
       : rows_(rows), coef_(coef), features_(features), bounds_(threads + 1, coef.classes()) {
     bounds_[0] = 0;
-    for (int t = 1; t < threads; ++t) {
-      const int64_t share = coef.ptr.back() / threads * t;
-      const int64_t c = std::lower_bound(coef.ptr.begin(), coef.ptr.end(), share) - coef.ptr.begin();
-      bounds_[t] = std::min(coef.classes(), (c + width - 1) / width * width);
+    int64_t total = 0, seen = 0;
+    for (int64_t c = 0; c < coef.classes(); ++c) total += coef.of(c).size;
+    int t = 1;
+    for (int64_t c = 0; c < coef.classes() && t < threads; ++c) {
+      if (c % width == 0)
+        while (t < threads && seen >= total / threads * t) bounds_[t++] = c;
+      seen += coef.of(c).size;
     }
   }
 
@@ -125,34 +158,47 @@ class ModelWeights {
  private:
   static constexpr int width = WeightBlock<T>::width;
 
+  static uint32_t nonzero_lanes(const T* w) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) return _mm512_cmp_ps_mask(_mm512_load_ps(w), _mm512_setzero_ps(), _CMP_NEQ_UQ);
+#endif
+    uint32_t lanes = 0;
+    for (int l = 0; l < width; ++l) lanes |= static_cast<uint32_t>(w[l] != 0) << l;
+    return lanes;
+  }
+
   // visit(thread, feature, class, weight) for every non-zero weight
   template <class F>
   void run(F visit) const {
     const int threads = static_cast<int>(bounds_.size()) - 1;
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int t = 0; t < threads; ++t) {
-      BlockOfClasses<T, V> block(rows_, coef_);
+      BlockOfClasses<T, Coefs> block(rows_, coef_);
       for (int64_t first = bounds_[t]; first < bounds_[t + 1]; first += width) {
-        block.load_classes(first);
+        block.load_classes(first, coef_.classes());
         for (int64_t f = 0; f < block.weights().shared_features(); ++f) {
           const int64_t original =
               f < rows_.heads() ? rows_.head_features[f] : rows_.tail_features[f - rows_.heads()];
-          const double* w = block.weights().feature(f);
-          for (int64_t c = first; c < block.last(); ++c)
-            if (w[c - first] != 0) visit(t, original, c, static_cast<T>(w[c - first]));
+          const T* w = block.weights().feature(f);
+          for (uint32_t lanes = nonzero_lanes(w); lanes != 0; lanes &= lanes - 1) {
+            const int l = __builtin_ctz(lanes);
+            visit(t, original, first + l, w[l]);
+          }
         }
-        for (int64_t c = first; c < block.last(); ++c)
-          for (int64_t e = coef_.ptr[c]; e < coef_.ptr[c + 1]; ++e)
-            for (int64_t j = rows_.single_ptr[coef_.row[e]]; j < rows_.single_ptr[coef_.row[e] + 1]; ++j) {
-              const T w = static_cast<T>(double(coef_.value[e]) * rows_.single_value[j]);
+        for (int64_t c = first; c < block.last(); ++c) {
+          const auto part = coef_.of(c);
+          for (int64_t e = 0; e < part.size; ++e)
+            for (int64_t j = rows_.single_ptr[part.row[e]]; j < rows_.single_ptr[part.row[e] + 1]; ++j) {
+              const T w = static_cast<T>(double(part.value[e]) * rows_.single_value[j]);
               if (w != 0) visit(t, rows_.single_index[j], c, w);
             }
+        }
       }
     }
   }
 
   const Layout<T>& rows_;
-  const Coefficients<V>& coef_;
+  const Coefs& coef_;
   int64_t features_;
   std::vector<int64_t> bounds_;  // of the threads' classes
 };

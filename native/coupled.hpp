@@ -163,10 +163,10 @@ class CoupledSolver {
     std::vector<std::vector<double>> most(threads), least(threads);
 #pragma omp parallel num_threads(threads)
     {
-      BlockOfClasses<T, double> block(rows_, coef);
+      Block block(rows_, coef);
 #pragma omp for schedule(dynamic)
       for (int64_t b = 0; b < blocks; ++b) {
-        const auto norms = block.load_classes(b * block.width);
+        const auto norms = block.load_classes(b * block.width, K_);
         parts[b].primal = norms.rounded / 2;
         parts[b].dual = -norms.exact / 2;
         for (int64_t c = block.first(); c < block.last(); ++c)
@@ -183,7 +183,7 @@ class CoupledSolver {
       }
 #pragma omp for schedule(dynamic)
       for (int64_t b = 0; b < blocks; ++b) {
-        block.load_classes(b * block.width);
+        block.load_classes(b * block.width, K_);
         if (loss_ == Relative::ww)
           parts[b].add(ww_part(block, own));
         else
@@ -266,40 +266,63 @@ class CoupledSolver {
     std::vector<double> overlap;
   };
 
-  using Block = BlockOfClasses<T, double>;
+  using Block = BlockOfClasses<T, Coefficients<double>>;
 
-  Certificate ww_part(const Block& block, const std::vector<double>& own) const {
+  static vec<double> positive(vec<double> u) { return larger<double>(u, vec<double>{}); }
+
+  // u_c = 1 + s_c - s_y. A class without a variable in use adds max(0, u_c), and violates by as much.
+  Certificate ww_part(Block& block, const std::vector<double>& own) const {
+    vec<double> losses = {}, worst = {};
     Certificate part;
     const int64_t first = block.first(), many = block.last() - first;
-    block.for_each_row([&](int64_t i, const double* s, const double* coef) {
-      double loss = 0, worst = 0, alpha = 0;
-      for (int64_t l = 0; l < many; ++l) {
-        if (first + l == y_[i]) continue;
-        const double u = 1 + s[l] - own[i], a = -coef[l];
-        loss += std::max(0.0, u);
-        alpha += a;
-        worst = std::max(worst, u > 0 ? (a < C_[i] ? u : 0.0) : (a > 0 ? -u : 0.0));
-      }
-      part.primal += C_[i] * loss;
-      part.dual += alpha;
-      if (rows_.norm[i] > 0) part.violation = std::max(part.violation, worst);
-    });
+    block.for_each_row(
+        y_,
+        [&](int64_t i, const Scores& s) {
+          const double shift = 1 - own[i];
+          const vec<double> low = positive(s.low + shift), high = positive(s.high + shift);
+          losses += C_[i] * (low + high);
+          if (rows_.norm[i] > 0) worst = larger<double>(worst, larger<double>(low, high));
+        },
+        [&](int64_t i, const Scores& s, const double* coef) {
+          double loss = 0, violation = 0;
+          for (int64_t l = 0; l < many; ++l) {
+            if (first + l == y_[i]) continue;
+            const double u = 1 + s[l] - own[i], a = -coef[l];
+            loss += std::max(0.0, u);
+            part.dual += a;
+            violation = std::max(violation, u > 0 ? (a < C_[i] ? u : 0.0) : (a > 0 ? -u : 0.0));
+          }
+          part.primal += C_[i] * loss;
+          if (rows_.norm[i] > 0) part.violation = std::max(part.violation, violation);
+        });
+    for (int l = 0; l < 8; ++l) {
+      part.primal += losses[l];
+      part.violation = std::max(part.violation, worst[l]);
+    }
     return part;
   }
 
-  Certificate cs_part(const Block& block, const std::vector<double>& own, std::vector<double>& most,
+  Certificate cs_part(Block& block, const std::vector<double>& own, std::vector<double>& most,
                       std::vector<double>& least) const {
     Certificate part;
     const int64_t first = block.first(), many = block.last() - first;
-    block.for_each_row([&](int64_t i, const double* s, const double* coef) {
-      for (int64_t l = 0; l < many; ++l) {
-        if (first + l == y_[i]) continue;
-        const double u = 1 + s[l] - own[i];
-        most[i] = std::max(most[i], u);
-        if (coef[l] != 0) least[i] = std::min(least[i], u);
-        part.dual -= coef[l];
-      }
-    });
+    block.for_each_row(
+        y_,
+        [&](int64_t i, const Scores& s) {
+          const vec<double> top = larger<double>(s.low, s.high);
+          double largest = top[0];
+          for (int l = 1; l < 8; ++l) largest = std::max(largest, top[l]);
+          most[i] = std::max(most[i], 1 + largest - own[i]);
+        },
+        [&](int64_t i, const Scores& s, const double* coef) {
+          for (int64_t l = 0; l < many; ++l) {
+            if (first + l == y_[i]) continue;
+            const double u = 1 + s[l] - own[i];
+            most[i] = std::max(most[i], u);
+            if (coef[l] != 0) least[i] = std::min(least[i], u);
+            part.dual -= coef[l];
+          }
+        });
     return part;
   }
 

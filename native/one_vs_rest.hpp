@@ -51,7 +51,8 @@ class OneVsRestSolver {
   static_assert(WeightBlock<T>::width % width == 0);
 
   OneVsRestSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes, Binary loss)
-      : rows_(std::move(layout)), y_(std::move(labels)), C_(std::move(C)), K_(classes), loss_(loss), alpha_(classes) {
+      : rows_(std::move(layout)), y_(std::move(labels)), C_(std::move(C)), K_(classes), loss_(loss) {
+    alpha_.by_class.resize(classes);
     if (rows_.tails() != 0) throw std::logic_error("one-vs-rest wants every shared feature in the head");
     for (int64_t i = 0; i < rows_.n; ++i)
       if (rows_.norm[i] > 0) filled_.push_back(static_cast<int32_t>(i));
@@ -85,73 +86,42 @@ class OneVsRestSolver {
     return results;
   }
 
-  // Signed: w_c = sum_i coef_ic x_i. Of the classes [first, last).
-  Coefficients<T> coefficients(int64_t first, int64_t last) const {
-    Coefficients<T> out;
-    out.ptr.assign(1, 0);
-    for (int64_t c = first; c < last; ++c) out.ptr.push_back(out.ptr.back() + alpha_[c].row.size());
-    out.row.reserve(out.ptr.back());
-    out.value.reserve(out.ptr.back());
-    for (int64_t c = first; c < last; ++c) {
-      out.row.insert(out.row.end(), alpha_[c].row.begin(), alpha_[c].row.end());
-      out.value.insert(out.value.end(), alpha_[c].value.begin(), alpha_[c].value.end());
+  // The dual variables as coefficients of the weights, with their signs: w_c = sum_i coef_ic x_i.
+  struct Variables {
+    struct OfClass {
+      std::vector<int32_t> row;
+      std::vector<T> value;  // t_i a_i
+    };
+    std::vector<OfClass> by_class;
+
+    int64_t classes() const { return static_cast<int64_t>(by_class.size()); }
+    ClassCoefficients<T> of(int64_t c) const {
+      return {by_class[c].row.data(), by_class[c].value.data(), static_cast<int64_t>(by_class[c].row.size())};
     }
-    return out;
-  }
+  };
+  const Variables& variables() const { return alpha_; }
 
   void set_coefficients(const int64_t* ptr, const int32_t* row, const T* value) {
     for (int64_t c = 0; c < K_; ++c) {
-      alpha_[c].row.assign(row + ptr[c], row + ptr[c + 1]);
-      alpha_[c].value.assign(value + ptr[c], value + ptr[c + 1]);
+      alpha_.by_class[c].row.assign(row + ptr[c], row + ptr[c + 1]);
+      alpha_.by_class[c].value.assign(value + ptr[c], value + ptr[c + 1]);
     }
   }
 
   // Of the classes [first, last), in float64, at the weights as the model will store them.
   Certificate certificate(int64_t first, int64_t last) const {
-    const Coefficients<T> coef = coefficients(first, last);
-    BlockOfClasses<T, T> block(rows_, coef);
-    Certificate total;
-    for (int64_t c = 0; c < last - first; c += block.width) {
-      const auto norms = block.load_classes(c);
-      total.primal += norms.rounded / 2;
-      total.dual -= norms.exact / 2;
-      const int64_t many = block.last() - block.first();
-      block.for_each_row([&](int64_t i, const double* s, const double* coef) {
-        const double Ci = C_[i];
-        const int64_t own = y_[i] - first - c;
-        if (rows_.norm[i] == 0) {  // margin 0 whatever the weights: loss and dual both C_i
-          total.primal += Ci * double(many);
-          total.dual += Ci * double(many);
-          return;
-        }
-        for (int64_t l = 0; l < many; ++l) {
-          const double t = l == own ? 1 : -1, a = t * coef[l], h = 1 - t * s[l], hp = std::max(0.0, h);
-          const bool squared = loss_ == Binary::squared_hinge;
-          const double g = squared ? -h + a / (2 * Ci) : -h;
-          total.primal += Ci * (squared ? hp * hp : hp);
-          total.dual += squared ? a - a * a / (4 * Ci) : a;
-          const double v = g < 0 ? (squared || a < Ci ? -g : 0.0) : (a > 0 ? g : 0.0);
-          total.violation = std::max(total.violation, v);
-        }
-      });
-    }
-    return total;
+    return loss_ == Binary::hinge ? certify<Binary::hinge>(first, last) : certify<Binary::squared_hinge>(first, last);
   }
 
   int64_t dual_bytes() const {
     int64_t total = 0;
-    for (const auto& a : alpha_) total += static_cast<int64_t>(a.row.capacity() * (sizeof(int32_t) + sizeof(T)));
+    for (const auto& a : alpha_.by_class) total += static_cast<int64_t>(a.row.capacity() * (sizeof(int32_t) + sizeof(T)));
     return total;
   }
   const Layout<T>& rows() const { return rows_; }
   int64_t classes() const { return K_; }
 
  private:
-  struct ClassAlpha {
-    std::vector<int32_t> row;
-    std::vector<T> value;  // t_i a_i
-  };
-
   // One block of classes at a time, one of these a thread.
   struct Work {
     explicit Work(const OneVsRestSolver& s) : W(s.rows_.heads() * width), alpha(s.rows_.n * width) {}
@@ -163,6 +133,50 @@ class OneVsRestSolver {
     double loss = 0, gap = 0, norm = 0, violation = 0;
     int64_t kept = 0;
   };
+
+  template <Binary loss>
+  Certificate certify(int64_t first, int64_t last) const {
+    constexpr bool squared = loss == Binary::squared_hinge;
+    BlockOfClasses<T, Variables> block(rows_, alpha_);
+    Certificate total;
+    const vec<double> zero = {};
+    for (int64_t c = first; c < last; c += block.width) {
+      const auto norms = block.load_classes(c, last);
+      total.primal += norms.rounded / 2;
+      total.dual -= norms.exact / 2;
+      const int64_t many = block.last() - block.first();
+      vec<double> losses = {}, worst = {};
+      const auto empty = [&](int64_t i) {  // margin 0 whatever the weights: loss and dual value are both C_i
+        total.primal += C_[i] * double(many);
+        total.dual += C_[i] * double(many);
+      };
+      block.for_each_row(
+          y_,
+          [&](int64_t i, const Scores& s) {  // t = -1, alpha = 0
+            if (rows_.norm[i] == 0) return empty(i);
+            const vec<double> low = larger<double>(1 + s.low, zero), high = larger<double>(1 + s.high, zero);
+            losses += double(C_[i]) * (squared ? low * low + high * high : low + high);
+            worst = larger<double>(worst, larger<double>(low, high));
+          },
+          [&](int64_t i, const Scores& s, const double* coef) {
+            if (rows_.norm[i] == 0) return empty(i);
+            const double Ci = C_[i];
+            for (int64_t l = 0; l < many; ++l) {
+              const double t = c + l == y_[i] ? 1 : -1, a = t * coef[l], h = 1 - t * s[l];
+              const double hp = std::max(0.0, h), g = squared ? -h + a / (2 * Ci) : -h;
+              total.primal += Ci * (squared ? hp * hp : hp);
+              total.dual += squared ? a - a * a / (4 * Ci) : a;
+              const double v = g < 0 ? (squared || a < Ci ? -g : 0.0) : (a > 0 ? g : 0.0);
+              total.violation = std::max(total.violation, v);
+            }
+          });
+      for (int l = 0; l < 8; ++l) {
+        total.primal += losses[l];
+        total.violation = std::max(total.violation, worst[l]);
+      }
+    }
+    return total;
+  }
 
   static uint64_t scramble(uint64_t z) {
     z += 0x9e3779b97f4a7c15u;
@@ -223,9 +237,9 @@ class OneVsRestSolver {
     std::fill(work.W.data(), work.W.data() + work.W.size(), T(0));
     std::fill(work.alpha.data(), work.alpha.data() + work.alpha.size(), T(0));
     for (int64_t c = first; c < last; ++c)
-      for (size_t e = 0; e < alpha_[c].row.size(); ++e) {
-        const int64_t i = alpha_[c].row[e];
-        const T coef = alpha_[c].value[e];
+      for (int64_t e = 0; e < alpha_.of(c).size; ++e) {
+        const int64_t i = alpha_.of(c).row[e];
+        const T coef = alpha_.of(c).value[e];
         any = true;
         work.alpha[i * width + c - first] = std::abs(coef);
         for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
@@ -239,7 +253,7 @@ class OneVsRestSolver {
       const T* a = work.alpha.data() + (c - first);
       size_t many = 0;
       for (int64_t i = 0; i < rows_.n; ++i) many += a[i * width] > 0;
-      ClassAlpha& out = alpha_[c];
+      auto& out = alpha_.by_class[c];
       out.row.clear();
       out.value.clear();
       out.row.reserve(many);
@@ -329,7 +343,7 @@ class OneVsRestSolver {
   std::vector<T> C_;
   int64_t K_;
   Binary loss_;
-  std::vector<ClassAlpha> alpha_;
+  Variables alpha_;
   std::vector<int32_t> filled_;  // the rows that have features
 };
 

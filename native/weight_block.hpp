@@ -10,21 +10,30 @@
 
 namespace manyclass {
 
+// Sixteen scores.
+struct Scores {
+  vec<double> low, high;
+
+  double& operator[](int64_t l) { return reinterpret_cast<double*>(this)[l]; }
+  double operator[](int64_t l) const { return reinterpret_cast<const double*>(this)[l]; }
+};
+
 template <class T>
 class WeightBlock {
  public:
   static constexpr int width = 16;
 
-  explicit WeightBlock(const Layout<T>& rows) : rows_(rows), W_((rows.heads() + rows.tails()) * width) {}
+  explicit WeightBlock(const Layout<T>& rows)
+      : rows_(rows), sums_((rows.heads() + rows.tails()) * width), W_(sums_.size()) {}
 
   void clear() {
-    std::fill(W_.data(), W_.data() + W_.size(), 0.0);
+    std::fill(sums_.data(), sums_.data() + sums_.size(), 0.0);
     single_exact_ = single_rounded_ = 0;
   }
 
   // w_lane += coef x_i
   void add(int64_t i, int lane, double coef) {
-    rows_.for_each_shared(i, [&](int64_t f, T x) { W_[f * width + lane] += coef * x; });
+    rows_.for_each_shared(i, [&](int64_t f, T x) { sums_[f * width + lane] += coef * x; });
     for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j) {
       const double w = coef * rows_.single_value[j], r = static_cast<T>(w);
       single_exact_ += w * w;
@@ -36,14 +45,15 @@ class WeightBlock {
     double exact, rounded;  // sum_c |w_c|^2 of the float64 weights, and of the weights as the model stores them
   };
 
-  // Rounds the weights to the model's type.
+  // Rounds the weights to the model's type; from here on they are what scores are made of.
   Norms finish() {
     double exact[width] = {}, rounded[width] = {};
-    for (int64_t f = 0; f < W_.size(); f += width)
+    for (int64_t f = 0; f < sums_.size(); f += width)
       for (int l = 0; l < width; ++l) {
-        const double w = W_[f + l], r = static_cast<T>(w);
+        const double w = sums_[f + l];
+        const T r = static_cast<T>(w);
         exact[l] += w * w;
-        rounded[l] += r * r;
+        rounded[l] += double(r) * double(r);
         W_[f + l] = r;
       }
     Norms norms{single_exact_, single_rounded_};
@@ -54,15 +64,15 @@ class WeightBlock {
     return norms;
   }
 
-  // Scores of row i, but for the features of this row alone: see `single_score`.
-  void score(int64_t i, double* s) const {
-    vec<double> a = {}, b = {};
+  // Scores of row i in float64, but for the features of this row alone: see `single_score`.
+  Scores score(int64_t i) const {
+    Scores s = {};
     rows_.for_each_shared(i, [&](int64_t f, T x) {
-      a += double(x) * load(W_.data() + f * width);
-      b += double(x) * load(W_.data() + f * width + 8);
+      const T* w = W_.data() + f * width;
+      s.low += double(x) * widened(w);
+      s.high += double(x) * widened(w + 8);
     });
-    store(s, a);
-    store(s + 8, b);
+    return s;
   }
 
   // What features of row i alone add to its score for a class in which it has this coefficient.
@@ -73,12 +83,21 @@ class WeightBlock {
     return s;
   }
 
-  const double* feature(int64_t f) const { return W_.data() + f * width; }
+  const T* feature(int64_t f) const { return W_.data() + f * width; }
   int64_t shared_features() const { return W_.size() / width; }
 
  private:
+  static vec<double> widened(const T* w) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) return (vec<double>)_mm512_cvtps_pd(_mm256_load_ps(w));
+#endif
+    typedef T Eight __attribute__((vector_size(8 * sizeof(T))));
+    return __builtin_convertvector(*reinterpret_cast<const Eight*>(w), vec<double>);
+  }
+
   const Layout<T>& rows_;
-  Buffer<double> W_;
+  Buffer<double> sums_;
+  Buffer<T> W_;
   double single_exact_ = 0, single_rounded_ = 0;
 };
 

@@ -107,6 +107,12 @@ def _listening(interrupt: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
 
 
+def _size(weights: np.ndarray | sp.csr_matrix) -> int:
+    if isinstance(weights, np.ndarray):
+        return weights.nbytes
+    return weights.data.nbytes + weights.indices.nbytes + weights.indptr.nbytes
+
+
 def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[str, Any]:
     seen = found or Certificate(progress.primal, progress.dual, progress.violation)
     return {
@@ -225,6 +231,8 @@ def run(
         with clock.phase("weights"):
             untrained = solver.untrained()
             weights = solver.weights()
+    # The weights while training make room for those of the model: the larger of the two counts.
+    memory["weights"] = max(memory["weights"], _size(weights))
     found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget))
     logger.info("%s", found.message)
     if reason != "converged":

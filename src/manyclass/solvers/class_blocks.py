@@ -45,7 +45,7 @@ class ClassBlocks:
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._max_epochs, self._interrupt = max_epochs, interrupt
         self._loss, self._C = problem.name, data.C
-        self._K = data.n_classes
+        self._n, self._K = data.X.n_rows, data.n_classes
         self._features = data.X.n_features + (data.constant != 0)
         self._at_zero = float(data.C.sum())  # primal value of a class without weights
         self._kernel = native(core, "OneVsRest", self._dtype)(
@@ -102,11 +102,11 @@ class ClassBlocks:
         return Certificate(found.primal + missing * self._at_zero, found.dual, max(found.violation, 1.0))
 
     def memory(self) -> dict[str, int]:
-        """Bytes of data, weights (of one block a thread) and dual variables."""
-        size = self._dtype.itemsize
+        """Bytes of data, and of weights and dual variables (one block a thread, and those that are kept)."""
+        block = self._width * self._dtype.itemsize
         return {
             "data": self._kernel.data_bytes,
-            "weights": self._threads * self._kernel.heads * self._width * size,
+            "weights": self._threads * (self._kernel.heads + self._n) * block,
             "dual_variables": self._kernel.dual_bytes,
         }
 

@@ -18,9 +18,9 @@ WORK_AT_ONCE = 5e8
 MOST_NEW = {"ww": np.iinfo(np.int64).max, "cs": 64}
 # A cheap pass gathers single weights, about this many times slower than reading whole rows of them.
 GATHER_COST = 10
-MOST_CHEAP_PASSES = 5
+MOST_CHEAP_PASSES = 3
 # Cheap passes have done their part when the gap on the classes in use is this share of the last full pass's.
-CHEAP_ENOUGH = 0.1
+CHEAP_ENOUGH = 0.2
 # Rows of a wave that shorten each other's steps by more than this, on average, go in smaller waves.
 LEAST_THETA = 0.5
 # A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.

@@ -12,8 +12,8 @@ from .solver import TrainingSet, native
 # A dual variable takes its class and its value. Averages seen on text, for estimates only.
 TYPICAL_SUPPORT = {"ww": 60, "cs": 16}
 LANES = {4: 16, 8: 8}
-# Rows of a wave, and the multiplications of a row from which waves pay: its threads meet twice a wave.
-WAVE = 16
+# Rows of a wave, and the multiplications of a row from which waves pay: its threads meet three times a wave.
+WAVE = 32
 WORTH_SHARING = 20_000
 # Classes that a certificate holds at once, in float64.
 CERTIFIED_AT_ONCE = 16
