@@ -13,8 +13,8 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.lint
-	$(BIN)/ruff check src tests benchmarks scripts
-	$(BIN)/ruff format --check src tests benchmarks scripts
+	$(BIN)/ruff check src tests benchmarks scripts examples
+	$(BIN)/ruff format --check src tests benchmarks scripts examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror native/*
@@ -26,8 +26,8 @@ bench-quick: $(VENV)/.bench
 	$(BIN)/python -m benchmarks --quick
 
 format: $(VENV)/.lint
-	$(BIN)/ruff check --fix src tests benchmarks scripts
-	$(BIN)/ruff format src tests benchmarks scripts
+	$(BIN)/ruff check --fix src tests benchmarks scripts examples
+	$(BIN)/ruff format src tests benchmarks scripts examples
 	$(BIN)/clang-format -i native/*
 
 $(VENV)/.installed: $(NATIVE)
@@ -36,7 +36,7 @@ $(VENV)/.installed: $(NATIVE)
 	touch $@
 
 $(VENV)/.%: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[$*]"
+	$(BIN)/python scripts/print_extra.py $* | xargs $(BIN)/python -m pip install --quiet --disable-pip-version-check pip
 	touch $@
 
 clean:

@@ -63,9 +63,7 @@ class Environment:
             if found and subprocess.run([found, "--version"], capture_output=True).returncode == 0:
                 return found
         wanted = " or ".join(f"{major}.{minor}" for major, minor in self.pythons)
-        raise UnavailableError(
-            f"{self.name} has wheels for Python {wanted} only, and none of these is on the path"
-        )
+        raise UnavailableError(f"{self.name} has wheels for Python {wanted} only, and none of these is on the path")
 
 
 # XLinearModel imports neither torch nor transformers, which libpecos lists for its other models: several

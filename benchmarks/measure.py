@@ -118,9 +118,7 @@ class Runner:
                 preexec_fn=_stay_on_one_core if one_core else None,
             )
         except subprocess.TimeoutExpired:
-            raise UnavailableError(
-                f"{solver.name} was ended after {self.timeout:.0f} s without a result"
-            ) from None
+            raise UnavailableError(f"{solver.name} was ended after {self.timeout:.0f} s without a result") from None
         if done.returncode != 0:
             last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
             raise UnavailableError(f"{solver.name} failed: {last[0]}")

@@ -95,9 +95,7 @@ def _with_constant(X, W) -> sp.csr_matrix:
         return X
     if extra == 1:
         return sp.hstack([X, np.ones((X.shape[0], 1))], format="csr")
-    raise ValueError(
-        f"{W.shape[0]} rows of weights do not fit {X.shape[1]} features with or without intercept"
-    )
+    raise ValueError(f"{W.shape[0]} rows of weights do not fit {X.shape[1]} features with or without intercept")
 
 
 def _own_scores(X: sp.csr_matrix, y: np.ndarray, W) -> np.ndarray:

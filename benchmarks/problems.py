@@ -71,9 +71,7 @@ def file_of(name: str, part: str) -> Path:
     """Compressed LIBSVM text of a problem's part, "train" or "test"."""
     folder = os.environ.get("MANYCLASS_DATA")
     if not folder:
-        raise UnavailableError(
-            f"{name} needs its files: set MANYCLASS_DATA to the folder that holds {FOLDERS[name]}"
-        )
+        raise UnavailableError(f"{name} needs its files: set MANYCLASS_DATA to the folder that holds {FOLDERS[name]}")
     path = Path(folder) / FOLDERS[name] / f"{part}.svm.xz"
     if not path.exists():
         raise UnavailableError(

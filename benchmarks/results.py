@@ -64,8 +64,7 @@ class Row:
             "bar": "" if self.bar is None else str(self.bar),
             "met": self.met,
             "repetitions": "; ".join(
-                f"{who}: {' '.join(f'{value:.4g}' for value in values)}"
-                for who, values in self.repetitions.items()
+                f"{who}: {' '.join(f'{value:.4g}' for value in values)}" for who, values in self.repetitions.items()
             ),
             "versions": "; ".join(f"{name} {version}" for name, version in self.versions.items()),
             "processor": processor(),

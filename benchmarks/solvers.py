@@ -18,16 +18,15 @@ class Solver:
 
 
 def ours(loss: str, threads: int = 2, **settings: Any) -> Solver:
-    """manyclass with C = 1 and seed 0; further settings are the estimator's."""
-    options = {"loss": loss, "C": 1.0, "n_jobs": threads, "random_state": 0} | settings
+    """manyclass with C = 1, seed 0 and no intercept, as LIBLINEAR by default; further settings are the estimator's."""
+    fixed = {"C": 1.0, "fit_intercept": False, "random_state": 0}
+    options = {"loss": loss, "n_jobs": threads} | fixed | settings
     plural = "thread" if threads == 1 else "threads"
     return Solver(f"manyclass {loss}, {threads} {plural}", "benchmarks.ours", None, loss, options)
 
 
 def _liblinear(loss: str, solver: int) -> Solver:
-    return Solver(
-        f"LIBLINEAR -s {solver}", "benchmarks.peers.liblinear", "liblinear", loss, {"solver": solver}
-    )
+    return Solver(f"LIBLINEAR -s {solver}", "benchmarks.peers.liblinear", "liblinear", loss, {"solver": solver})
 
 
 LIBLINEAR_CS = _liblinear("cs", 4)
@@ -40,9 +39,7 @@ MULTICORE_SQUARED_HINGE = Solver(
     "squared_hinge",
     {"solver": 1, "threads": 2},
 )
-PECOS = Solver(
-    "PECOS XLinearModel, 2 threads", "benchmarks.peers.pecos", "pecos", "squared_hinge", {"threads": 2}
-)
+PECOS = Solver("PECOS XLinearModel, 2 threads", "benchmarks.peers.pecos", "pecos", "squared_hinge", {"threads": 2})
 
 OUR_READER = Solver("manyclass load_svmlight", "benchmarks.ours", None)
 SKLEARN_READER = Solver("scikit-learn load_svmlight_file", "benchmarks.peers.sklearn", None)

@@ -87,7 +87,9 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
   cls.def(
       "__init__",
       [](Layout<T>* self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, double constant,
-         int64_t tail_rows) { new (self) Layout<T>(make_layout<T>(view(ptr, index, value, features, constant), tail_rows)); },
+         int64_t tail_rows) {
+        new (self) Layout<T>(make_layout<T>(view(ptr, index, value, features, constant), tail_rows));
+      },
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "tail_rows"_a, NoGil());
 }
 
@@ -107,7 +109,8 @@ nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t featu
     }
   }
   const int64_t nonzeros = ptr->back();
-  const bool dense = nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= features * K * static_cast<int64_t>(sizeof(T));
+  const bool dense = nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >=
+                     features * K * static_cast<int64_t>(sizeof(T));
   if (dense) {
     auto W = new_array<T>({features, K});
     {
@@ -142,14 +145,16 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
   coupled
       .def(
           "__init__",
-          [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string& loss) {
+          [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
+             const std::string& loss) {
             new (self) Coupled(std::move(rows), to_vector(labels), to_vector(C), classes,
                                choose(loss, "ww", Relative::ww, "cs", Relative::cs));
           },
           "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, NoGil())
       .def(
           "sweep",
-          [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new, int threads) {
+          [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,
+             int threads) {
             const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, full,
                                         static_cast<T>(enter), most_new, threads);
             return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
@@ -173,7 +178,8 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
                values.insert(values.end(), a.values, a.values + a.size);
                ptr.push_back(static_cast<int64_t>(classes.size()));
              }
-             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)), to_numpy(std::move(values)));
+             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
+                                    to_numpy(std::move(values)));
            })
       .def("set_alpha",
            [](Coupled& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
@@ -195,7 +201,8 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
   nb::class_<Ovr> ovr(m, ("OneVsRest" + suffix).c_str());
   ovr.def(
          "__init__",
-         [](Ovr* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string& loss) {
+         [](Ovr* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
+            const std::string& loss) {
            new (self) Ovr(std::move(rows), to_vector(labels), to_vector(C), classes,
                           choose(loss, "hinge", Binary::hinge, "squared_hinge", Binary::squared_hinge));
          },
@@ -206,8 +213,8 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
              int threads, Interrupt& interrupt) {
             std::vector<std::tuple<double, double, double, int64_t, double, bool>> out;
             for (const auto& r : s.train(first, last, {by_gap, tol, max_epochs}, seed, threads, interrupt))
-              out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs, r.visited,
-                               r.done);
+              out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs,
+                               r.visited, r.done);
             return out;
           },
           "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a,
@@ -230,12 +237,11 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
                values.insert(values.end(), part.value, part.value + part.size);
                ptr.push_back(static_cast<int64_t>(rows.size()));
              }
-             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(rows)), to_numpy(std::move(values)));
+             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(rows)),
+                                    to_numpy(std::move(values)));
            })
-      .def("set_alpha",
-           [](Ovr& s, In<int64_t> ptr, In<int32_t> row, In<T> value) {
-             s.set_coefficients(ptr.data(), row.data(), value.data());
-           })
+      .def("set_alpha", [](Ovr& s, In<int64_t> ptr, In<int32_t> row,
+                           In<T> value) { s.set_coefficients(ptr.data(), row.data(), value.data()); })
       .def("weights",
            [](const Ovr& s, int64_t features, int threads) {
              return model_weights<T>(s.rows(), s.variables(), features, threads);
@@ -250,8 +256,8 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
 template <class T, class X, class I>
 void bind_prediction(nb::module_& m) {
   // out: scores (rows x classes), or with `classes` the k best (rows x k)
-  const auto run = [](const auto& rows, const auto& weights, const In<T>& intercept, nb::object classes, Out<T> scores,
-                      int threads) {
+  const auto run = [](const auto& rows, const auto& weights, const In<T>& intercept, nb::object classes,
+                      Out<T> scores, int threads) {
     if (classes.is_none()) {
       nb::gil_scoped_release nogil;
       score_rows<T>(rows, weights, intercept.data(), scores.data(), threads);
@@ -261,22 +267,25 @@ void bind_prediction(nb::module_& m) {
       best_classes<T>(rows, weights, intercept.data(), scores.shape(1), best.data(), scores.data(), threads);
     }
   };
-  m.def("score_dense",
-        [run](In<int64_t> ptr, In<I> index, In<X> value, nb::ndarray<const T, nb::ndim<2>, nb::c_contig> W,
-              In<T> intercept, nb::object classes, Out<T> scores, int threads) {
-          run(view(ptr, index, value, W.shape(0)), DenseWeights<T>{W.data(), static_cast<int64_t>(W.shape(1))},
-              intercept, classes, scores, threads);
-        },
-        "indptr"_a, "indices"_a, "values"_a, "W"_a, "intercept"_a, "classes"_a.none(), "scores"_a, "threads"_a);
-  m.def("score_sparse",
-        [run](In<int64_t> ptr, In<I> index, In<X> value, In<int64_t> w_ptr, In<int32_t> w_index, In<T> w_value,
-              In<T> intercept, nb::object classes, Out<T> scores, int threads) {
-          run(view(ptr, index, value, static_cast<int64_t>(w_ptr.size()) - 1),
-              SparseWeights<T>{w_ptr.data(), w_index.data(), w_value.data(), static_cast<int64_t>(intercept.size())},
-              intercept, classes, scores, threads);
-        },
-        "indptr"_a, "indices"_a, "values"_a, "W_indptr"_a, "W_indices"_a, "W_values"_a, "intercept"_a,
-        "classes"_a.none(), "scores"_a, "threads"_a);
+  m.def(
+      "score_dense",
+      [run](In<int64_t> ptr, In<I> index, In<X> value, nb::ndarray<const T, nb::ndim<2>, nb::c_contig> W,
+            In<T> intercept, nb::object classes, Out<T> scores, int threads) {
+        run(view(ptr, index, value, W.shape(0)), DenseWeights<T>{W.data(), static_cast<int64_t>(W.shape(1))},
+            intercept, classes, scores, threads);
+      },
+      "indptr"_a, "indices"_a, "values"_a, "W"_a, "intercept"_a, "classes"_a.none(), "scores"_a, "threads"_a);
+  m.def(
+      "score_sparse",
+      [run](In<int64_t> ptr, In<I> index, In<X> value, In<int64_t> w_ptr, In<int32_t> w_index, In<T> w_value,
+            In<T> intercept, nb::object classes, Out<T> scores, int threads) {
+        run(view(ptr, index, value, static_cast<int64_t>(w_ptr.size()) - 1),
+            SparseWeights<T>{w_ptr.data(), w_index.data(), w_value.data(),
+                             static_cast<int64_t>(intercept.size())},
+            intercept, classes, scores, threads);
+      },
+      "indptr"_a, "indices"_a, "values"_a, "W_indptr"_a, "W_indices"_a, "W_values"_a, "intercept"_a,
+      "classes"_a.none(), "scores"_a, "threads"_a);
 }
 
 template <class T>

@@ -1,4 +1,5 @@
-// The coefficients of w_c = sum_i coef_ic x_i by classes, whatever loss they come from, and the model made of them.
+// The coefficients of w_c = sum_i coef_ic x_i by classes, whatever loss they come from, and the model made of
+// them.
 #pragma once
 #include <omp.h>
 
@@ -29,10 +30,13 @@ struct Coefficients {
   std::vector<V> value;
 
   int64_t classes() const { return static_cast<int64_t>(ptr.size()) - 1; }
-  ClassCoefficients<V> of(int64_t c) const { return {row.data() + ptr[c], value.data() + ptr[c], ptr[c + 1] - ptr[c]}; }
+  ClassCoefficients<V> of(int64_t c) const {
+    return {row.data() + ptr[c], value.data() + ptr[c], ptr[c + 1] - ptr[c]};
+  }
 };
 
-// Some neighbouring classes as a weight block, with the coefficient of each row at hand. Coefs: has classes() and of(c).
+// Some neighbouring classes as a weight block, with the coefficient of each row at hand. Coefs: has classes()
+// and of(c).
 template <class T, class Coefs>
 class BlockOfClasses {
  public:
@@ -65,8 +69,9 @@ class BlockOfClasses {
     return weights_.score(i)[c - first_] + (has ? weights_.single_score(i, part.value[at - part.row]) : 0.0);
   }
 
-  // For all rows in order: plain(i, s) where no class of the block has a coefficient in row i and the row's label is
-  // none of them, which is nearly everywhere; else full(i, s, coef). Scores beyond the last class are minus infinity.
+  // For all rows in order: plain(i, s) where no class of the block has a coefficient in row i and the row's
+  // label is none of them, which is nearly everywhere; else full(i, s, coef). Scores beyond the last class
+  // are minus infinity.
   template <class Plain, class Full>
   void for_each_row(const std::vector<int32_t>& labels, Plain plain, Full full) {
     constexpr double nothing = -std::numeric_limits<double>::infinity();
@@ -111,9 +116,9 @@ class BlockOfClasses {
   std::vector<Chained> chained_;
 };
 
-// The model's weights, feature-major, rounded to T. Twice over the classes: count the non-zeros of each feature,
-// then fill, so that nothing but the result is ever held. Each thread has a range of classes of its own, hence
-// its own place within a feature: classes ascend without sorting.
+// The model's weights, feature-major, rounded to T. Twice over the classes: count the non-zeros of each
+// feature, then fill, so that nothing but the result is ever held. Each thread has a range of classes of its
+// own, hence its own place within a feature: classes ascend without sorting.
 template <class T, class Coefs>
 class ModelWeights {
  public:
@@ -143,7 +148,8 @@ class ModelWeights {
   }
 
   // `counts` as above; `ptr` from their sums
-  void fill_sparse(std::vector<std::vector<int64_t>> counts, const int64_t* ptr, int32_t* classes, T* values) const {
+  void fill_sparse(std::vector<std::vector<int64_t>> counts, const int64_t* ptr, int32_t* classes,
+                   T* values) const {
     for (int64_t f = 0; f < features_; ++f) {
       int64_t at = ptr[f];
       for (auto& part : counts) at += std::exchange(part[f], at);
@@ -160,7 +166,8 @@ class ModelWeights {
 
   static uint32_t nonzero_lanes(const T* w) {
 #if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) return _mm512_cmp_ps_mask(_mm512_load_ps(w), _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    if constexpr (sizeof(T) == 4)
+      return _mm512_cmp_ps_mask(_mm512_load_ps(w), _mm512_setzero_ps(), _CMP_NEQ_UQ);
 #endif
     uint32_t lanes = 0;
     for (int l = 0; l < width; ++l) lanes |= static_cast<uint32_t>(w[l] != 0) << l;

@@ -9,9 +9,9 @@
 // The rows of a wave all see the weights from before the wave, and move together by a factor theta <= 1. With
 // delta_i the change of row i's coefficients and gain_i the slope of the dual along it, the dual changes by
 //     theta sum_i gain_i - theta^2 / 2 Q,     Q = sum_{i,i'} (x_i . x_i') (delta_i . delta_i'),
-// and each row alone has gain_i >= k_i |delta_i|^2. So theta = min(1, sum_i gain_i / Q) never lowers the dual.
-// Rows of text share few features and fewer of the classes they change: theta is nearly always 1.
-// The wave's size belongs to the problem, never to the number of threads, and each weight receives its changes in
+// and each row alone has gain_i >= k_i |delta_i|^2. So theta = min(1, sum_i gain_i / Q) never lowers the
+// dual. Rows of text share few features and fewer of the classes they change: theta is nearly always 1. The
+// wave's size belongs to the problem, never to the number of threads, and each weight receives its changes in
 // row order: the result does not depend on who computes what.
 #pragma once
 #include <cstdint>
@@ -30,14 +30,14 @@ enum class Relative { ww, cs };
 
 // What a pass over some rows saw, each row before its own step.
 struct PassStats {
-  double loss = 0;        // sum_i C_i loss_i
-  double gap = 0;         // sum_i (C_i loss_i + sum_c alpha_ic g_ic): the duality gap, row by row
-  double alpha_sum = 0;   // sum_ic alpha_ic
-  double violation = 0;   // the largest
-  int64_t steps = 0;      // rows that changed
+  double loss = 0;       // sum_i C_i loss_i
+  double gap = 0;        // sum_i (C_i loss_i + sum_c alpha_ic g_ic): the duality gap, row by row
+  double alpha_sum = 0;  // sum_ic alpha_ic
+  double violation = 0;  // the largest
+  int64_t steps = 0;     // rows that changed
   int64_t waves = 0;
-  double theta = 0;       // summed over the waves
-  double asleep = 0;      // seconds that threads waited for each other
+  double theta = 0;   // summed over the waves
+  double asleep = 0;  // seconds that threads waited for each other
 
   void add(const PassStats& o) {
     loss += o.loss;
@@ -53,7 +53,8 @@ struct PassStats {
 template <class T>
 class CoupledSolver {
  public:
-  CoupledSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes, Relative loss)
+  CoupledSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
+                Relative loss)
       : rows_(std::move(layout)),
         y_(std::move(labels)),
         C_(std::move(C)),
@@ -63,8 +64,9 @@ class CoupledSolver {
         alpha_(rows_.n),
         W_(rows_.heads() * stride_) {}
 
-  // One visit of the given rows, `wave` at a time. `full`: every class is scored, and classes that violate by more
-  // than `enter` join, at most `most_new` of them; otherwise only the classes a row already uses are scored.
+  // One visit of the given rows, `wave` at a time. `full`: every class is scored, and classes that violate by
+  // more than `enter` join, at most `most_new` of them; otherwise only the classes a row already uses are
+  // scored.
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, bool full, T enter, int64_t most_new,
                   int threads) {
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
@@ -101,7 +103,8 @@ class CoupledSolver {
         const int64_t slices = threads == 1 ? 1 : 2 * threads;
         team.share_out(slices, me, [&](int64_t t) {
           apply_slice(size, theta, t * stride_ / slices, (t + 1) * stride_ / slices, mine);
-          for (int64_t r = t * size / slices; r < (t + 1) * size / slices; ++r) commit(slots_[r], theta, mine);
+          for (int64_t r = t * size / slices; r < (t + 1) * size / slices; ++r)
+            commit(slots_[r], theta, mine);
         });
         team.meet();
         if (me == 0) {
@@ -209,7 +212,7 @@ class CoupledSolver {
       }
       const auto a = alpha_[i];
       for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
-      if (sum < C_[i]) low = std::min(low, 0.0);  // the slack's variable is in use
+      if (has_slack(sum, C_[i])) low = std::min(low, 0.0);
       total.primal += C_[i] * top;
       total.violation = std::max(total.violation, top - std::min(low, top));
     }
@@ -248,8 +251,12 @@ class CoupledSolver {
 
   struct Scratch {
     Scratch(int64_t stride, const Layout<T>& rows, int64_t wave)
-        : scores(stride), v(stride), found(stride + Lanes<T>::count), latest(stride, -1),
-          mark(rows.heads() + rows.tails(), T(0)), overlap(wave * wave) {}
+        : scores(stride),
+          v(stride),
+          found(stride + Lanes<T>::count),
+          latest(stride, -1),
+          mark(rows.heads() + rows.tails(), T(0)),
+          overlap(wave * wave) {}
     Buffer<T> scores, v;
     Buffer<int32_t> found;
     std::vector<std::pair<int32_t, T>> others;  // score_tail: rows that share a rare feature, and its weight
@@ -267,6 +274,10 @@ class CoupledSolver {
   };
 
   using Block = BlockOfClasses<T, Coefficients<double>>;
+
+  // CS: what the variables leave of C_i is the variable of "no violation", whose u is 0. Is it in use, but
+  // for rounding?
+  static bool has_slack(double sum, double C) { return C - sum > 32 * std::numeric_limits<T>::epsilon() * C; }
 
   static vec<double> positive(vec<double> u) { return larger<double>(u, vec<double>{}); }
 
@@ -364,8 +375,8 @@ class CoupledSolver {
   }
 
   // s += the tail features' part: through the dual variables of the other rows that have them, and of the row
-  // itself (tail_norm, which also covers the features of this row alone). The other rows lie anywhere in memory:
-  // where they are is asked for first, then what is there, a few rows ahead.
+  // itself (tail_norm, which also covers the features of this row alone). The other rows lie anywhere in
+  // memory: where they are is asked for first, then what is there, a few rows ahead.
   void score_tail(int64_t i, T* s, Scratch& mine) const {
     auto& others = mine.others;
     others.clear();
@@ -442,9 +453,8 @@ class CoupledSolver {
     slot.stats = {};
     const T k = rows_.norm[i];
     if (k == 0 || (!full && a.size == 0)) return;
-    const FeasibleSet<T> set = loss_ == Relative::ww
-                                   ? FeasibleSet<T>{Ci, std::numeric_limits<T>::infinity()}
-                                   : FeasibleSet<T>{std::numeric_limits<T>::infinity(), Ci};
+    const FeasibleSet<T> set = loss_ == Relative::ww ? FeasibleSet<T>{Ci, std::numeric_limits<T>::infinity()}
+                                                     : FeasibleSet<T>{std::numeric_limits<T>::infinity(), Ci};
     T* v = mine.v.data();
     if (full)
       score_tail(i, s, mine);
@@ -457,7 +467,8 @@ class CoupledSolver {
     slot.classes.assign(a.classes, a.classes + a.size);
     slot.before.assign(a.values, a.values + a.size);
     double loss = 0, alpha_g = 0;
-    T most = 0, least = a.sum < Ci ? T(0) : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
+    T most = 0,
+      least = has_slack(a.sum, Ci) ? T(0) : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
     T box = 0;                                                              // largest violation (WW)
     for (int32_t e = 0; e < a.size; ++e) {
       const int32_t c = a.classes[e];
@@ -480,7 +491,9 @@ class CoupledSolver {
     if (full) {
       s[y] = std::numeric_limits<T>::lowest();
       for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
-      T threshold = own - 1 + std::max(k * tau, enter);
+      // Without `enter`: every class whose variable would leave 0.
+      const T level = loss_ == Relative::cs && least < std::numeric_limits<T>::max() ? least : T(0);
+      T threshold = own - 1 + (enter > 0 ? std::max(k * tau, level + enter) : k * tau);
       int32_t* found = mine.found.data();
       Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, found);
       if (loss_ == Relative::ww) {
@@ -491,13 +504,15 @@ class CoupledSolver {
       }
       highest = std::max(highest, scan.largest * inverse);
       if (scan.count > 32) {
-        // Most of these will not stay: find the root with the scores as they lie, then take only the classes above it.
+        // Most of these will not stay: find the root with the scores as they lie, then take only the classes
+        // above it.
         tau = solve_threshold(v, m, {s, stride_, inverse, (1 - own) * inverse}, set, a.sum, tau, highest);
         threshold = std::max(threshold, own - 1 + k * tau);
         scan = scan_scores(s, stride_, T(1) - own, threshold, found);
       }
       int64_t joining = scan.count;
-      if (joining > most_new) joining = keep_largest(s, found, joining, most_new, i, threshold, scan.largest - 1 + own);
+      if (joining > most_new)
+        joining = keep_largest(s, found, joining, most_new, i, threshold, scan.largest - 1 + own);
       for (int64_t e = 0; e < joining; ++e) {
         slot.classes.push_back(found[e]);
         slot.before.push_back(0);

@@ -15,7 +15,8 @@ class Interrupt {
   bool requested() const { return requested_.load(std::memory_order_relaxed); }
   void stop_after(double seconds) {
     limited_ = true;
-    deadline_ = clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
+    deadline_ =
+        clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
   }
 
   // For thread 0 of a team; the others only read `requested`.

@@ -1,9 +1,9 @@
 // The rows as the solvers read them.
 //
-// Features are ordered by the number of rows they occur in. The frequent ones (the head) have a dense weight row
-// each. A rare one (the tail) has none: its weights are sum_i x_ij coef_i over its few rows, so a score takes
-// them from the dual variables of these rows. A feature of a single row needs nothing but its square: it only
-// ever meets its own row. Memory so follows the non-zeros, and the tail needs no updates.
+// Features are ordered by the number of rows they occur in. The frequent ones (the head) have a dense weight
+// row each. A rare one (the tail) has none: its weights are sum_i x_ij coef_i over its few rows, so a score
+// takes them from the dual variables of these rows. A feature of a single row needs nothing but its square:
+// it only ever meets its own row. Memory so follows the non-zeros, and the tail needs no updates.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -7,8 +7,8 @@
 //   One row, all classes of the block at once:
 //     a <- clip(a - (t s - 1 + D a) / (k + D), 0, U)
 //
-// A row rests for a block after a visit that changed none of its variables; before a block is done all rows are
-// visited again, and its certificate covers every variable in float64.
+// A row rests for a block after a visit that changed none of its variables; before a block is done all rows
+// are visited again, and its certificate covers every variable in float64.
 #pragma once
 #include <omp.h>
 
@@ -50,7 +50,8 @@ class OneVsRestSolver {
   static constexpr int width = Lanes<T>::count;
   static_assert(WeightBlock<T>::width % width == 0);
 
-  OneVsRestSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes, Binary loss)
+  OneVsRestSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
+                  Binary loss)
       : rows_(std::move(layout)), y_(std::move(labels)), C_(std::move(C)), K_(classes), loss_(loss) {
     alpha_.by_class.resize(classes);
     if (rows_.tails() != 0) throw std::logic_error("one-vs-rest wants every shared feature in the head");
@@ -60,10 +61,10 @@ class OneVsRestSolver {
 
   int64_t blocks() const { return (K_ + width - 1) / width; }
 
-  // Trains the blocks [first, last), going on from the dual variables they have. After an interrupt the blocks
-  // under way end as they are, and those not begun have no epochs.
-  std::vector<BlockResult> train(int64_t first, int64_t last, const BlockRule& rule, uint64_t seed, int threads,
-                                 Interrupt& interrupt) {
+  // Trains the blocks [first, last), going on from the dual variables they have. After an interrupt the
+  // blocks under way end as they are, and those not begun have no epochs.
+  std::vector<BlockResult> train(int64_t first, int64_t last, const BlockRule& rule, uint64_t seed,
+                                 int threads, Interrupt& interrupt) {
     std::vector<BlockResult> results(last - first);
     threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, last - first)));
     std::atomic<int64_t> next{first};
@@ -110,12 +111,14 @@ class OneVsRestSolver {
 
   // Of the classes [first, last), in float64, at the weights as the model will store them.
   Certificate certificate(int64_t first, int64_t last) const {
-    return loss_ == Binary::hinge ? certify<Binary::hinge>(first, last) : certify<Binary::squared_hinge>(first, last);
+    return loss_ == Binary::hinge ? certify<Binary::hinge>(first, last)
+                                  : certify<Binary::squared_hinge>(first, last);
   }
 
   int64_t dual_bytes() const {
     int64_t total = 0;
-    for (const auto& a : alpha_.by_class) total += static_cast<int64_t>(a.row.capacity() * (sizeof(int32_t) + sizeof(T)));
+    for (const auto& a : alpha_.by_class)
+      total += static_cast<int64_t>(a.row.capacity() * (sizeof(int32_t) + sizeof(T)));
     return total;
   }
   const Layout<T>& rows() const { return rows_; }
@@ -296,7 +299,8 @@ class OneVsRestSolver {
       if (r + 2 < count) prefetch(active[r + 2], work);
       const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
       vec<T> s = {};
-      for (int64_t h = b; h < e; ++h) s += rows_.head_value[h] * load(W + int64_t(rows_.head_index[h]) * width);
+      for (int64_t h = b; h < e; ++h)
+        s += rows_.head_value[h] * load(W + int64_t(rows_.head_index[h]) * width);
       const vec<T> a = load(work.alpha.data() + i * width);
       const int64_t own = y_[i] - first;
       const bool has_own = own >= 0 && own < width;

@@ -51,8 +51,8 @@ void score_rows(const View& X, const Weights& weights, const T* intercept, T* ou
 
 // The k best of each row, best first; of equal scores the lower class first.
 template <class T, class View, class Weights>
-void best_classes(const View& X, const Weights& weights, const T* intercept, int64_t k, int32_t* classes, T* scores,
-                  int threads) {
+void best_classes(const View& X, const Weights& weights, const T* intercept, int64_t k, int32_t* classes,
+                  T* scores, int threads) {
 #pragma omp parallel num_threads(threads)
   {
     std::vector<T> s(weights.classes);

@@ -23,8 +23,8 @@ struct FeasibleSet {
   T total;  // of their sum
 };
 
-// v_c of the classes whose variable is 0, as they come from the scores: v = s * scale + shift. Classes that are
-// listed by hand (`v` below), and the row's own class, have a score of minus infinity here.
+// v_c of the classes whose variable is 0, as they come from the scores: v = s * scale + shift. Classes that
+// are listed by hand (`v` below), and the row's own class, have a score of minus infinity here.
 template <class T>
 struct DenseValues {
   const T* s = nullptr;

@@ -1,7 +1,8 @@
 // A team of threads that work through a sequence of short steps together.
-// Each has its own share of the tasks of a step, the same in every step, so that what it has written stays in its
-// caches; who is done early helps the others. Waiting first spins for about as long as a step takes when every core
-// is free and then sleeps: a thread whose core is taken by somebody else must not make its partner burn another one.
+// Each has its own share of the tasks of a step, the same in every step, so that what it has written stays in
+// its caches; who is done early helps the others. Waiting first spins for about as long as a step takes when
+// every core is free and then sleeps: a thread whose core is taken by somebody else must not make its partner
+// burn another one.
 #pragma once
 #include <omp.h>
 
@@ -53,13 +54,15 @@ class Team {
   // Summed over the threads: large when the machine has no core left for one of them.
   double seconds_asleep() const { return 1e-9 * static_cast<double>(nanoseconds_asleep_.load()); }
 
-  // task(t) for the tasks 0..count-1 of this step that nobody else has taken; thread `me` begins with its share.
+  // task(t) for the tasks 0..count-1 of this step that nobody else has taken; thread `me` begins with its
+  // share.
   template <class F>
   void share_out(int64_t count, int me, F task) {
     for (int helped = 0; helped < threads_; ++helped) {
       const int owner = (me + helped) % threads_;
       const int64_t first = owner * count / threads_, last = (owner + 1) * count / threads_;
-      for (int64_t t; (t = first + taken_[owner].count.fetch_add(1, std::memory_order_relaxed)) < last;) task(t);
+      for (int64_t t; (t = first + taken_[owner].count.fetch_add(1, std::memory_order_relaxed)) < last;)
+        task(t);
     }
   }
 

@@ -1,5 +1,5 @@
-// Dense loops over classes. One 64-byte vector is the unit: the compiler splits it where the processor is narrower.
-// Arrays start on 64-byte borders and are padded to whole vectors, so no loop here has a remainder.
+// Dense loops over classes. One 64-byte vector is the unit: the compiler splits it where the processor is
+// narrower. Arrays start on 64-byte borders and are padded to whole vectors, so no loop here has a remainder.
 #pragma once
 #include <sys/mman.h>
 
@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <new>
+#include <utility>
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -46,23 +46,54 @@ constexpr int64_t padded(int64_t classes) {
   return (classes + lanes - 1) / lanes * lanes;
 }
 
-// Zeroed memory on a 64-byte border that grows and never shrinks. Large pieces ask for huge pages: scattered
-// reads of weight rows would otherwise miss the translation buffer on nearly every row.
-inline void* allocate_zeroed(size_t bytes) {
-  constexpr size_t huge = size_t(1) << 21;
-  const size_t border = bytes >= 2 * huge ? huge : 64;
-  const size_t size = (std::max<size_t>(bytes, 1) + border - 1) / border * border;
-  void* p = std::aligned_alloc(border, size);
-  if (!p) throw std::bad_alloc();
+// Zeroed memory on a 64-byte border. Large pieces come straight from the system and go back to it when they
+// are freed; very large ones ask for huge pages, since scattered reads of weight rows would otherwise miss
+// the translation buffer on nearly every row.
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(size_t bytes) {
+    if (bytes < large) {
+      begin_ = std::aligned_alloc(64, (std::max<size_t>(bytes, 1) + 63) / 64 * 64);
+      if (!begin_) throw std::bad_alloc();
+      std::memset(begin_, 0, bytes);
+      return;
+    }
+    const size_t border = bytes >= 2 * huge ? huge : 0;
+    mapped_ = bytes + border;
+    begin_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (begin_ == MAP_FAILED) {
+      mapped_ = 0;
+      begin_ = nullptr;
+      throw std::bad_alloc();
+    }
 #if defined(MADV_HUGEPAGE)
-  if (border == huge) madvise(p, size, MADV_HUGEPAGE);  // a wish: nothing depends on it
+    if (border) madvise(begin_, mapped_, MADV_HUGEPAGE);  // a wish: nothing depends on it
 #endif
-  std::memset(p, 0, size);
-  return p;
-}
+  }
+  Memory(Memory&& other) noexcept
+      : begin_(std::exchange(other.begin_, nullptr)), mapped_(std::exchange(other.mapped_, 0)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(begin_, other.begin_);
+    std::swap(mapped_, other.mapped_);
+    return *this;
+  }
+  ~Memory() {
+    if (mapped_)
+      munmap(begin_, mapped_);
+    else
+      std::free(begin_);
+  }
 
-struct Free {
-  void operator()(void* p) const { std::free(p); }
+  void* data() const {
+    const auto address = reinterpret_cast<uintptr_t>(begin_);
+    return mapped_ >= 3 * huge ? reinterpret_cast<void*>((address + huge - 1) / huge * huge) : begin_;
+  }
+
+ private:
+  static constexpr size_t large = size_t(1) << 20, huge = size_t(1) << 21;
+  void* begin_ = nullptr;
+  size_t mapped_ = 0;
 };
 
 template <class T>
@@ -71,27 +102,29 @@ class Buffer {
   Buffer() = default;
   explicit Buffer(int64_t n) { reset(n); }
   void reset(int64_t n) {
-    data_.reset();
-    data_.reset(static_cast<T*>(allocate_zeroed(sizeof(T) * static_cast<size_t>(n))));
+    memory_ = Memory();
+    memory_ = Memory(sizeof(T) * static_cast<size_t>(n));
+    data_ = static_cast<T*>(memory_.data());
     size_ = n;
   }
   void reserve(int64_t n) {
     if (n > size_) reset(n);
   }
-  T* data() { return data_.get(); }
-  const T* data() const { return data_.get(); }
-  T& operator[](int64_t i) { return data_.get()[i]; }
-  const T& operator[](int64_t i) const { return data_.get()[i]; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T& operator[](int64_t i) { return data_[i]; }
+  const T& operator[](int64_t i) const { return data_[i]; }
   int64_t size() const { return size_; }
   int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(T)); }
 
  private:
-  std::unique_ptr<T[], Free> data_;
+  Memory memory_;
+  T* data_ = nullptr;
   int64_t size_ = 0;
 };
 
-// s = sum_j x_j W[f_j, :] for V vectors of classes: the sums stay in registers, and the next feature's weights are
-// asked for while this one's are added.
+// s = sum_j x_j W[f_j, :] for V vectors of classes: the sums stay in registers, and the next feature's
+// weights are asked for while this one's are added.
 template <class T, int V>
 inline void score_vectors(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s) {
   constexpr int L = Lanes<T>::count;
@@ -117,10 +150,14 @@ inline void score_tile(const T* W, int64_t stride, const int32_t* f, const T* x,
                        int64_t width) {
   constexpr int L = Lanes<T>::count;
   switch (width / L) {
-    case 16: return score_vectors<T, 16>(W, stride, f, x, nnz, s);
-    case 1: return score_vectors<T, 1>(W, stride, f, x, nnz, s);
-    case 2: return score_vectors<T, 2>(W, stride, f, x, nnz, s);
-    case 3: return score_vectors<T, 3>(W, stride, f, x, nnz, s);
+    case 16:
+      return score_vectors<T, 16>(W, stride, f, x, nnz, s);
+    case 1:
+      return score_vectors<T, 1>(W, stride, f, x, nnz, s);
+    case 2:
+      return score_vectors<T, 2>(W, stride, f, x, nnz, s);
+    case 3:
+      return score_vectors<T, 3>(W, stride, f, x, nnz, s);
   }
   for (int64_t c = 0; c < width; c += 4 * L) {
     if (width - c >= 4 * L)
@@ -153,9 +190,9 @@ inline Scan<T> scan_scores(const T* s, int64_t classes, T shift, T threshold, in
     if constexpr (sizeof(T) == 4) {
       const __mmask16 m = _mm512_cmp_ps_mask((__m512)v, _mm512_set1_ps(threshold), _CMP_GT_OQ);
       if (m) {
-        const __m512i id = _mm512_add_epi32(
-            _mm512_set1_epi32(static_cast<int>(c)),
-            _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+        const __m512i id =
+            _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(c)),
+                             _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
         _mm512_mask_compressstoreu_epi32(found + count, m, id);
         count += __builtin_popcount(m);
       }

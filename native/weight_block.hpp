@@ -42,7 +42,8 @@ class WeightBlock {
   }
 
   struct Norms {
-    double exact, rounded;  // sum_c |w_c|^2 of the float64 weights, and of the weights as the model stores them
+    double exact,
+        rounded;  // sum_c |w_c|^2 of the float64 weights, and of the weights as the model stores them
   };
 
   // Rounds the weights to the model's type; from here on they are what scores are made of.

@@ -50,8 +50,7 @@ def read_synsets(source: Path, part: str) -> list[Synset]:
         hypernyms = [
             (pointers[4 * k + 2], pointers[4 * k + 1])
             for k in range(n_pointers)
-            if pointers[4 * k]
-            in ("@", "@i")  # an instance (Paris) belongs to its class (city) as a kind does
+            if pointers[4 * k] in ("@", "@i")  # an instance (Paris) belongs to its class (city) as a kind does
         ]
         synsets.append(
             Synset((part, words[0]), words[4], " ".join(gloss.split()), hypernyms[0] if hypernyms else None)
@@ -114,9 +113,7 @@ def build(source: Path) -> str:
         lines.append(f"= {names[synset.key]}")
         # Every class needs a training row, so the row with the largest share is never a test row.
         kept = max(rows, key=share)
-        lines += [
-            f"{'?' if share(row) < TEST_SHARE and row is not kept else ' '} {row.gloss}" for row in rows
-        ]
+        lines += [f"{'?' if share(row) < TEST_SHARE and row is not kept else ' '} {row.gloss}" for row in rows]
     n_rows = len(lines) - len(classes)
     n_test = sum(line.startswith("?") for line in lines)
     print(f"{n_rows} glosses ({n_test} for testing) in {len(classes)} classes", file=sys.stderr)

@@ -46,8 +46,7 @@ def progress(session: Session, case: Case) -> list[Row]:
     rows = []
     for stop, tol in TARGETS:
         runs = [
-            session.runner.train(case.ours, problem, stop=stop, tol=tol)
-            for _ in range(min(session.repetitions, 3))
+            session.runner.train(case.ours, problem, stop=stop, tol=tol) for _ in range(min(session.repetitions, 3))
         ]
         target = f"{'gap' if stop == 'gap' else 'violation'} {tol:g}"
         rows.append(

@@ -57,9 +57,7 @@ def test_blocks_and_storage_do_not_matter(loss, intercept, store):
 
 def test_float32_weights_are_summed_in_float64():
     W32 = np.full((2, 3), 0.1, dtype=np.float32)
-    assert primal("hinge", X, Y, W32) == pytest.approx(
-        plain("hinge", X, Y, W32.astype(np.float64), 1.0), abs=1e-14
-    )
+    assert primal("hinge", X, Y, W32) == pytest.approx(plain("hinge", X, Y, W32.astype(np.float64), 1.0), abs=1e-14)
 
 
 def test_zero_weights():

@@ -35,9 +35,7 @@ def read(path):
 def test_a_row_reads_back(tmp_path):
     path = tmp_path / "results" / "results.csv"
     repetitions = {"ours": [1.0, 1.25], "peer": [10.0]}
-    write(
-        path, [row(bar=Bar(8), peer="LIBLINEAR -s 4", repetitions=repetitions, versions={"a": "1", "b": "2"})]
-    )
+    write(path, [row(bar=Bar(8), peer="LIBLINEAR -s 4", repetitions=repetitions, versions={"a": "1", "b": "2"})])
     (record,) = read(path)
     assert record["processor"]
     expected = {

@@ -67,12 +67,8 @@ def sentences(n, seed):
 def tables(tmp_path):
     for name, n, seed in (("train", 90, 0), ("test", 30, 1)):
         rows = list(sentences(n, seed))
-        (tmp_path / f"{name}.csv").write_text(
-            "topic,body\n" + "".join(f'{label},"{text}"\n' for text, label in rows)
-        )
-        (tmp_path / f"{name}.tsv").write_text(
-            "label\ttext\n" + "".join(f"{label}\t{text}\n" for text, label in rows)
-        )
+        (tmp_path / f"{name}.csv").write_text("topic,body\n" + "".join(f'{label},"{text}"\n' for text, label in rows))
+        (tmp_path / f"{name}.tsv").write_text("label\ttext\n" + "".join(f"{label}\t{text}\n" for text, label in rows))
         (tmp_path / f"{name}.jsonl").write_text(
             "".join(json.dumps({"text": text, "label": label}) + "\n" for text, label in rows)
         )

@@ -28,10 +28,7 @@ def test_measures_agree_with_scikit_learn(shell, model):
 def test_tables_are_evaluated_with_the_columns_of_training(shell, tables):
     shell("train", "train.csv", "--text-column", "body", "--label-column", "topic", "--model", "t")
     assert shell.json("evaluate", "t", "test.csv")["error"] == 0
-    assert (
-        shell.json("evaluate", "t", "test.jsonl", "--text-column", "text", "--label-column", "label")["error"]
-        == 0
-    )
+    assert shell.json("evaluate", "t", "test.jsonl", "--text-column", "text", "--label-column", "label")["error"] == 0
 
 
 def test_unknown_labels_are_listed_or_counted_as_wrong(shell, model, svm):

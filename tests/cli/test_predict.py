@@ -54,8 +54,7 @@ def test_labels_are_not_needed(shell, model, svm):
     rows = (svm / "test.svm").read_text().splitlines()
     bare = "\n".join(" " + row.split(" ", 1)[1] for row in rows) + "\n"
     assert (
-        shell("predict", "m.manyclass", "-", stdin=bare).stdout
-        == shell("predict", "m.manyclass", "test.svm").stdout
+        shell("predict", "m.manyclass", "-", stdin=bare).stdout == shell("predict", "m.manyclass", "test.svm").stdout
     )
 
 
@@ -74,8 +73,7 @@ def test_features_are_counted_as_in_training_even_if_the_first_is_missing(shell,
 
 def test_text_comes_as_lines_or_tables(shell, text_model, tables):
     assert (
-        shell("predict", "t.manyclass", "-", stdin="a cat and a dog\nbread with cheese\n").stdout
-        == "animals\nfood\n"
+        shell("predict", "t.manyclass", "-", stdin="a cat and a dog\nbread with cheese\n").stdout == "animals\nfood\n"
     )
     (tables / "lines.txt").write_text("the train to the harbour\n")
     assert shell("predict", "t.manyclass", "lines.txt").stdout == "travel\n"
@@ -88,8 +86,7 @@ def test_text_comes_as_lines_or_tables(shell, text_model, tables):
 def test_labels_with_tabs_stay_on_one_field(shell, tables):
     (tables / "odd.jsonl").write_text(
         "".join(
-            json.dumps({"text": word, "label": label}) + "\n"
-            for word, label in [("cat", "a\tb"), ("dog", "c\nd")]
+            json.dumps({"text": word, "label": label}) + "\n" for word, label in [("cat", "a\tb"), ("dog", "c\nd")]
         )
     )
     shell("train", "odd.jsonl")
@@ -106,10 +103,7 @@ def test_too_many_features_are_shown_where_they_are(shell, model, svm):
 
 def test_texts_for_a_model_of_features_are_refused(shell, model, tables):
     assert "rows of features" in shell("predict", "m.manyclass", "test.csv", code=2).stderr
-    assert (
-        "rows of features"
-        in shell("predict", "m.manyclass", "-", "--format", "lines", stdin="a\n", code=2).stderr
-    )
+    assert "rows of features" in shell("predict", "m.manyclass", "-", "--format", "lines", stdin="a\n", code=2).stderr
 
 
 def test_more_classes_than_there_are_are_refused(shell, model):

@@ -18,9 +18,7 @@ START = [sys.executable, "-c", "from manyclass.cli import main; main()"]
 def test_ctrl_c_gives_130_and_a_usable_model(svm, loss):
     endless = ["--tol", "1e-300", "--stop", "kkt", "--max-iter", "1000000000", "--dtype", "float64"]
     command = [*START, "train", "train.svm", "--loss", loss, "--json", *endless]
-    with subprocess.Popen(
-        command, cwd=svm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=svm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert "training" in process.stderr.readline()
         time.sleep(1)  # the line comes a moment before the fit
         process.send_signal(signal.SIGINT)

@@ -88,9 +88,7 @@ def test_stdin_and_compressed_files_are_read(shell, svm):
     assert (svm / "plain").read_bytes() == (svm / "packed.manyclass").read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("budget", "advice"), [("--max-iter", "raise --max-iter"), ("--time-limit", "--time-limit")]
-)
+@pytest.mark.parametrize(("budget", "advice"), [("--max-iter", "raise --max-iter"), ("--time-limit", "--time-limit")])
 def test_a_spent_budget_gives_3_and_a_model(shell, svm, budget, advice):
     value = 1 if budget == "--max-iter" else 1e-6
     result = shell("train", "train.svm", budget, value, "--tol", 1e-9, "--dtype", "float64", "--json", code=3)

@@ -26,4 +26,6 @@ def text_like(n=120, d=60, K=7, seed=0, nnz=6):
     X = sp.csr_matrix(X)
     X.data *= rng.uniform(0.5, 1.5, X.nnz)
     norms = np.sqrt(X.multiply(X).sum(axis=1)).A1
-    return sp.csr_matrix(sp.diags(1 / norms) @ X), y
+    X = sp.csr_matrix(sp.diags(1 / norms) @ X)
+    X.sort_indices()
+    return X, y

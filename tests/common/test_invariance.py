@@ -39,7 +39,11 @@ def test_history_does_not_depend_on_threads(loss):
     X, y = many_classes()
     names = ("primal", "dual", "violation", "certified")
     one, three = (
-        [tuple(row[name] for name in names) for row in make(loss, n_jobs=n).fit(X, y).history_ if row["active"] in (0, 1)]
+        [
+            tuple(row[name] for name in names)
+            for row in make(loss, n_jobs=n).fit(X, y).history_
+            if row["active"] in (0, 1)
+        ]
         for n in (1, 3)
     )
     assert one == three
@@ -74,7 +78,15 @@ def test_layouts_of_X_give_the_same_bits(loss):
     for array in (read_only.data, read_only.indices, read_only.indptr):
         array.flags.writeable = False
     first = make(loss).fit(X, y)
-    for other in (wide, read_only, X.tocsc(), X.tocoo(), X.toarray(), np.asfortranarray(X.toarray()), sp.csr_array(X)):
+    for other in (
+        wide,
+        read_only,
+        X.tocsc(),
+        X.tocoo(),
+        X.toarray(),
+        np.asfortranarray(X.toarray()),
+        sp.csr_array(X),
+    ):
         np.testing.assert_array_equal(make(loss).fit(other, y).coef_, first.coef_)
         np.testing.assert_array_equal(first.predict(other), first.predict(X))
 
@@ -113,7 +125,9 @@ def test_file_and_pickle_keep_the_model(loss, tmp_path):
 def test_grid_search_in_a_pipeline(loss):
     X, y = text_like(90, 40, 3, seed=4)
     search = GridSearchCV(
-        make_pipeline(MaxAbsScaler(), make(loss, n_jobs=1)), {f"{type(make(loss)).__name__.lower()}__C": [0.1, 10]}, cv=3
+        make_pipeline(MaxAbsScaler(), make(loss, n_jobs=1)),
+        {f"{type(make(loss)).__name__.lower()}__C": [0.1, 10]},
+        cv=3,
     )
     assert search.fit(X, y).best_score_ > 0.5
     assert clone(search.best_estimator_).get_params().keys() == search.best_estimator_.get_params().keys()

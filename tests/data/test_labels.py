@@ -74,9 +74,7 @@ def test_one_class_no_rows_and_odd_shapes():
 def test_unknown_labels_are_listed_and_counted():
     classes = np.array(["a", "b"])
     np.testing.assert_array_equal(encode_known(["b", "z", "a"], classes, unknown="-1"), [1, -1, 0])
-    with pytest.raises(
-        ValueError, match=r"3 of 4 labels .* 2 known classes, the first in row 1: 'z', 'y'; remove"
-    ):
+    with pytest.raises(ValueError, match=r"3 of 4 labels .* 2 known classes, the first in row 1: 'z', 'y'; remove"):
         encode_known(["b", "z", "z", "y"], classes)
     with pytest.raises(ValueError, match="and 15 others"):
         encode_known(range(20), np.array([100, 200]))
@@ -86,6 +84,4 @@ def test_numbers_and_words_are_never_mistaken_for_each_other():
     np.testing.assert_array_equal(encode_known(["1", "2"], np.array([1, 2]), unknown="-1"), [-1, -1])
     np.testing.assert_array_equal(encode_known([1.0, 2.5], np.array([1, 2]), unknown="-1"), [0, -1])
     large = 2**53
-    np.testing.assert_array_equal(
-        encode_known([float(large)], np.array([large + 1, large + 2]), unknown="-1"), [-1]
-    )
+    np.testing.assert_array_equal(encode_known([float(large)], np.array([large + 1, large + 2]), unknown="-1"), [-1])

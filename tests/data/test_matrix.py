@@ -12,8 +12,7 @@ from manyclass.data import check_matrix
 
 def shares(rows, X):
     return all(
-        np.shares_memory(a, b)
-        for a, b in [(rows.indptr, X.indptr), (rows.indices, X.indices), (rows.values, X.data)]
+        np.shares_memory(a, b) for a, b in [(rows.indptr, X.indptr), (rows.indices, X.indices), (rows.values, X.data)]
     )
 
 

@@ -17,9 +17,7 @@ def read(text):
 
 def test_reads_rows_without_labels_and_without_anything():
     X, Y = read("4 5 3\n2,0 0:1 4:2\n 1:3\n\n1\n\n")
-    np.testing.assert_array_equal(
-        X.toarray(), [[1, 0, 0, 0, 2], [0, 3, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
-    )
+    np.testing.assert_array_equal(X.toarray(), [[1, 0, 0, 0, 2], [0, 3, 0, 0, 0], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]])
     np.testing.assert_array_equal(Y.toarray(), [[1, 0, 1], [0, 0, 0], [0, 0, 0], [0, 1, 0]])
 
 

@@ -7,7 +7,7 @@ import importlib
 import os
 from types import ModuleType
 
-from . import baseline
+from . import baseline  # type: ignore[attr-defined]
 
 BUILDS = ("avx512", "avx2", "baseline")
 
@@ -19,9 +19,7 @@ def choose_build(wanted: str | None) -> ModuleType:
         if wanted not in BUILDS:
             raise ImportError(f"MANYCLASS_ISA={wanted!r} is unknown; choose one of {', '.join(BUILDS)}")
         if wanted not in supported:
-            raise ImportError(
-                f"MANYCLASS_ISA={wanted!r}, but this processor runs only: {', '.join(supported)}"
-            )
+            raise ImportError(f"MANYCLASS_ISA={wanted!r}, but this processor runs only: {', '.join(supported)}")
         return importlib.import_module(f".{wanted}", __name__)
     for name in BUILDS:
         if name in supported:

@@ -30,9 +30,7 @@ BEST = 5
 
 @output.answers_errors
 def demo(
-    ask: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Answer this definition, and only that.")
-    ] = None,
+    ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Answer this definition, and only that.")] = None,
     min_members: Annotated[int, typer.Option(min=2, help="Classes with at least so many glosses.")] = 5,
     model: Annotated[Path, typer.Option("--model", "-m", help="Where the model is kept.")] = Path(
         "wordnet-ww.manyclass"
@@ -129,16 +127,12 @@ def _answer(model: LinearModel, question: str) -> dict[str, Any]:
     assert model.text is not None
     X = model.text.transform([question])
     if X.nnz == 0:
-        raise InputError(
-            f"none of the words of {question!r} occurs in WordNet's definitions; use other words"
-        )
+        raise InputError(f"none of the words of {question!r} occurs in WordNet's definitions; use other words")
     codes, scores = model.topk(X, min(BEST, model.n_classes))
     return {"definition": question, "classes": model.classes[codes[0]].tolist(), "scores": scores[0].tolist()}
 
 
-def _answer_one(
-    question: str, path: Path, min_members: int, *, jobs: int | None, quiet: bool, as_json: bool
-) -> None:
+def _answer_one(question: str, path: Path, min_members: int, *, jobs: int | None, quiet: bool, as_json: bool) -> None:
     if path.exists():
         model = load_model(path)
         if model.text is None:

@@ -65,9 +65,7 @@ def evaluate(
     loaded = load_model(model)
     wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
-        raise InputError(
-            f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has"
-        )
+        raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
     X, labels = read_for_evaluation(loaded, data, format, Columns(text_column, label_column))
     with naming(data):
         codes = _known_codes(loaded, labels, unknown)
@@ -118,11 +116,7 @@ def _show(report: dict[str, Any]) -> None:
             ("rows", str(report["rows"])),
             ("rows of unknown classes", str(report["rows_of_unknown_classes"])),
             ("error", output.percent(report["error"])),
-            *(
-                (f"top-{k} error", output.percent(share))
-                for k, share in report["topk_error"].items()
-                if k > 1
-            ),
+            *((f"top-{k} error", output.percent(share)) for k, share in report["topk_error"].items() if k > 1),
             ("micro-F1", f"{report['micro_f1']:.4f}"),
             ("macro-F1", f"{report['macro_f1']:.4f}"),
             ("time a row", f"{1e6 * report['seconds_a_row']:.1f} µs"),

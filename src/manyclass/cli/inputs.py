@@ -108,9 +108,7 @@ def _check_exists(path: str) -> None:
 def _svmlight(
     path: str, dtype: Any, *, n_features: int | None, zero_based: bool | str, multilabel: bool | str
 ) -> tuple[sp.csr_matrix, Any, bool]:
-    parser = parse_rows(
-        path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype
-    )
+    parser = parse_rows(path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype)
     from_zero = parser.zero_based
     return matrix_of(parser, dtype), labels_of(parser), from_zero
 
@@ -144,9 +142,7 @@ def read_labelled(
     kind = format.value if format is not DataFormat.auto else told_by_name(path) or "svmlight"
     with naming(path):
         if kind == "svmlight":
-            X, labels, from_zero = _svmlight(
-                path, dtype, n_features=None, zero_based="auto", multilabel=False
-            )
+            X, labels, from_zero = _svmlight(path, dtype, n_features=None, zero_based="auto", multilabel=False)
             return LabelledRows(X, labels, reading={"index_base": 0 if from_zero else 1})
         texts, labels = read_table(path, text=columns.text, label=columns.label, format=kind)  # type: ignore[arg-type]
         if not texts:

@@ -28,9 +28,7 @@ def inspect(
         typer.Option("--class", metavar="NAME", help="Of a model: the features that speak for it."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many of these features.")] = 10,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Of data: the memory a fit will take.")
-    ] = False,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Of data: the memory a fit will take.")] = False,
     loss: Annotated[Loss, typer.Option("--loss", "-l", help="For --estimate.")] = Loss.ww,
     dtype: Annotated[Dtype, typer.Option(help="For --estimate.")] = Dtype.float32,
     intercept: Annotated[bool, typer.Option(help="For --estimate.")] = USUAL["fit_intercept"],
@@ -136,9 +134,7 @@ def largest_features(model: LinearModel, class_name: str, count: int) -> list[tu
     """
     found = [code for code, label in enumerate(model.classes.tolist()) if str(label) == class_name]
     if not found:
-        near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][
-            :5
-        ]
+        near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][:5]
         hint = f"; similar ones: {', '.join(near)}" if near else f", such as {model.classes.tolist()[0]}"
         raise InputError(f"the model has no class {class_name!r} among its {model.n_classes}{hint}")
     weights: Any = model.weights[:, [found[0]]]

@@ -26,9 +26,7 @@ def predict(
     k: Annotated[int, typer.Option("-k", min=1, help="So many classes a row, the most likely first.")] = 1,
     scores: Annotated[bool, typer.Option("--scores", help="Print the score after each label.")] = False,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
-    format: Annotated[
-        PredictFormat, typer.Option(help="auto: by the name of the file.")
-    ] = PredictFormat.auto,
+    format: Annotated[PredictFormat, typer.Option(help="auto: by the name of the file.")] = PredictFormat.auto,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
 ) -> None:

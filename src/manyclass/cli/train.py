@@ -66,19 +66,11 @@ def train(
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Model to write. [default: DATA's name + .manyclass]")
     ] = None,
-    loss: Annotated[
-        Loss, typer.Option("--loss", "-l", help="ww and cs train all classes together.")
-    ] = Loss.ww,
-    C: Annotated[
-        float, typer.Option("-C", callback=positive, help="Larger fits the rows more closely.")
-    ] = 1.0,
-    tol: Annotated[
-        float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")
-    ] = None,
+    loss: Annotated[Loss, typer.Option("--loss", "-l", help="ww and cs train all classes together.")] = Loss.ww,
+    C: Annotated[float, typer.Option("-C", callback=positive, help="Larger fits the rows more closely.")] = 1.0,
+    tol: Annotated[float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")] = None,
     stop: Annotated[Stop, typer.Option(help="Relative duality gap, or largest violation.")] = Stop.gap,
-    max_iter: Annotated[
-        int | None, typer.Option(min=1, help=f"Passes at the most. {usual('max_iter')}")
-    ] = None,
+    max_iter: Annotated[int | None, typer.Option(min=1, help=f"Passes at the most. {usual('max_iter')}")] = None,
     time_limit: Annotated[float | None, typer.Option(callback=positive, help="Seconds at the most.")] = None,
     intercept: Annotated[bool, typer.Option(help="Add a constant feature.")] = USUAL["fit_intercept"],
     intercept_scaling: Annotated[float, typer.Option(callback=positive, help="Its value.")] = USUAL[

@@ -45,8 +45,7 @@ def _reject_nan(labels: np.ndarray) -> None:
     if missing.any():
         rows = np.flatnonzero(missing)
         raise ValueError(
-            f"the label of row {rows[0]} is NaN ({rows.size} rows in all); "
-            "give these rows a label or remove them"
+            f"the label of row {rows[0]} is NaN ({rows.size} rows in all); give these rows a label or remove them"
         )
 
 
@@ -128,9 +127,7 @@ def _find(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.fromiter((numbers.get(label, -1) for label in labels.tolist()), np.int32, labels.size)
 
 
-def encode_known(
-    y: Iterable[Any], classes: np.ndarray, *, unknown: Literal["error", "-1"] = "error"
-) -> np.ndarray:
+def encode_known(y: Iterable[Any], classes: np.ndarray, *, unknown: Literal["error", "-1"] = "error") -> np.ndarray:
     """Encode labels by classes that are known already, such as those of a fitted model.
 
     Parameters

@@ -59,6 +59,12 @@ class RowMatrix:
         assert values is not None
         return int(values.size)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        arrays = (self.indptr, self.indices, self.values, self.dense)
+        return sum(array.nbytes for array in arrays if array is not None)
+
     def as_csr(self) -> sp.csr_matrix:
         """Give the rows as a scipy matrix: the same arrays if they are sparse, a copy if they are dense."""
         if self.dense is not None:
@@ -109,16 +115,13 @@ def _first_nonfinite(values: np.ndarray) -> int | None:
 def _reject_nonfinite(value: float, row: int, column: int) -> None:
     kind = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
-        f"X contains {kind} at row {row}, column {column}; "
-        "remove or fill in such values before fitting or predicting"
+        f"X contains {kind} at row {row}, column {column}; remove or fill in such values before fitting or predicting"
     )
 
 
 def _check_pointers(indptr: np.ndarray, n_rows: int, stored: int) -> None:
     if indptr.shape != (n_rows + 1,):
-        raise ValueError(
-            f"X.indptr has shape {indptr.shape}, but {n_rows} rows need {n_rows + 1} entries; rebuild X"
-        )
+        raise ValueError(f"X.indptr has shape {indptr.shape}, but {n_rows} rows need {n_rows + 1} entries; rebuild X")
     if indptr[0] != 0:
         raise ValueError(f"X.indptr starts with {indptr[0]}; it must start with 0, rebuild X")
     steps = np.diff(indptr)
@@ -202,9 +205,7 @@ def _check_dense(X: Any, dtype: DTypeLike | None) -> RowMatrix:
         try:
             found = found.astype(value_type, order="C")
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"X has type {name}, which holds something that is no number: {error}"
-            ) from error
+            raise ValueError(f"X has type {name}, which holds something that is no number: {error}") from error
         copies.add(f"converted {name} to {value_type}", found)
     if not found.flags.c_contiguous:
         found = np.ascontiguousarray(found)

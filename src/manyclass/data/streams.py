@@ -96,9 +96,7 @@ class _Decompressed(io.RawIOBase):
         if not self._packed and (self._between_members or self._wants_input()):
             self._packed = self._source.read(COMPRESSED_READ)
             if not self._packed and not self._between_members:
-                raise StreamError(
-                    f"the {self._codec} stream ends too early; the file is cut short, get it again"
-                )
+                raise StreamError(f"the {self._codec} stream ends too early; the file is cut short, get it again")
             if not self._packed:
                 return False
         if self._between_members:

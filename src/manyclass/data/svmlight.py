@@ -93,9 +93,7 @@ def _pointers(take: Any, n_rows: int, index_type: type) -> np.ndarray:
     return pointers.astype(index_type, copy=False)
 
 
-def _assemble(
-    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]
-) -> sp.csr_matrix:
+def _assemble(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
     matrix = sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
     # The parser sorted each row and refused duplicates.
     matrix.has_sorted_indices = True
@@ -200,9 +198,7 @@ def label_blocks(y: ArrayLike | sp.spmatrix, n_rows: int) -> tuple[np.ndarray, n
     if labels.dtype.kind in "biu":
         return labels.astype(np.int64), ends.astype(np.int64)
     if labels.dtype.kind != "f":
-        raise ValueError(
-            f"svmlight labels are numbers, got {labels.dtype}; encode them first (encode_labels)"
-        )
+        raise ValueError(f"svmlight labels are numbers, got {labels.dtype}; encode them first (encode_labels)")
     if not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"label {labels[row]} of row {row} is not finite; give the row a finite label")

@@ -179,10 +179,7 @@ class _TextModel:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         bounds = (np.arange(start, start + n_rows + 1) * self.n_once) // shape.n
         rows = np.repeat(np.arange(n_rows), np.diff(bounds))
-        if split == "train":
-            words = np.arange(bounds[0], bounds[-1])
-        else:
-            words = rng.integers(0, self.n_once, rows.size)
+        words = np.arange(bounds[0], bounds[-1]) if split == "train" else rng.integers(0, self.n_once, rows.size)
         return rows, words + (shape.d - self.n_once)
 
     def chunk(self, split: str, number: int, y: np.ndarray) -> sp.csr_matrix:
@@ -262,9 +259,7 @@ def iter_text_like(
         raise ValueError(f'split must be "train" or "test", got {split!r}')
     if rows_per_block < 1:
         raise ValueError(f"rows_per_block must be at least 1, got {rows_per_block}")
-    return _blocks(
-        _TextModel(_shape(preset, n=n, n_test=n_test, d=d, K=K, nnz=nnz), seed), split, rows_per_block
-    )
+    return _blocks(_TextModel(_shape(preset, n=n, n_test=n_test, d=d, K=K, nnz=nnz), seed), split, rows_per_block)
 
 
 def make_text_like(

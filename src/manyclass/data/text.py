@@ -157,9 +157,7 @@ def _read_options(tensor: np.ndarray) -> dict[str, Any]:
     try:
         options = json.loads(tensor.tobytes())
     except ValueError as error:
-        raise ValueError(
-            f"the options of the text features are no JSON ({error}); the file is damaged"
-        ) from error
+        raise ValueError(f"the options of the text features are no JSON ({error}); the file is damaged") from error
     if not isinstance(options, dict) or set(options) != set(OPTIONS):
         raise ValueError(
             f"the text features have the options {options}, expected {', '.join(OPTIONS)}; "
@@ -196,9 +194,7 @@ def _format_of(source: PathOrFile, given: str | None) -> str:
         suffixes.pop()
     if suffixes and suffixes[-1] in FORMATS:
         return FORMATS[suffixes[-1]]
-    raise ValueError(
-        f"{stream_name(source)}: the name does not tell the format; pass format='csv', 'tsv' or 'jsonl'"
-    )
+    raise ValueError(f"{stream_name(source)}: the name does not tell the format; pass format='csv', 'tsv' or 'jsonl'")
 
 
 class _Lines:
@@ -225,9 +221,7 @@ def _missing(name: str, line: int, wanted: list[str], found: Iterable[str]) -> P
     )
 
 
-def _separated_rows(
-    lines: _Lines, name: str, delimiter: str, columns: list[str]
-) -> Iterator[tuple[str, Any]]:
+def _separated_rows(lines: _Lines, name: str, delimiter: str, columns: list[str]) -> Iterator[tuple[str, Any]]:
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
@@ -256,9 +250,7 @@ def _json_rows(lines: _Lines, name: str, columns: list[str]) -> Iterator[tuple[s
         try:
             record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise ParseError(
-                name, number, error.colno, f"{error.msg}; each line must be a JSON object"
-            ) from error
+            raise ParseError(name, number, error.colno, f"{error.msg}; each line must be a JSON object") from error
         if not isinstance(record, dict):
             raise ParseError(name, number, 1, f"a {type(record).__name__}; each line must be a JSON object")
         missing = [column for column in columns if column not in record]
@@ -266,9 +258,7 @@ def _json_rows(lines: _Lines, name: str, columns: list[str]) -> Iterator[tuple[s
             raise _missing(name, number, missing, record)
         text, label = (record[column] for column in columns)
         if not isinstance(text, str):
-            raise ParseError(
-                name, number, 1, f"{columns[0]!r} is a {type(text).__name__}; it must be a string"
-            )
+            raise ParseError(name, number, 1, f"{columns[0]!r} is a {type(text).__name__}; it must be a string")
         if isinstance(label, (dict, list)) or label is None:
             raise ParseError(
                 name,

@@ -205,9 +205,7 @@ def run(
     history: list[dict[str, Any]] = []
     with _listening(interrupt), ProgressDisplay(rule, verbose) as display:
         with clock.phase("layout"):
-            solver = _make_solver(
-                loss, data, budget, interrupt, dtype=dtype, seed=seed, threads=threads
-            )
+            solver = _make_solver(loss, data, budget, interrupt, dtype=dtype, seed=seed, threads=threads)
             if state is not None:
                 solver.load_state(state)
         reason = None
@@ -227,6 +225,7 @@ def run(
             display.show(progress, found)
         assert found is not None
         memory = solver.memory()
+        memory["data"] += data.X.nbytes  # the caller's rows are held beside the solver's own
         kept = solver.state() if keep_state else None
         with clock.phase("weights"):
             untrained = solver.untrained()

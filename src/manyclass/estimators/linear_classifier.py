@@ -241,9 +241,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             if reset:
                 self.n_features_in_ = rows.n_features
         else:
-            X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-            )
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
             rows = check_matrix(X)
         if not reset and rows.n_features != self.n_features_in_:
             raise ValueError(
@@ -261,9 +259,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_labels(self, y: Any, n_rows: int) -> Any:
         if y is None:
-            raise ValueError(
-                f"requires y to be passed, but the target y is None; {type(self).__name__} needs labels"
-            )
+            raise ValueError(f"requires y to be passed, but the target y is None; {type(self).__name__} needs labels")
         labels = y
         if not isinstance(y, list | tuple) or (len(y) and isinstance(y[0], list | np.ndarray)):
             labels = column_or_1d(y, warn=True)
@@ -284,9 +280,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         weight = np.full(rows.n_rows, float(self.C))
         if sample_weight is not None:
             matrix = rows.as_csr() if rows.is_sparse else rows.dense
-            weight *= _check_sample_weight(
-                sample_weight, matrix, dtype=np.float64, ensure_non_negative=True
-            )
+            weight *= _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
             given = sample_weight if self.class_weight == "balanced" else None
             by_class = compute_class_weight(
@@ -301,7 +295,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             kept = np.flatnonzero(weight > 0)
             if kept.size == 0:
                 raise ValueError("all sample weights are zero; give at least one row a positive weight")
-            matrix = rows.as_csr() if rows.is_sparse else rows.dense
+            matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
             rows, codes, weight = check_matrix(matrix[kept]), codes[kept], weight[kept]
         return TrainingSet(rows, codes, weight, len(classes), constant)
 
@@ -323,9 +317,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         dtype = np.dtype(self.dtype)
         intercept = np.zeros(len(classes), dtype)
         if self.fit_intercept:
-            last = weights[-1].toarray().ravel() if sp.issparse(weights) else weights[-1]
+            weights, last = _split_last_row(weights)
             intercept[:] = last * self.intercept_scaling
-            weights = weights[:-1]
         intercept[untrained] = -np.inf
         settings = {name: value for name, value in self.get_params().items() if name not in ("verbose", "n_jobs")}
         settings |= {"estimator": type(self).__name__, "random_state": seed, "dtype": dtype.name}
@@ -334,6 +327,18 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}
         certificate |= {"exit_reason": found.exit_reason, "message": found.message, "epochs": self.n_iter_}
         return LinearModel(weights, intercept, classes, settings, certificate)
+
+
+def _split_last_row(weights: Any) -> tuple[Any, np.ndarray]:
+    """All rows but the last, as a view, and the last one; scipy's own slicing would copy all of them."""
+    if not sp.issparse(weights):
+        return weights[:-1], weights[-1]
+    end = weights.indptr[-2]
+    last = np.zeros(weights.shape[1], weights.dtype)
+    last[weights.indices[end:]] = weights.data[end:]
+    rest = sp.csr_matrix((weights.shape[0] - 1, weights.shape[1]), dtype=weights.dtype)
+    rest.data, rest.indices, rest.indptr = weights.data[:end], weights.indices[:end], weights.indptr[:-1]
+    return rest, last
 
 
 def _by_code(class_weight: dict[Any, float] | str, classes: np.ndarray) -> dict[int, float] | str:

@@ -150,11 +150,7 @@ def looks_like_model(path: str | os.PathLike[str]) -> bool:
     """Tell from its first bytes whether a file is safetensors, without judging what it holds."""
     with open(path, "rb") as stream:
         start = stream.read(9)
-    return (
-        len(start) == 9
-        and int.from_bytes(start[:8], "little") < Path(path).stat().st_size
-        and start[8:] == b"{"
-    )
+    return len(start) == 9 and int.from_bytes(start[:8], "little") < Path(path).stat().st_size and start[8:] == b"{"
 
 
 def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearModel:
@@ -240,9 +236,7 @@ def _view(content: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
 
 def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        raise ModelFileError(
-            f"{path}: a safetensors file, but not of manyclass; pass what `save_model` wrote"
-        )
+        raise ModelFileError(f"{path}: a safetensors file, but not of manyclass; pass what `save_model` wrote")
     version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) < 1:
         raise ModelFileError(f"{path}: the format version is {version!r}; the file is damaged")

@@ -46,7 +46,7 @@ class LinearModel:
         How raw text becomes rows of features, if the model was trained on text.
     """
 
-    weights: np.ndarray | sp.csr_matrix
+    weights: Any
     intercept: np.ndarray
     classes: np.ndarray
     settings: dict[str, Any] = field(default_factory=dict)
@@ -139,8 +139,7 @@ class LinearModel:
         rows = check_matrix(X)
         if rows.n_features != self.n_features:
             raise ValueError(
-                f"X has {rows.n_features} features, but LinearModel is expecting {self.n_features} features "
-                "as input"
+                f"X has {rows.n_features} features, but LinearModel is expecting {self.n_features} features as input"
             )
         return rows
 

@@ -1,4 +1,4 @@
-"""One binary SVM a class: hinge and squared hinge. Dual variables `alpha_ic >= 0`, `alpha_ic <= C_i` for the hinge."""
+"""One binary SVM a class: hinge and squared hinge. Dual variables `alpha_ic >= 0`, for the hinge at most `C_i`."""
 
 import numpy as np
 

@@ -82,7 +82,7 @@ class CoupledRows:
         self._cheap_passes = 0  # since the last full one
         self._last_full: _Pass | None = None
         self._believed = OPTIMISM  # the estimated gap over the one a certificate will find
-        self._memory: dict[str, int] = {}
+        self._dual_bytes = 0  # at their most: early on more variables are in use than in the end
         self._loaded = False
 
     def _new_pass(self, number: int, *, full: bool) -> _Pass:
@@ -125,6 +125,7 @@ class CoupledRows:
     def _end_pass(self, ended: _Pass, rule: StopRule) -> bool:
         """Choose the next pass; tell whether a certificate is worth its cost now."""
         ready = False
+        self._dual_bytes = max(self._dual_bytes, self._kernel.dual_bytes)
         if ended.theta < LEAST_THETA * ended.waves:
             self._wave = max(1, self._wave // 2)
         if ended.full:
@@ -156,20 +157,13 @@ class CoupledRows:
         if self._last_full is not None and found.gap > 0:
             estimated = self._last_full.gap / abs(self._last_full.primal)
             self._believed = min(self._believed, 0.9 * estimated / found.gap)
-        self._memory = self._measure()
         return found
 
-    def _measure(self) -> dict[str, int]:
-        kernel = self._kernel
-        return {
-            "data": kernel.data_bytes,
-            "weights": kernel.weight_bytes,
-            "dual_variables": kernel.dual_bytes,
-        }
-
     def memory(self) -> dict[str, int]:
-        """Bytes of data, weights and dual variables, as the last certificate found them."""
-        return self._memory or self._measure()
+        """Bytes of data, weights and dual variables, at their most."""
+        kernel = self._kernel
+        dual = max(self._dual_bytes, kernel.dual_bytes)
+        return {"data": kernel.data_bytes, "weights": kernel.weight_bytes, "dual_variables": dual}
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` from the dual variables."""

@@ -7,10 +7,13 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..data import RowMatrix
+from ..problems import PROBLEMS
 from .solver import TrainingSet, native
 
-# A dual variable takes its class and its value. Averages seen on text, for estimates only.
-TYPICAL_SUPPORT = {"ww": 60, "cs": 16}
+# Seen on text, for estimates only: classes in use by a row of a coupled loss; share of the rows that support a
+# one-vs-rest class, without and with an intercept (which lets most rows of other classes rest at once).
+TYPICAL_SUPPORT = {"ww": 40, "cs": 16}
+SUPPORT_OF_A_CLASS = {False: 0.09, True: 0.005}
 LANES = {4: 16, 8: 8}
 # Rows of a wave, and the multiplications of a row from which waves pay: its threads meet three times a wave.
 WAVE = 32
@@ -22,8 +25,8 @@ CERTIFIED_AT_ONCE = 16
 def tail_rows(n_classes: int) -> int:
     """Features in at most this many rows get no dense weights.
 
-    Their weights come from the dual variables of these rows, which costs about as much as reading a dense row
-    of weights when a class count of 150 is divided by one row; with fewer classes dense rows are cheaper.
+    Their weights come from the dual variables of these rows. Following one such row costs about as much as
+    reading 150 dense weights.
     """
     return int(np.clip(n_classes // 150, 1, 64))
 
@@ -67,8 +70,8 @@ def estimate_memory(
     n_classes: int,
     *,
     loss: str,
-    dtype: np.dtype = np.dtype(np.float32),
-    fit_intercept: bool = False,
+    dtype: Any = np.float32,
+    fit_intercept: bool = True,
     threads: int = 2,
 ) -> dict[str, int]:
     """Estimate the memory of a fit before it starts.
@@ -98,7 +101,7 @@ def estimate_memory(
     """
     value = np.dtype(dtype).itemsize
     rows_of = _feature_rows(X)
-    coupled = loss in TYPICAL_SUPPORT
+    coupled = PROBLEMS[loss].kernel == "coupled"
     tail = tail_rows(n_classes) if coupled else 1
     in_head, in_tail = rows_of > tail, (rows_of > 1) & (rows_of <= tail)
     heads, tails, singles = int(in_head.sum()) + fit_intercept, int(in_tail.sum()), int((rows_of == 1).sum())
@@ -113,14 +116,11 @@ def estimate_memory(
         dual = n * (32 + min(n_classes - 1, TYPICAL_SUPPORT[loss]) * (4 + value))
         scratch += n * min(n_classes, TYPICAL_SUPPORT[loss] + 1) * 12  # the dual variables by classes
     else:
-        # About a thirteenth of the rows support a class, each with the features it has.
-        support = n // 13
+        support = int(n * SUPPORT_OF_A_CLASS[fit_intercept]) + 1
         dual = support * n_classes * (4 + value)
-        density = min(1.0, support * X.nnz / max(1, n) / max(1, X.n_features))
-        dense = X.n_features * n_classes * value
-        weights = int(min(dense, dense * density * (4 + value) / value))
+        # A feature in r of the n rows is in none of the supporting ones with probability about exp(-support r / n).
+        nonzeros = float((1 - np.exp(-support * rows_of / n)).sum()) * n_classes
+        weights = int(min(X.n_features * n_classes * value, nonzeros * (4 + value)))
         scratch += threads * (heads + n) * LANES[value] * value
     parts = {"data": data, "weights": weights, "dual_variables": dual, "scratch": scratch}
     return {name: int(size) for name, size in parts.items()} | {"peak": int(sum(parts.values()))}
-
-

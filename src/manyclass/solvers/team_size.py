@@ -6,8 +6,8 @@ cores, a smaller team can be faster. Results do not depend on the number of thre
 
 # Threads asleep for more than this share of their time: is a smaller team faster?
 SUSPICIOUS = 0.15
-# A smaller team lets the full one try again after so many pieces of work.
-TRY_AGAIN_AFTER = 12
+# What is known of another team's speed is asked anew after so many pieces of work.
+REMEMBERED_FOR = 12
 
 
 class TeamSize:
@@ -16,23 +16,19 @@ class TeamSize:
     def __init__(self, most: int):
         self._most = most
         self.threads = most
-        self._speed: dict[int, float] = {}  # work a second, by number of threads
         self._pieces = 0
+        self._speeds: dict[int, tuple[float, int]] = {}  # by number of threads: work a second, and when
 
     def learn(self, work: float, seconds: float, asleep: float) -> None:
         """Take note of a piece of work done by `threads` threads, which waited `asleep` seconds in sum."""
-        now = self.threads
-        self._speed[now] = work / max(seconds, 1e-9)
+        now, speed = self.threads, work / max(seconds, 1e-9)
         self._pieces += 1
-        smaller = now // 2
-        if now > 1 and asleep > SUSPICIOUS * now * seconds:
-            # Trust what is known of the smaller team for a while, then ask anew.
-            if self._speed.get(smaller, float("inf")) > self._speed[now]:
-                self.threads, self._pieces = smaller, 0
-                return
-        larger = min(self._most, now * 2)
-        if larger == now:
-            return
-        if self._speed.get(larger, 0.0) > self._speed[now] or self._pieces >= TRY_AGAIN_AFTER:
-            self.threads, self._pieces = larger, 0
-            self._speed.pop(now, None)
+        self._speeds[now] = (speed, self._pieces)
+        if now > 1 and asleep > SUSPICIOUS * now * seconds and self._may_be_faster(now // 2, speed):
+            self.threads = now // 2
+        elif now < self._most and self._may_be_faster(min(self._most, 2 * now), speed):
+            self.threads = min(self._most, 2 * now)
+
+    def _may_be_faster(self, threads: int, than: float) -> bool:
+        speed, when = self._speeds.get(threads, (0.0, -REMEMBERED_FOR))
+        return speed > than or self._pieces - when >= REMEMBERED_FOR

@@ -1,0 +1,13 @@
+"""Print what an extra of the installed package requires, one requirement a line.
+
+`make` installs these by themselves: `pip install -e ".[test]"` would compile the core once more.
+"""
+
+import re
+import sys
+from importlib.metadata import requires
+
+for line in requires("manyclass") or []:
+    requirement, _, marker = line.partition(";")
+    if re.search(rf"""extra\s*==\s*["']{re.escape(sys.argv[1])}["']""", marker) and "manyclass" not in requirement:
+        print(requirement.strip().replace(" ", ""))

@@ -1,0 +1,93 @@
+"""The plain formulas: a NumPy coordinate ascent on them and the compiled kernels end at the same point."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from losses import LOSSES, make, text_like
+
+from manyclass.problems import PROBLEMS
+
+
+def ascend(problem, X, y, C, K, epochs):
+    """Coordinate ascent a row at a time, with weights kept up to date."""
+    alpha = np.zeros((len(y), K))
+    W = np.zeros((X.shape[1], K))
+    norms = np.square(X).sum(axis=1)
+    for epoch in range(epochs):
+        for i in np.random.default_rng(epoch).permutation(len(y)):
+            new = problem.solve_row(X[i] @ W, alpha[i], y[i], norms[i], C[i])
+            change = problem.coefficients(np.stack([new]), y[i : i + 1]) - problem.coefficients(
+                alpha[i : i + 1], y[i : i + 1]
+            )
+            W += np.outer(X[i], change)
+            alpha[i] = new
+    return alpha, W
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_numpy_and_native_agree(loss):
+    X, y = text_like(50, 30, 4, seed=0)
+    X, C, problem = X.toarray(), np.random.default_rng(1).uniform(0.2, 2, 50), PROBLEMS[loss]
+    alpha, W = ascend(problem, X, y, C, 4, 400)
+    native = make(loss, fit_intercept=False, tol=1e-9, dtype="float64", max_iter=100_000).fit(X, y, sample_weight=C)
+    np.testing.assert_allclose(W, problem.weights(alpha, X, y), atol=1e-9)
+    assert problem.primal(W, X, y, C) == pytest.approx(native.certificate_.primal, rel=1e-6)
+    assert problem.dual(alpha, X, y, C) == pytest.approx(native.certificate_.dual, rel=1e-6)
+    assert problem.violations(X @ W, alpha, y, C).max() < 1e-3
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_certificate_equals_the_formulas(loss):
+    """Far from the optimum too, where no two of primal, dual and zero coincide."""
+    X, y = text_like(80, 40, 20, seed=2)
+    fitted = make(loss, fit_intercept=False, tol=1e-9, max_iter=2, dtype="float64", warm_start=True)
+    with pytest.warns(match="stopped after max_iter=2"):
+        fitted.fit(X, y)
+    problem, C = PROBLEMS[loss], np.ones(80)
+    _, _, state = fitted._dual_state
+    alpha = np.zeros((80, 20))
+    if loss in ("ww", "cs"):
+        alpha[np.repeat(np.arange(80), np.diff(state["indptr"])), state["classes"]] = state["values"]
+    else:
+        alpha[state["rows"], np.repeat(np.arange(20), np.diff(state["indptr"]))] = np.abs(state["values"])
+    found, W = fitted.certificate_, fitted.coef_.T
+    np.testing.assert_allclose(problem.weights(alpha, X, y), W, atol=1e-12)
+    assert found.primal == pytest.approx(problem.primal(W, X, y, C), rel=1e-10)
+    assert found.dual == pytest.approx(problem.dual(alpha, X, y, C), rel=1e-10)
+    assert found.violation == pytest.approx(problem.violations(X @ W, alpha, y, C).max(), rel=1e-8)
+    assert found.gap > 1e-3
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@given(seed=st.integers(0, 10_000), C=st.floats(0.01, 100), k=st.floats(0.01, 100))
+@settings(max_examples=30, deadline=None)
+def test_a_row_step_is_the_best_feasible_one(loss, seed, C, k):
+    """No feasible point nearby has a larger dual value, with all other rows fixed."""
+    rng = np.random.default_rng(seed)
+    K, y, problem = 6, int(rng.integers(6)), PROBLEMS[loss]
+    scores, alpha = rng.normal(size=K), rng.uniform(0, C / K, K)
+    if loss in ("ww", "cs"):
+        alpha[y] = 0
+    label, penalty = np.array([y]), np.array([C])
+
+    def gain(beta):
+        change = problem.coefficients(beta[None].copy(), label) - problem.coefficients(alpha[None].copy(), label)
+        return (
+            problem.dual_gain(beta[None], label, penalty)
+            - float((change @ scores).sum())
+            - 0.5 * k * float(np.sum(change**2))
+        )
+
+    best = problem.solve_row(scores, alpha, y, k, C)
+    assert best.min() >= 0
+    if loss in ("ww", "hinge"):
+        assert best.max() <= C * (1 + 1e-12)
+    if loss == "cs":
+        assert best.sum() <= C * (1 + 1e-9)
+    for _ in range(20):
+        other = rng.uniform(0, C / K, K)
+        if loss in ("ww", "cs"):
+            other[y] = 0
+        for share in (1e-3, 0.1, 1.0):
+            assert gain(best + share * (other - best)) <= gain(best) + 1e-7 * (1 + abs(gain(best)))
