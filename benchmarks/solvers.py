@@ -18,7 +18,7 @@ class Solver:
 
 
 def ours(loss: str, threads: int = 2, **settings: Any) -> Solver:
-    """manyclass with C = 1, seed 0 and no intercept, as LIBLINEAR by default; further settings are the estimator's."""
+    """manyclass with C = 1, seed 0 and no intercept, as LIBLINEAR; further settings are the estimator's."""
     fixed = {"C": 1.0, "fit_intercept": False, "random_state": 0}
     options = {"loss": loss, "n_jobs": threads} | fixed | settings
     plural = "thread" if threads == 1 else "threads"

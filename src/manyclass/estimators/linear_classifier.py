@@ -282,12 +282,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             matrix = rows.as_csr() if rows.is_sparse else rows.dense
             weight *= _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
-            given = sample_weight if self.class_weight == "balanced" else None
+            counted = sample_weight if self.class_weight == "balanced" else None
             by_class = compute_class_weight(
                 _by_code(self.class_weight, classes),
                 classes=np.arange(len(classes)),
                 y=codes,
-                sample_weight=given,
+                sample_weight=counted,
             )
             weight *= by_class[codes]
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
@@ -295,8 +295,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             kept = np.flatnonzero(weight > 0)
             if kept.size == 0:
                 raise ValueError("all sample weights are zero; give at least one row a positive weight")
-            matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
-            rows, codes, weight = check_matrix(matrix[kept]), codes[kept], weight[kept]
+            given: Any = rows.as_csr() if rows.is_sparse else rows.dense
+            rows, codes, weight = check_matrix(given[kept]), codes[kept], weight[kept]
         return TrainingSet(rows, codes, weight, len(classes), constant)
 
     def _seed(self) -> int:
