@@ -6,7 +6,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -93,25 +92,25 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "tail_rows"_a, NoGil());
 }
 
-// The model's weights (features x classes): an array, or the arrays of a sparse matrix if those are smaller.
+// The model's weights (features x classes): an array if that is small or at least no larger than the arrays
+// of a sparse matrix, else those.
 template <class T, class Coefs>
 nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t features, int threads) {
-  const int64_t K = coef.classes();
+  constexpr int64_t small = int64_t(1) << 24;
+  const int64_t K = coef.classes(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
   const ModelWeights<T, Coefs> weights(rows, coef, features, threads);
   std::vector<std::vector<int64_t>> counts;
-  auto ptr = std::make_unique<std::vector<int64_t>>(features + 1, 0);
-  {
+  std::vector<int64_t> ptr(features + 1, 0);
+  if (dense_bytes > small) {
     nb::gil_scoped_release nogil;
     counts = weights.count();
     for (int64_t f = 0; f < features; ++f) {
-      (*ptr)[f + 1] = (*ptr)[f];
-      for (const auto& part : counts) (*ptr)[f + 1] += part[f];
+      ptr[f + 1] = ptr[f];
+      for (const auto& part : counts) ptr[f + 1] += part[f];
     }
   }
-  const int64_t nonzeros = ptr->back();
-  const bool dense = nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >=
-                     features * K * static_cast<int64_t>(sizeof(T));
-  if (dense) {
+  const int64_t nonzeros = ptr.back();
+  if (dense_bytes <= small || nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
     auto W = new_array<T>({features, K});
     {
       nb::gil_scoped_release nogil;
@@ -124,9 +123,9 @@ nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t featu
   auto values = new_array<T>({nonzeros});
   {
     nb::gil_scoped_release nogil;
-    weights.fill_sparse(std::move(counts), ptr->data(), classes.data(), values.data());
+    weights.fill_sparse(std::move(counts), ptr.data(), classes.data(), values.data());
   }
-  return nb::make_tuple(to_numpy(std::move(*ptr)), classes, values);
+  return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
 }
 
 template <class T>

@@ -96,7 +96,6 @@ Layout<T> make_layout(const View& X, int64_t tail_rows) {
   out.tail_ptr.assign(n + 1, 0);
   out.single_ptr.assign(n + 1, 0);
   out.column_ptr.assign(out.tail_features.size() + 1, 0);
-  std::vector<std::pair<int32_t, T>> head;
   // Twice over the rows: count, so that the arrays are allocated once at their size, then fill.
   for (int64_t i = 0; i < n; ++i) {
     int64_t in_head = X.constant != 0, in_tail = 0, single = 0;
@@ -123,8 +122,7 @@ Layout<T> make_layout(const View& X, int64_t tail_rows) {
     out.column_ptr[t + 1] = out.column_ptr[t] + rows[out.tail_features[t]];
   std::vector<int64_t> fill(out.column_ptr.begin(), out.column_ptr.end());
   for (int64_t i = 0; i < n; ++i) {
-    head.clear();
-    int64_t t = out.tail_ptr[i], single = out.single_ptr[i];
+    int64_t h = out.head_ptr[i], t = out.tail_ptr[i], single = out.single_ptr[i];
     double norm = X.constant * X.constant, tail_norm = 0;
     for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e) {
       if (X.value[e] == 0) continue;
@@ -132,7 +130,8 @@ Layout<T> make_layout(const View& X, int64_t tail_rows) {
       const T x = static_cast<T>(X.value[e]);
       norm += double(x) * double(x);
       if (p >= 0) {
-        head.emplace_back(p, x);
+        out.head_index[h] = p;
+        out.head_value[h++] = x;
         continue;
       }
       tail_norm += double(x) * double(x);
@@ -147,12 +146,9 @@ Layout<T> make_layout(const View& X, int64_t tail_rows) {
         out.single_value[single++] = x;
       }
     }
-    if (X.constant != 0) head.emplace_back(place[d - 1], static_cast<T>(X.constant));
-    std::sort(head.begin(), head.end());
-    int64_t h = out.head_ptr[i];
-    for (const auto& [p, x] : head) {
-      out.head_index[h] = p;
-      out.head_value[h++] = x;
+    if (X.constant != 0) {
+      out.head_index[h] = place[d - 1];
+      out.head_value[h] = static_cast<T>(X.constant);
     }
     out.norm[i] = static_cast<T>(norm);
     out.tail_norm[i] = static_cast<T>(tail_norm);

@@ -123,17 +123,17 @@ class Buffer {
   int64_t size_ = 0;
 };
 
-// s = sum_j x_j W[f_j, :] for V vectors of classes: the sums stay in registers, and the next feature's
-// weights are asked for while this one's are added.
+// s = sum_j x_j W[f_j, :] for V vectors of classes: the sums stay in registers, and the weights of features
+// further on (about a kilobyte ahead) are asked for while this one's are added.
 template <class T, int V>
 inline void score_vectors(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, T* s) {
-  constexpr int L = Lanes<T>::count;
+  constexpr int L = Lanes<T>::count, ahead = V < 16 ? 16 / V : 1;
   vec<T> sum[V] = {};
   for (int64_t j = 0; j < nnz; ++j) {
     const T* w = W + f[j] * stride;
-    const T* next = W + f[j + 1 < nnz ? j + 1 : j] * stride;
+    const T* later = W + f[j + ahead < nnz ? j + ahead : j] * stride;
     for (int v = 0; v < V; ++v) {
-      __builtin_prefetch(next + v * L);
+      __builtin_prefetch(later + v * L);
       sum[v] += x[j] * load(w + v * L);
     }
   }
