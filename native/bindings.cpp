@@ -162,7 +162,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def(
           "certificate",
           [](Coupled& s, int threads) {
-            const Certificate c = s.certificate(s.coefficients(), threads);
+            const Certificate c = s.certificate(threads);
             return std::make_tuple(c.primal, c.dual, c.violation);
           },
           "threads"_a, NoGil())

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "coefficients.hpp"
+#include "coupled_certificate.hpp"
 #include "dual_rows.hpp"
 #include "layout.hpp"
 #include "relative_margin.hpp"
@@ -25,8 +26,6 @@
 #include "vector.hpp"
 
 namespace manyclass {
-
-enum class Relative { ww, cs };
 
 // What a pass over some rows saw, each row before its own step.
 struct PassStats {
@@ -124,99 +123,16 @@ class CoupledSolver {
     return total;
   }
 
-  // The dual variables as coefficients of the weights, by classes: w_c = sum_i coef_ic x_i. What rounding has
-  // put above C_i comes back to the feasible set here.
-  Coefficients<double> coefficients() const {
-    Coefficients<double> out;
-    out.ptr.assign(K_ + 1, 0);
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      const auto a = alpha_[i];
-      for (int32_t e = 0; e < a.size; ++e) ++out.ptr[a.classes[e] + 1];
-      out.ptr[y_[i] + 1] += a.size > 0;
-    }
-    for (int64_t c = 0; c < K_; ++c) out.ptr[c + 1] += out.ptr[c];
-    out.row.resize(out.ptr[K_]);
-    out.value.resize(out.ptr[K_]);
-    std::vector<int64_t> next(out.ptr.begin(), out.ptr.end() - 1);
-    const auto put = [&](int64_t i, int32_t c, double value) {
-      out.row[next[c]] = static_cast<int32_t>(i);
-      out.value[next[c]++] = value;
-    };
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      const auto a = alpha_[i];
-      if (a.size == 0) continue;
-      double sum = 0;
-      for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
-      const double scale = loss_ == Relative::cs && sum > C_[i] ? C_[i] / sum : 1;
-      for (int32_t e = 0; e < a.size; ++e) put(i, a.classes[e], -scale * a.values[e]);
-      put(i, y_[i], scale * sum);
-    }
-    return out;
-  }
+  Coefficients<double> coefficients() const { return certifier().coefficients(); }
 
   // Primal, dual and largest violation over all variables, in float64. The training weights are set to those
   // of the dual variables on the way, which removes what rounding has accumulated.
-  Certificate certificate(const Coefficients<double>& coef, int threads) {
-    std::vector<std::vector<int32_t>> members(K_);
-    for (int64_t i = 0; i < rows_.n; ++i) members[y_[i]].push_back(static_cast<int32_t>(i));
-    const int64_t blocks = (K_ + WeightBlock<T>::width - 1) / WeightBlock<T>::width;
-    std::vector<double> own(rows_.n, 0.0);
-    std::vector<Certificate> parts(blocks);
-    // CS: of u_c = 1 + s_c - s_y, the largest of all classes and the least of those in use
-    std::vector<std::vector<double>> most(threads), least(threads);
-#pragma omp parallel num_threads(threads)
-    {
-      Block block(rows_, coef);
-#pragma omp for schedule(dynamic)
-      for (int64_t b = 0; b < blocks; ++b) {
-        const auto norms = block.load_classes(b * block.width, K_);
-        parts[b].primal = norms.rounded / 2;
-        parts[b].dual = -norms.exact / 2;
+  Certificate certificate(int threads) {
+    return certifier().certify(coefficients(), threads, [&](const auto& block) {
+      for (int64_t f = 0; f < rows_.heads(); ++f)
         for (int64_t c = block.first(); c < block.last(); ++c)
-          for (int32_t i : members[c]) own[i] = block.score(i, c);
-        for (int64_t f = 0; f < rows_.heads(); ++f)
-          for (int64_t c = block.first(); c < block.last(); ++c)
-            W_[f * stride_ + c] = static_cast<T>(block.weights().feature(f)[c - block.first()]);
-      }
-      auto& top = most[omp_get_thread_num()];
-      auto& low = least[omp_get_thread_num()];
-      if (loss_ == Relative::cs) {
-        top.assign(rows_.n, 0.0);
-        low.assign(rows_.n, std::numeric_limits<double>::max());
-      }
-#pragma omp for schedule(dynamic)
-      for (int64_t b = 0; b < blocks; ++b) {
-        block.load_classes(b * block.width, K_);
-        if (loss_ == Relative::ww)
-          parts[b].add(ww_part(block, own));
-        else
-          parts[b].add(cs_part(block, own, top, low));
-      }
-    }
-    Certificate total;
-    for (const auto& part : parts) total.add(part);
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      // A row without features: every margin is 0 whatever the weights, its variables all stand at the bound.
-      const double bound = C_[i] * (loss_ == Relative::ww ? double(K_ - 1) : 1.0);
-      if (rows_.norm[i] == 0) {
-        total.dual += bound;
-        if (loss_ == Relative::cs) total.primal += bound;
-        continue;
-      }
-      if (loss_ == Relative::ww) continue;
-      double top = 0, low = std::numeric_limits<double>::max(), sum = 0;
-      for (int t = 0; t < threads; ++t) {
-        if (most[t].empty()) continue;
-        top = std::max(top, most[t][i]);
-        low = std::min(low, least[t][i]);
-      }
-      const auto a = alpha_[i];
-      for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
-      if (has_slack(sum, C_[i])) low = std::min(low, 0.0);
-      total.primal += C_[i] * top;
-      total.violation = std::max(total.violation, top - std::min(low, top));
-    }
-    return total;
+          W_[f * stride_ + c] = block.weights().feature(f)[c - block.first()];
+    });
   }
 
   const Layout<T>& rows() const { return rows_; }
@@ -273,69 +189,7 @@ class CoupledSolver {
     std::vector<double> overlap;
   };
 
-  using Block = BlockOfClasses<T, Coefficients<double>>;
-
-  // CS: what the variables leave of C_i is the variable of "no violation", whose u is 0. Is it in use, but
-  // for rounding?
-  static bool has_slack(double sum, double C) { return C - sum > 32 * std::numeric_limits<T>::epsilon() * C; }
-
-  static vec<double> positive(vec<double> u) { return larger<double>(u, vec<double>{}); }
-
-  // u_c = 1 + s_c - s_y. A class without a variable in use adds max(0, u_c), and violates by as much.
-  Certificate ww_part(Block& block, const std::vector<double>& own) const {
-    vec<double> losses = {}, worst = {};
-    Certificate part;
-    const int64_t first = block.first(), many = block.last() - first;
-    block.for_each_row(
-        y_,
-        [&](int64_t i, const Scores& s) {
-          const double shift = 1 - own[i];
-          const vec<double> low = positive(s.low + shift), high = positive(s.high + shift);
-          losses += C_[i] * (low + high);
-          if (rows_.norm[i] > 0) worst = larger<double>(worst, larger<double>(low, high));
-        },
-        [&](int64_t i, const Scores& s, const double* coef) {
-          double loss = 0, violation = 0;
-          for (int64_t l = 0; l < many; ++l) {
-            if (first + l == y_[i]) continue;
-            const double u = 1 + s[l] - own[i], a = -coef[l];
-            loss += std::max(0.0, u);
-            part.dual += a;
-            violation = std::max(violation, u > 0 ? (a < C_[i] ? u : 0.0) : (a > 0 ? -u : 0.0));
-          }
-          part.primal += C_[i] * loss;
-          if (rows_.norm[i] > 0) part.violation = std::max(part.violation, violation);
-        });
-    for (int l = 0; l < 8; ++l) {
-      part.primal += losses[l];
-      part.violation = std::max(part.violation, worst[l]);
-    }
-    return part;
-  }
-
-  Certificate cs_part(Block& block, const std::vector<double>& own, std::vector<double>& most,
-                      std::vector<double>& least) const {
-    Certificate part;
-    const int64_t first = block.first(), many = block.last() - first;
-    block.for_each_row(
-        y_,
-        [&](int64_t i, const Scores& s) {
-          const vec<double> top = larger<double>(s.low, s.high);
-          double largest = top[0];
-          for (int l = 1; l < 8; ++l) largest = std::max(largest, top[l]);
-          most[i] = std::max(most[i], 1 + largest - own[i]);
-        },
-        [&](int64_t i, const Scores& s, const double* coef) {
-          for (int64_t l = 0; l < many; ++l) {
-            if (first + l == y_[i]) continue;
-            const double u = 1 + s[l] - own[i];
-            most[i] = std::max(most[i], u);
-            if (coef[l] != 0) least[i] = std::min(least[i], u);
-            part.dual -= coef[l];
-          }
-        });
-    return part;
-  }
+  CoupledCertificate<T> certifier() const { return {rows_, y_, C_, alpha_, K_, loss_}; }
 
   // theta; every thread computes it for itself, which is cheaper than waiting for one that does.
   T common_step(int64_t size, Scratch& mine) const {
@@ -468,8 +322,8 @@ class CoupledSolver {
     slot.before.assign(a.values, a.values + a.size);
     double loss = 0, alpha_g = 0;
     T most = 0,
-      least = has_slack(a.sum, Ci) ? T(0) : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
-    T box = 0;                                                              // largest violation (WW)
+      least = has_slack<T>(a.sum, Ci) ? T(0) : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
+    T box = 0;                                                                 // largest violation (WW)
     for (int32_t e = 0; e < a.size; ++e) {
       const int32_t c = a.classes[e];
       const T g = own - s[c] - 1;

@@ -17,11 +17,19 @@
 
 namespace manyclass {
 
+enum class Relative { ww, cs };
+
 template <class T>
 struct FeasibleSet {
   T cap;    // of one variable
   T total;  // of their sum
 };
+
+// CS: what the variables leave of C_i is the variable of "no violation". Is it in use, but for rounding?
+template <class T>
+bool has_slack(double sum, double C) {
+  return C - sum > 32 * std::numeric_limits<T>::epsilon() * C;
+}
 
 // v_c of the classes whose variable is 0, as they come from the scores: v = s * scale + shift. Classes that
 // are listed by hand (`v` below), and the row's own class, have a score of minus infinity here.
