@@ -48,12 +48,10 @@ class BlockOfClasses {
   typename WeightBlock<T>::Norms load_classes(int64_t first, int64_t last) {
     first_ = first;
     last_ = std::min<int64_t>(last, first + width);
+    chain_by_row();
     weights_.clear();
-    for (int64_t c = first_; c < last_; ++c) {
-      const auto part = coef_.of(c);
-      for (int64_t e = 0; e < part.size; ++e)
-        weights_.add(part.row[e], static_cast<int>(c - first_), part.value[e]);
-    }
+    for (int64_t i = 0; i < rows_.n; ++i)
+      if (latest_[i] >= 0) weights_.add(i, coefficients_of(i));
     return weights_.finish();
   }
 
@@ -75,6 +73,24 @@ class BlockOfClasses {
   template <class Plain, class Full>
   void for_each_row(const std::vector<int32_t>& labels, Plain plain, Full full) {
     constexpr double nothing = -std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      Scores s = weights_.score(i);
+      for (int64_t l = last_ - first_; l < width; ++l) s[l] = nothing;
+      const bool own = labels[i] >= first_ && labels[i] < last_;
+      if (latest_[i] < 0 && !own) {
+        plain(i, s);
+        continue;
+      }
+      const Scores coef = coefficients_of(i);
+      for (int32_t e = latest_[i]; e >= 0; e = chained_[e].before)
+        s[chained_[e].lane] += weights_.single_score(i, chained_[e].value);
+      full(i, s, coef);
+    }
+  }
+
+ private:
+  // The coefficients come by classes and are needed by rows.
+  void chain_by_row() {
     latest_.assign(rows_.n, -1);
     chained_.clear();
     for (int64_t c = first_; c < last_; ++c) {
@@ -84,25 +100,14 @@ class BlockOfClasses {
         chained_.push_back({static_cast<int32_t>(c - first_), before, double(part.value[e])});
       }
     }
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      Scores s = weights_.score(i);
-      for (int64_t l = last_ - first_; l < width; ++l) s[l] = nothing;
-      const bool own = labels[i] >= first_ && labels[i] < last_;
-      if (latest_[i] < 0 && !own) {
-        plain(i, s);
-        continue;
-      }
-      double coef[width] = {};
-      for (int32_t e = latest_[i]; e >= 0; e = chained_[e].before) {
-        const int32_t l = chained_[e].lane;
-        coef[l] = chained_[e].value;
-        s[l] += weights_.single_score(i, coef[l]);
-      }
-      full(i, s, coef);
-    }
   }
 
- private:
+  Scores coefficients_of(int64_t i) const {
+    Scores coef = {};
+    for (int32_t e = latest_[i]; e >= 0; e = chained_[e].before) coef[chained_[e].lane] = chained_[e].value;
+    return coef;
+  }
+
   struct Chained {
     int32_t lane, before;  // `before`: the row's coefficient before this one in the block
     double value;

@@ -148,7 +148,7 @@ class CoupledCertificate {
           losses += C_[i] * (low + high);
           if (rows_.norm[i] > 0) worst = larger<double>(worst, larger<double>(low, high));
         },
-        [&](int64_t i, const Scores& s, const double* coef) {
+        [&](int64_t i, const Scores& s, const Scores& coef) {
           double loss = 0, violation = 0;
           for (int64_t l = 0; l < many; ++l) {
             if (first + l == y_[i]) continue;
@@ -179,7 +179,7 @@ class CoupledCertificate {
           for (int l = 1; l < 8; ++l) largest = std::max(largest, top[l]);
           most[i] = std::max(most[i], largest);
         },
-        [&](int64_t i, const Scores& s, const double* coef) {
+        [&](int64_t i, const Scores& s, const Scores& coef) {
           for (int64_t l = 0; l < many; ++l) {
             if (first + l == y_[i]) {
               own[i] = s[l];

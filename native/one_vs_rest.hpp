@@ -161,7 +161,7 @@ class OneVsRestSolver {
             losses += double(C_[i]) * (squared ? low * low + high * high : low + high);
             worst = larger<double>(worst, larger<double>(low, high));
           },
-          [&](int64_t i, const Scores& s, const double* coef) {
+          [&](int64_t i, const Scores& s, const Scores& coef) {
             if (rows_.norm[i] == 0) return empty(i);
             const double Ci = C_[i];
             for (int64_t l = 0; l < many; ++l) {

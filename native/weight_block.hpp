@@ -10,7 +10,7 @@
 
 namespace manyclass {
 
-// Sixteen scores.
+// A number for each class of a block: scores, or coefficients of a row.
 struct Scores {
   vec<double> low, high;
 
@@ -31,14 +31,19 @@ class WeightBlock {
     single_exact_ = single_rounded_ = 0;
   }
 
-  // w_lane += coef x_i
-  void add(int64_t i, int lane, double coef) {
-    rows_.for_each_shared(i, [&](int64_t f, T x) { sums_[f * width + lane] += coef * x; });
-    for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j) {
-      const double w = coef * rows_.single_value[j], r = static_cast<T>(w);
-      single_exact_ += w * w;
-      single_rounded_ += r * r;
-    }
+  // w += x_i coef'
+  void add(int64_t i, const Scores& coef) {
+    rows_.for_each_shared(i, [&](int64_t f, T x) {
+      double* w = sums_.data() + f * width;
+      store(w, load(w) + double(x) * coef.low);
+      store(w + 8, load(w + 8) + double(x) * coef.high);
+    });
+    for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+      for (int l = 0; l < width; ++l) {
+        const double w = coef[l] * rows_.single_value[j], r = static_cast<T>(w);
+        single_exact_ += w * w;
+        single_rounded_ += r * r;
+      }
   }
 
   struct Norms {

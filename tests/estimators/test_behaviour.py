@@ -121,6 +121,17 @@ def test_sparsify_changes_the_layout_only(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+def test_sparse_weights_work_with_scipy(loss):
+    """A model too large to be kept dense; scipy refuses many operations on index arrays of two types."""
+    X, y = text_like(900, 20_000, 300, seed=3, nnz=40)
+    fitted = make(loss, tol=0.1).fit(X, y)
+    weights = fitted.model_.weights
+    assert sp.issparse(weights) and weights.indices.dtype == weights.indptr.dtype
+    assert sp.vstack([weights, fitted.intercept_[None]]).shape == (20_001, 300)
+    np.testing.assert_allclose(X @ weights + fitted.intercept_, fitted.decision_function(X), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_copies_are_reported(loss):
     X, y = text_like(60, 30, 3, seed=2)
     assert make(loss).fit(X, y).copies_ == []

@@ -271,7 +271,9 @@ def _read_sparse(tensors: _Tensors) -> sp.csr_matrix:
     _check_finite(values)
     # scipy's constructor would copy the indices to make both kinds of one type; assigning does not.
     weights = sp.csr_matrix((indptr.size - 1, n_classes), dtype=values.dtype)
-    weights.data, weights.indices, weights.indptr = values, indices, indptr
+    # scipy wants both index arrays of one type; the row pointers are the smaller one.
+    fits = indptr[-1] <= np.iinfo(np.int32).max
+    weights.data, weights.indices, weights.indptr = values, indices, indptr.astype(np.int32) if fits else indptr
     return weights
 
 

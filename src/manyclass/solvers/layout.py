@@ -51,6 +51,8 @@ def gather_weights(kernel: Any, n_features: int, n_classes: int, threads: int) -
     if isinstance(found, np.ndarray):
         return found
     indptr, classes, values = found
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)  # scipy wants both index arrays of one type, and classes are int32
     # Assigned, not passed to the constructor: it would copy the arrays to change the type of the indices.
     weights = sp.csr_matrix((n_features, n_classes), dtype=values.dtype)
     weights.data, weights.indices, weights.indptr = values, classes, indptr
