@@ -33,7 +33,6 @@ struct PassStats {
   double gap = 0;        // sum_i (C_i loss_i + sum_c alpha_ic g_ic): the duality gap, row by row
   double alpha_sum = 0;  // sum_ic alpha_ic
   double violation = 0;  // the largest
-  int64_t steps = 0;     // rows that changed
   int64_t waves = 0;
   double theta = 0;   // summed over the waves
   double asleep = 0;  // seconds that threads waited for each other
@@ -43,7 +42,6 @@ struct PassStats {
     gap += o.gap;
     alpha_sum += o.alpha_sum;
     violation = std::max(violation, o.violation);
-    steps += o.steps;
     waves += o.waves;
     theta += o.theta;
   }
@@ -139,11 +137,6 @@ class CoupledSolver {
   DualRows<T>& alpha() { return alpha_; }
   const Buffer<T>& weights() const { return W_; }
   Buffer<T>& weights() { return W_; }
-  int64_t stride() const { return stride_; }
-  int64_t classes() const { return K_; }
-  const std::vector<int32_t>& labels() const { return y_; }
-  const std::vector<T>& penalties() const { return C_; }
-  Relative loss() const { return loss_; }
 
  private:
   // A row's step, computed by one thread and applied by all.
@@ -392,7 +385,6 @@ class CoupledSolver {
     }
     slot.own_change = static_cast<T>(change);
     slot.gain = k * gain;
-    stats.steps = slot.changed;
   }
 
   // W += theta x_i (change of the coefficients) for the classes [low, high), rows in order

@@ -1,6 +1,7 @@
 """What the estimators have in common: checks, the call into the engine, prediction."""
 
 import json
+import logging
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,6 +20,8 @@ from ..engines import Budget, run
 from ..model import LinearModel
 from ..model.linear import thread_count
 from ..solvers import StopRule, TrainingSet
+
+logger = logging.getLogger("manyclass")
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):
@@ -310,7 +313,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             return None
         known, shape, state = stored
         if shape != data.C.shape or not np.array_equal(known, classes):
-            return None  # other rows or classes: nothing to go on from
+            logger.info("warm_start: other rows or classes than in the last fit; starting from nothing")
+            return None
         return state
 
     def _make_model(self, weights: Any, untrained: np.ndarray, classes: np.ndarray, seed: int) -> LinearModel:
