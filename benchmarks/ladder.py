@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.environments import UnavailableError
 
-TOLERANCES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.003, 0.002, 0.001, 5e-4, 2e-4, 1e-4)
+TOLERANCES = (0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.015, 0.01, 0.007, 0.005, 0.003, 0.002, 0.001, 5e-4, 2e-4, 1e-4)
 WITHIN = 1.001
 
 

@@ -36,7 +36,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> v) {
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner);
 }
 
-// An array of Python's that is not filled yet.
+// An array of Python's, zeroed.
 template <class T>
 nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
   size_t size = 1;
@@ -45,9 +45,9 @@ nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
     dims.push_back(static_cast<size_t>(s));
     size *= static_cast<size_t>(s);
   }
-  T* data = new T[size];
-  nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return nb::ndarray<nb::numpy, T>(data, dims.size(), dims.data(), owner);
+  auto* held = new Memory(size * sizeof(T));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Memory*>(p); });
+  return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
 }
 
 template <class T>
@@ -95,27 +95,24 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
 // The model's weights (features x classes): an array if that is small or at least no larger than the arrays
 // of a sparse matrix, else those.
 template <class T, class Coefs>
-nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t features, int threads) {
+nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t K, int64_t features, int threads) {
   constexpr int64_t small = int64_t(1) << 24;
-  const int64_t K = coef.classes(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
-  const ModelWeights<T, Coefs> weights(rows, coef, features, threads);
-  std::vector<std::vector<int64_t>> counts;
+  const int64_t dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
+  const Columns<T> columns(rows, features);
   std::vector<int64_t> ptr(features + 1, 0);
   if (dense_bytes > small) {
     nb::gil_scoped_release nogil;
-    counts = weights.count();
-    for (int64_t f = 0; f < features; ++f) {
-      ptr[f + 1] = ptr[f];
-      for (const auto& part : counts) ptr[f + 1] += part[f];
-    }
+    for_each_feature(columns, coef, K, threads,
+                     [&](int64_t f, const auto& weights) { ptr[f + 1] = weights.nonzeros(); });
+    for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
   }
   const int64_t nonzeros = ptr.back();
   if (dense_bytes <= small || nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
     auto W = new_array<T>({features, K});
     {
       nb::gil_scoped_release nogil;
-      std::fill(W.data(), W.data() + features * K, T(0));
-      weights.fill_dense(W.data(), K);
+      for_each_feature(columns, coef, K, threads,
+                       [&](int64_t f, const auto& weights) { weights.copy_dense(W.data() + f * K, K); });
     }
     return nb::cast(W);
   }
@@ -123,7 +120,9 @@ nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t featu
   auto values = new_array<T>({nonzeros});
   {
     nb::gil_scoped_release nogil;
-    weights.fill_sparse(std::move(counts), ptr.data(), classes.data(), values.data());
+    for_each_feature(columns, coef, K, threads, [&](int64_t f, const auto& weights) {
+      weights.copy_sparse(classes.data() + ptr[f], values.data() + ptr[f]);
+    });
   }
   return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
 }
@@ -189,7 +188,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def("weights",
            [](Coupled& s, int64_t features, int threads) {
              s.weights().reset(0);  // training is over: make room for the model
-             return model_weights<T>(s.rows(), s.coefficients(), features, threads);
+             return model_weights<T>(s.rows(), s.coefficients(), s.classes(), features, threads);
            })
       .def_prop_ro("data_bytes", [](const Coupled& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", [](const Coupled& s) { return s.weights().bytes(); })
@@ -218,32 +217,19 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           },
           "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a,
           NoGil())
-      .def(
-          "certificate",
-          [](const Ovr& s, int64_t first, int64_t last) {
-            const Certificate c = s.certificate(first, last);
-            return std::make_tuple(c.primal, c.dual, c.violation);
-          },
-          "first"_a, "last"_a, NoGil())
       .def("alpha",
            [](const Ovr& s) {
-             std::vector<int64_t> ptr{0};
-             std::vector<int32_t> rows;
-             std::vector<T> values;
-             for (int64_t c = 0; c < s.classes(); ++c) {
-               const auto part = s.variables().of(c);
-               rows.insert(rows.end(), part.row, part.row + part.size);
-               values.insert(values.end(), part.value, part.value + part.size);
-               ptr.push_back(static_cast<int64_t>(rows.size()));
-             }
-             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(rows)),
-                                    to_numpy(std::move(values)));
+             auto a = s.by_rows();
+             return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.classes)),
+                                    to_numpy(std::move(a.values)));
            })
-      .def("set_alpha", [](Ovr& s, In<int64_t> ptr, In<int32_t> row,
-                           In<T> value) { s.set_coefficients(ptr.data(), row.data(), value.data()); })
+      .def("set_alpha", [](Ovr& s, In<int64_t> ptr, In<int32_t> classes,
+                           In<T> values) { s.set_alpha(ptr.data(), classes.data(), values.data()); })
       .def("weights",
-           [](const Ovr& s, int64_t features, int threads) {
-             return model_weights<T>(s.rows(), s.variables(), features, threads);
+           [](Ovr& s, int64_t features, int threads) {
+             s.release();
+             const auto alpha = s.by_rows();
+             return model_weights<T>(s.rows(), alpha, s.classes(), features, threads);
            })
       .def_prop_ro("blocks", &Ovr::blocks)
       .def_prop_ro("data_bytes", [](const Ovr& s) { return s.rows().bytes(); })

@@ -15,9 +15,9 @@
 // row order: the result does not depend on who computes what.
 #pragma once
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "coefficients.hpp"
 #include "coupled_certificate.hpp"
 #include "dual_rows.hpp"
 #include "layout.hpp"
@@ -71,13 +71,15 @@ class CoupledSolver {
     if (full) scores_.reserve(wave * stride_);
     const int64_t tiles = (stride_ + tile_width<T> - 1) / tile_width<T>;
     const int64_t groups = std::min(wave, (2 * threads + tiles - 1) / tiles);  // of rows, where tiles are few
+    const int64_t slices = threads == 1 ? 1 : 2 * threads;
     Team team(threads);
     int64_t waves = 0;
+    T theta = 1;
     double thetas = 0;
-#pragma omp parallel num_threads(threads)
-    {
-      const int me = omp_get_thread_num();
-      Scratch mine(stride_, rows_, wave);
+    std::vector<Scratch> scratch;
+    for (int t = 0; t < threads; ++t) scratch.emplace_back(stride_, rows_, wave);
+    team.run([&](int me) {
+      Scratch& mine = scratch[me];
       for (int64_t first = 0; first < count; first += wave) {
         const int64_t size = std::min(wave, count - first);
         if (full) {
@@ -95,21 +97,31 @@ class CoupledSolver {
           solve_row(slots_[r], scores, full, enter, most_new, mine);
         });
         team.meet();
-        const T theta = common_step(size, mine);
-        // Slices of classes, and the variables of a part of the rows.
-        const int64_t slices = threads == 1 ? 1 : 2 * threads;
-        team.share_out(slices, me, [&](int64_t t) {
-          apply_slice(size, theta, t * stride_ / slices, (t + 1) * stride_ / slices, mine);
-          for (int64_t r = t * size / slices; r < (t + 1) * size / slices; ++r)
-            commit(slots_[r], theta, mine);
+        // Slices of classes, and the variables of a part of the rows. They all but always move by a full
+        // step: one thread finds out while the others take it.
+        const auto move = [&](int64_t slice, T step) {
+          apply_slice(size, step == 1 ? T(1) : step - 1, slice * stride_ / slices,
+                      (slice + 1) * stride_ / slices, mine);
+          for (int64_t r = slice * size / slices; r < (slice + 1) * size / slices; ++r)
+            commit(slots_[r], step, mine);
+        };
+        team.share_out(1 + slices, me, [&](int64_t t) {
+          if (t == 0)
+            theta = common_step(size, mine);
+          else
+            move(t - 1, T(1));
         });
         team.meet();
+        if (theta != 1) {
+          team.share_out(slices, me, [&](int64_t slice) { move(slice, theta); });
+          team.meet();
+        }
         if (me == 0) {
           ++waves;
           thetas += theta;
         }
       }
-    }
+    });
     PassStats total;
     for (auto& slot : slots_) {
       total.add(slot.total);
@@ -121,19 +133,16 @@ class CoupledSolver {
     return total;
   }
 
-  Coefficients<double> coefficients() const { return certifier().coefficients(); }
+  CoupledCoefficients<T> coefficients() const { return {alpha_, y_, C_, loss_}; }
 
   // Primal, dual and largest violation over all variables, in float64. The training weights are set to those
   // of the dual variables on the way, which removes what rounding has accumulated.
   Certificate certificate(int threads) {
-    return certifier().certify(coefficients(), threads, [&](const auto& block) {
-      for (int64_t f = 0; f < rows_.heads(); ++f)
-        for (int64_t c = block.first(); c < block.last(); ++c)
-          W_[f * stride_ + c] = block.weights().feature(f)[c - block.first()];
-    });
+    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_).certify(W_, stride_, threads);
   }
 
   const Layout<T>& rows() const { return rows_; }
+  int64_t classes() const { return K_; }
   DualRows<T>& alpha() { return alpha_; }
   const Buffer<T>& weights() const { return W_; }
   Buffer<T>& weights() { return W_; }
@@ -182,9 +191,7 @@ class CoupledSolver {
     std::vector<double> overlap;
   };
 
-  CoupledCertificate<T> certifier() const { return {rows_, y_, C_, alpha_, K_, loss_}; }
-
-  // theta; every thread computes it for itself, which is cheaper than waiting for one that does.
+  // theta
   T common_step(int64_t size, Scratch& mine) const {
     if (size == 1) return 1;
     double gain = 0, Q = 0;
@@ -406,20 +413,23 @@ class CoupledSolver {
         std::fill(mine.v.data() + low, mine.v.data() + high, T(0));
         for (int64_t q = 0; q < changes; ++q) mine.v[mine.slice_class[q]] = mine.slice_change[q];
       }
+      const int32_t* classes = mine.slice_class.data();
+      const T* change = mine.slice_change.data();
       for (int64_t h = b; h < e; ++h) {
         T* w = W_.data() + rows_.head_index[h] * stride_;
         const T x = rows_.head_value[h];
-        if (dense)
+        if (dense) {
           for (int64_t c = low; c < high; ++c) w[c] += x * mine.v[c];
-        else
-          for (int64_t q = 0; q < changes; ++q) w[mine.slice_class[q]] += x * mine.slice_change[q];
+        } else {
+          for (int64_t q = 0; q < changes; ++q) w[classes[q]] += x * change[q];
+        }
       }
     }
   }
 
-  // alpha += theta (change); other threads still read the slot.
+  // alpha = before + theta (change); other threads still read the slot.
   void commit(Slot& slot, T theta, Scratch& mine) {
-    slot.total.add(slot.stats);
+    slot.total.add(std::exchange(slot.stats, {}));
     if (!slot.changed) return;
     const int64_t m = static_cast<int64_t>(slot.after.size());
     T* values = mine.v.data();

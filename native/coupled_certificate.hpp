@@ -1,204 +1,194 @@
-// The certificate of the coupled losses, from the dual variables alone and in float64.
+// The certificate of the coupled losses, from the dual variables alone and in float64. With
+// u_c = 1 + s_c - s_y for the classes c != y of a row,
 //
-//   WW: P = 1/2 |W|^2 + sum_i C_i sum_{c != y} max(0, u_ic),   D = sum alpha - 1/2 |W|^2,   u_ic = 1 + s_ic -
-//   s_iy CS: the same with the largest u_ic in place of the sum
+//     P = 1/2 |W|^2 + sum_i C_i loss_i,    D = sum_ic alpha_ic - 1/2 |W|^2,
+//     WW: loss = sum_c max(0, u_c),    CS: loss = max(0, max_c u_c).
 //
-// Blocks of 16 classes are shared out to the threads; what they add up is put together in the order of the
-// blocks, so the result does not depend on the number of threads.
+// P is taken at the weights as the model will store them, D at the float64 weights of the dual variables.
+// What threads add up is put together in a fixed order: the result does not depend on their number.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "coefficients.hpp"
+#include "certificate.hpp"
 #include "dual_rows.hpp"
+#include "feature_weights.hpp"
 #include "layout.hpp"
 #include "relative_margin.hpp"
+#include "team.hpp"
 #include "vector.hpp"
 
 namespace manyclass {
+
+// The dual variables as coefficients of the weights: -alpha_ic, and their sum for the row's own class. What
+// rounding has put above C_i comes back to the feasible set here.
+template <class T>
+class CoupledCoefficients {
+ public:
+  CoupledCoefficients(const DualRows<T>& alpha, const std::vector<int32_t>& labels, const std::vector<T>& C,
+                      Relative loss)
+      : alpha_(alpha), y_(labels), scale_(alpha.n(), 1.0), own_(alpha.n(), 0.0) {
+    for (int64_t i = 0; i < alpha.n(); ++i) {
+      const auto a = alpha_[i];
+      double sum = 0;
+      for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
+      if (loss == Relative::cs && sum > C[i]) scale_[i] = C[i] / sum;
+      own_[i] = scale_[i] * sum;
+    }
+  }
+
+  int64_t size(int64_t i) const { return alpha_[i].size + (alpha_[i].size > 0); }
+  double own(int64_t i) const { return own_[i]; }
+
+  template <class F>
+  void for_each(int64_t i, F f) const {
+    const auto a = alpha_[i];
+    if (a.size == 0) return;
+    const double scale = -scale_[i];
+    for (int32_t e = 0; e < a.size; ++e) f(a.classes[e], scale * a.values[e]);
+    f(y_[i], own_[i]);
+  }
+
+ private:
+  const DualRows<T>& alpha_;
+  const std::vector<int32_t>& y_;
+  std::vector<double> scale_, own_;
+};
 
 template <class T>
 class CoupledCertificate {
  public:
   CoupledCertificate(const Layout<T>& rows, const std::vector<int32_t>& labels, const std::vector<T>& C,
                      const DualRows<T>& alpha, int64_t classes, Relative loss)
-      : rows_(rows), y_(labels), C_(C), alpha_(alpha), K_(classes), loss_(loss) {}
+      : rows_(rows), y_(labels), C_(C), K_(classes), loss_(loss), coef_(alpha, labels, C, loss) {}
 
-  // The dual variables as coefficients of the weights, by classes: w_c = sum_i coef_ic x_i. What rounding has
-  // put above C_i comes back to the feasible set here.
-  Coefficients<double> coefficients() const {
-    Coefficients<double> out;
-    out.ptr.assign(K_ + 1, 0);
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      const auto a = alpha_[i];
-      for (int32_t e = 0; e < a.size; ++e) ++out.ptr[a.classes[e] + 1];
-      out.ptr[y_[i] + 1] += a.size > 0;
-    }
-    for (int64_t c = 0; c < K_; ++c) out.ptr[c + 1] += out.ptr[c];
-    out.row.resize(out.ptr[K_]);
-    out.value.resize(out.ptr[K_]);
-    std::vector<int64_t> next(out.ptr.begin(), out.ptr.end() - 1);
-    const auto put = [&](int64_t i, int32_t c, double value) {
-      out.row[next[c]] = static_cast<int32_t>(i);
-      out.value[next[c]++] = value;
-    };
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      const auto a = alpha_[i];
-      if (a.size == 0) continue;
-      double sum = 0;
-      for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
-      const double scale = loss_ == Relative::cs && sum > C_[i] ? C_[i] / sum : 1;
-      for (int32_t e = 0; e < a.size; ++e) put(i, a.classes[e], -scale * a.values[e]);
-      put(i, y_[i], scale * sum);
-    }
-    return out;
-  }
-
-  // Primal, dual and largest violation over all variables. `loaded(block)` sees the weights of each block of
-  // classes.
-  template <class F>
-  Certificate certify(const Coefficients<double>& coef, int threads, F loaded) const {
-    std::vector<std::vector<int32_t>> members(K_);
-    for (int64_t i = 0; i < rows_.n; ++i) members[y_[i]].push_back(static_cast<int32_t>(i));
-    const int64_t blocks = (K_ + WeightBlock<T>::width - 1) / WeightBlock<T>::width;
-    std::vector<double> own(rows_.n, 0.0);
-    std::vector<Certificate> parts(blocks);
-    // CS: the largest score of the other classes, and the least of those in use
-    std::vector<std::vector<double>> most(threads), least(threads);
-#pragma omp parallel num_threads(threads)
-    {
-      Block block(rows_, coef);
-      const auto load = [&](int64_t b) {
-        const auto norms = block.load_classes(b * block.width, K_);
-        parts[b].primal = norms.rounded / 2;
-        parts[b].dual = -norms.exact / 2;
-        loaded(block);
-      };
-      if (loss_ == Relative::ww) {  // a sum of hinges needs the own scores first; a maximum can wait for them
-#pragma omp for schedule(dynamic)
-        for (int64_t b = 0; b < blocks; ++b) {
-          load(b);
-          for (int64_t c = block.first(); c < block.last(); ++c)
-            for (int32_t i : members[c]) own[i] = block.score(i, c);
-        }
-#pragma omp for schedule(dynamic)
-        for (int64_t b = 0; b < blocks; ++b) {
-          block.load_classes(b * block.width, K_);
-          parts[b].add(ww_part(block, own));
-        }
-      } else {
-        auto& top = most[omp_get_thread_num()];
-        auto& low = least[omp_get_thread_num()];
-        top.assign(rows_.n, -std::numeric_limits<double>::infinity());
-        low.assign(rows_.n, std::numeric_limits<double>::infinity());
-#pragma omp for schedule(dynamic)
-        for (int64_t b = 0; b < blocks; ++b) {
-          load(b);
-          parts[b].add(cs_part(block, own, top, low));
-        }
-      }
-    }
-    Certificate total;
+  // Primal, dual and largest violation over all variables. W (heads x stride) is set to the weights of the
+  // dual variables, rounded.
+  Certificate certify(Buffer<T>& W, int64_t stride, int threads) const {
+    Certificate total = set_weights(W, stride, threads);
+    std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
+    Team team(threads);
+    team.run([&](int me) {
+      Scratch mine(stride);
+      team.share_out(static_cast<int64_t>(parts.size()), me,
+                     [&](int64_t p) { parts[p] = certify_rows(p * rows_at_once, W, stride, mine); });
+    });
     for (const auto& part : parts) total.add(part);
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      // A row without features: every margin is 0 whatever the weights, its variables all stand at the bound.
-      const double bound = C_[i] * (loss_ == Relative::ww ? double(K_ - 1) : 1.0);
-      if (rows_.norm[i] == 0) {
-        total.dual += bound;
-        if (loss_ == Relative::cs) total.primal += bound;
-        continue;
-      }
-      if (loss_ == Relative::ww) continue;
-      double top = -std::numeric_limits<double>::infinity(), low = -top, sum = 0;
-      for (int t = 0; t < threads; ++t) {
-        if (most[t].empty()) continue;
-        top = std::max(top, most[t][i]);
-        low = std::min(low, least[t][i]);
-      }
-      top = std::max(0.0, 1 + top - own[i]);
-      low = 1 + low - own[i];
-      const auto a = alpha_[i];
-      for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
-      if (has_slack<T>(sum, C_[i])) low = std::min(low, 0.0);
-      total.primal += C_[i] * top;
-      total.violation = std::max(total.violation, top - std::min(low, top));
-    }
     return total;
   }
 
  private:
-  using Block = BlockOfClasses<T, Coefficients<double>>;
+  static constexpr int64_t rows_at_once = 16;
+  static constexpr double nothing = -std::numeric_limits<double>::infinity();
 
-  static vec<double> positive(vec<double> u) { return larger<double>(u, vec<double>{}); }
+  struct Scratch {
+    explicit Scratch(int64_t stride) : scores(rows_at_once * stride), sums(stride) {}
+    Buffer<double> scores, sums;
+  };
 
-  // u_c = 1 + s_c - s_y. A class without a variable in use adds max(0, u_c), and violates by as much.
-  Certificate ww_part(Block& block, const std::vector<double>& own) const {
-    vec<double> losses = {}, worst = {};
+  // 1/2 |W|^2, as it enters primal and dual.
+  Certificate set_weights(Buffer<T>& W, int64_t stride, int threads) const {
+    int64_t features = 0;
+    for (int64_t f : rows_.head_features) features = std::max(features, f + 1);
+    for (int64_t f : rows_.tail_features) features = std::max(features, f + 1);
+    for (int64_t f : rows_.single_index) features = std::max(features, f + 1);
+    std::vector<int32_t> head(features, -1);
+    for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = static_cast<int32_t>(h);
+    const Columns<T> columns(rows_, features);
+    std::vector<Certificate> parts((features + features_a_chunk - 1) / features_a_chunk);
+    for_each_feature(columns, coef_, K_, threads, [&](int64_t f, const auto& weights) {
+      Certificate& part = parts[f / features_a_chunk];
+      weights.add_squares(part.dual, part.primal);
+      if (head[f] >= 0) weights.copy_dense(W.data() + head[f] * stride, stride);
+    });
+    Certificate total;
+    for (const auto& part : parts) total.add(part);
+    return {total.primal / 2, -total.dual / 2, 0};
+  }
+
+  Certificate certify_rows(int64_t first, const Buffer<T>& W, int64_t stride, Scratch& mine) const {
+    const int64_t last = std::min(rows_.n, first + rows_at_once);
+    for (int64_t c = 0; c < stride; c += tile_width<double>)
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
+        score_tile(W.data() + c, stride, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
+                   mine.scores.data() + (i - first) * stride + c, std::min(tile_width<double>, stride - c));
+      }
     Certificate part;
-    const int64_t first = block.first(), many = block.last() - first;
-    block.for_each_row(
-        y_,
-        [&](int64_t i, const Scores& s) {
-          const double shift = 1 - own[i];
-          const vec<double> low = positive(s.low + shift), high = positive(s.high + shift);
-          losses += C_[i] * (low + high);
-          if (rows_.norm[i] > 0) worst = larger<double>(worst, larger<double>(low, high));
-        },
-        [&](int64_t i, const Scores& s, const Scores& coef) {
-          double loss = 0, violation = 0;
-          for (int64_t l = 0; l < many; ++l) {
-            if (first + l == y_[i]) continue;
-            const double u = 1 + s[l] - own[i], a = -coef[l];
-            loss += std::max(0.0, u);
-            part.dual += a;
-            violation = std::max(violation, u > 0 ? (a < C_[i] ? u : 0.0) : (a > 0 ? -u : 0.0));
-          }
-          part.primal += C_[i] * loss;
-          if (rows_.norm[i] > 0) part.violation = std::max(part.violation, violation);
-        });
-    for (int l = 0; l < 8; ++l) {
-      part.primal += losses[l];
-      part.violation = std::max(part.violation, worst[l]);
-    }
+    for (int64_t i = first; i < last; ++i)
+      part.add(certify_row(i, mine.scores.data() + (i - first) * stride, stride, mine));
     return part;
   }
 
-  Certificate cs_part(Block& block, std::vector<double>& own, std::vector<double>& most,
-                      std::vector<double>& least) const {
-    Certificate part;
-    const int64_t first = block.first(), many = block.last() - first;
-    block.for_each_row(
-        y_,
-        [&](int64_t i, const Scores& s) {
-          const vec<double> top = larger<double>(s.low, s.high);
-          double largest = top[0];
-          for (int l = 1; l < 8; ++l) largest = std::max(largest, top[l]);
-          most[i] = std::max(most[i], largest);
-        },
-        [&](int64_t i, const Scores& s, const Scores& coef) {
-          for (int64_t l = 0; l < many; ++l) {
-            if (first + l == y_[i]) {
-              own[i] = s[l];
-              continue;
-            }
-            most[i] = std::max(most[i], s[l]);
-            if (coef[l] != 0) least[i] = std::min(least[i], s[l]);
-            part.dual -= coef[l];
-          }
+  // s: the scores from the head; all classes are here, with room behind them to a whole vector.
+  Certificate certify_row(int64_t i, double* s, int64_t stride, Scratch& mine) const {
+    const double Ci = C_[i];
+    if (rows_.norm[i] == 0) {
+      // Every margin is 0 whatever the weights, and all variables stand at the bound.
+      const double bound = Ci * (loss_ == Relative::ww ? double(K_ - 1) : 1.0);
+      return {bound, bound, 0};
+    }
+    score_rest(i, s, mine);
+    std::fill(s + K_, s + stride, nothing);
+    const int32_t y = y_[i];
+    const double shift = 1 - s[y];
+    s[y] = nothing;
+    double loss = 0, worst = 0, most = 0, least = has_slack<T>(coef_.own(i), Ci) ? 0 : -nothing;
+    coef_.for_each(i, [&](int32_t c, double coef) {
+      if (c == y) return;
+      const double u = s[c] + shift, a = -coef;
+      s[c] = nothing;
+      loss += std::max(0.0, u);
+      worst = std::max(worst, u > 0 ? (a < Ci ? u : 0.0) : -u);
+      most = std::max(most, u);
+      least = std::min(least, u);
+    });
+    // A class without a variable in use adds max(0, u_c), and violates by as much.
+    vec<double> sums = {}, tops = {};
+    for (int64_t c = 0; c < stride; c += Lanes<double>::count) {
+      const vec<double> u = larger<double>(load(s + c) + shift, vec<double>{});
+      sums += u;
+      tops = larger<double>(tops, u);
+    }
+    for (int l = 0; l < Lanes<double>::count; ++l) {
+      loss += sums[l];
+      worst = std::max(worst, tops[l]);
+      most = std::max(most, tops[l]);
+    }
+    if (loss_ == Relative::ww) return {Ci * loss, coef_.own(i), worst};
+    return {Ci * most, coef_.own(i), most - std::min(least, most)};
+  }
+
+  // s += the part of the features without dense weights, each weight rounded as the model will have it.
+  void score_rest(int64_t i, double* s, Scratch& mine) const {
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
+      const double x = rows_.tail_value[t];
+      const int64_t begin = rows_.column_ptr[rows_.tail_index[t]],
+                    end = rows_.column_ptr[rows_.tail_index[t] + 1];
+      for (int64_t e = begin; e < end; ++e) {
+        const double other = rows_.column_value[e];
+        coef_.for_each(rows_.column_row[e], [&](int32_t c, double v) { mine.sums[c] += other * v; });
+      }
+      for (int64_t e = begin; e < end; ++e)
+        coef_.for_each(rows_.column_row[e], [&](int32_t c, double) {
+          s[c] += x * static_cast<T>(mine.sums[c]);
+          mine.sums[c] = 0;  // a class that comes again adds nothing more
         });
-    return part;
+    }
+    coef_.for_each(i, [&](int32_t c, double v) {
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+        s[c] += double(rows_.single_value[j]) * static_cast<T>(rows_.single_value[j] * v);
+    });
   }
 
   const Layout<T>& rows_;
   const std::vector<int32_t>& y_;
   const std::vector<T>& C_;
-  const DualRows<T>& alpha_;
   const int64_t K_;
   const Relative loss_;
+  const CoupledCoefficients<T> coef_;
 };
 
 }  // namespace manyclass

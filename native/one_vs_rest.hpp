@@ -20,11 +20,11 @@
 #include <thread>
 #include <vector>
 
-#include "coefficients.hpp"
+#include "certificate.hpp"
 #include "interrupt.hpp"
 #include "layout.hpp"
+#include "team.hpp"
 #include "vector.hpp"
-#include "weight_block.hpp"
 
 namespace manyclass {
 
@@ -48,16 +48,20 @@ template <class T>
 class OneVsRestSolver {
  public:
   static constexpr int width = Lanes<T>::count;
-  static_assert(WeightBlock<T>::width % width == 0);
 
   OneVsRestSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
                   Binary loss)
       : rows_(std::move(layout)), y_(std::move(labels)), C_(std::move(C)), K_(classes), loss_(loss) {
-    alpha_.by_class.resize(classes);
+    alpha_.resize(blocks());
     if (rows_.tails() != 0) throw std::logic_error("one-vs-rest wants every shared feature in the head");
     for (int64_t i = 0; i < rows_.n; ++i)
-      if (rows_.norm[i] > 0) filled_.push_back(static_cast<int32_t>(i));
+      if (rows_.norm[i] > 0)
+        filled_.push_back(static_cast<int32_t>(i));
+      else
+        empty_C_ += C_[i];
   }
+
+  OneVsRestSolver(const OneVsRestSolver&) = delete;
 
   int64_t blocks() const { return (K_ + width - 1) / width; }
 
@@ -69,66 +73,105 @@ class OneVsRestSolver {
     threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, last - first)));
     std::atomic<int64_t> next{first};
     std::atomic<int> working{threads};
-#pragma omp parallel num_threads(threads)
-    {
-      {
-        Work work(*this);
-        for (int64_t b; (b = next.fetch_add(1)) < last && !interrupt.requested();)
-          results[b - first] = train_block(b, rule, seed, work, interrupt);
-      }
+    while (static_cast<int>(work_.size()) < threads) work_.emplace_back(*this);
+    Team team(threads);
+    team.run([&](int me) {
+      for (int64_t b; (b = next.fetch_add(1)) < last && !interrupt.requested();)
+        results[b - first] = train_block(b, rule, seed, work_[me], interrupt);
       --working;
       // The thread that hears Ctrl-C stays awake while others work.
-      if (omp_get_thread_num() == 0)
+      if (me == 0)
         while (working.load() > 0) {
           interrupt.poll();
           std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-    }
+    });
     return results;
   }
 
-  // The dual variables as coefficients of the weights, with their signs: w_c = sum_i coef_ic x_i.
-  struct Variables {
-    struct OfClass {
-      std::vector<int32_t> row;
-      std::vector<T> value;  // t_i a_i
-    };
-    std::vector<OfClass> by_class;
+  // The dual variables by rows, and as coefficients of the weights: t_i a_i.
+  struct ByRows {
+    std::vector<int64_t> ptr;
+    std::vector<int32_t> classes;  // ascending within a row
+    std::vector<T> values;
+    const std::vector<int32_t>& labels;
 
-    int64_t classes() const { return static_cast<int64_t>(by_class.size()); }
-    ClassCoefficients<T> of(int64_t c) const {
-      return {by_class[c].row.data(), by_class[c].value.data(), static_cast<int64_t>(by_class[c].row.size())};
+    int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
+    template <class F>
+    void for_each(int64_t i, F f) const {
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e)
+        f(classes[e], classes[e] == labels[i] ? double(values[e]) : -double(values[e]));
     }
   };
-  const Variables& variables() const { return alpha_; }
 
-  void set_coefficients(const int64_t* ptr, const int32_t* row, const T* value) {
-    for (int64_t c = 0; c < K_; ++c) {
-      alpha_.by_class[c].row.assign(row + ptr[c], row + ptr[c + 1]);
-      alpha_.by_class[c].value.assign(value + ptr[c], value + ptr[c + 1]);
-    }
+  ByRows by_rows() const {
+    ByRows out{std::vector<int64_t>(rows_.n + 1, 0), {}, {}, y_};
+    for (const auto& block : alpha_)
+      for (size_t r = 0; r < block.row.size(); ++r)
+        out.ptr[block.row[r] + 1] += __builtin_popcount(block.lanes[r]);
+    for (int64_t i = 0; i < rows_.n; ++i) out.ptr[i + 1] += out.ptr[i];
+    out.classes.resize(out.ptr[rows_.n]);
+    out.values.resize(out.ptr[rows_.n]);
+    std::vector<int64_t> next(out.ptr.begin(), out.ptr.end() - 1);
+    for (int64_t b = 0; b < blocks(); ++b)
+      alpha_[b].for_each([&](int32_t i, int lane, T a) {
+        out.classes[next[i]] = static_cast<int32_t>(b * width + lane);
+        out.values[next[i]++] = a;
+      });
+    return out;
   }
 
-  // Of the classes [first, last), in float64, at the weights as the model will store them.
-  Certificate certificate(int64_t first, int64_t last) const {
-    return loss_ == Binary::hinge ? certify<Binary::hinge>(first, last)
-                                  : certify<Binary::squared_hinge>(first, last);
+  // As `by_rows` gives them.
+  void set_alpha(const int64_t* ptr, const int32_t* classes, const T* values) {
+    for (auto& block : alpha_) block = {};
+    for (int64_t i = 0; i < rows_.n; ++i)
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) {
+        Variables& block = alpha_[classes[e] / width];
+        if (block.row.empty() || block.row.back() != i) {
+          block.row.push_back(static_cast<int32_t>(i));
+          block.lanes.push_back(0);
+        }
+        block.lanes.back() |= static_cast<uint16_t>(1u << (classes[e] % width));
+        block.values.push_back(values[e]);
+      }
   }
+
+  // Training is over: makes room for the model.
+  void release() { work_.clear(); }
 
   int64_t dual_bytes() const {
     int64_t total = 0;
-    for (const auto& a : alpha_.by_class)
-      total += static_cast<int64_t>(a.row.capacity() * (sizeof(int32_t) + sizeof(T)));
+    for (const auto& a : alpha_)
+      total += static_cast<int64_t>(a.row.capacity() * sizeof(int32_t) +
+                                    a.lanes.capacity() * sizeof(uint16_t) + a.values.capacity() * sizeof(T));
     return total;
   }
   const Layout<T>& rows() const { return rows_; }
   int64_t classes() const { return K_; }
 
  private:
+  // The variables of a block that are not 0: for each row that has any, which lanes and their values.
+  struct Variables {
+    std::vector<int32_t> row;
+    std::vector<uint16_t> lanes;
+    std::vector<T> values;
+
+    // f(row, lane, value)
+    template <class F>
+    void for_each(F f) const {
+      const T* value = values.data();
+      for (size_t r = 0; r < row.size(); ++r)
+        for (uint32_t left = lanes[r]; left != 0; left &= left - 1) f(row[r], __builtin_ctz(left), *value++);
+    }
+  };
+  static_assert(width <= 16);
+
   // One block of classes at a time, one of these a thread.
   struct Work {
-    explicit Work(const OneVsRestSolver& s) : W(s.rows_.heads() * width), alpha(s.rows_.n * width) {}
+    explicit Work(const OneVsRestSolver& s)
+        : W(s.rows_.heads() * width), alpha(s.rows_.n * width), exact(s.rows_.heads() * width) {}
     Buffer<T> W, alpha;
+    Buffer<double> exact;  // W as the certificate makes it
     std::vector<int32_t> active;
   };
 
@@ -137,48 +180,112 @@ class OneVsRestSolver {
     int64_t kept = 0;
   };
 
+  // A number for each class of the block, in float64.
+  struct Wide {
+    static constexpr int parts = width / Lanes<double>::count;
+    vec<double> part[parts] = {};
+
+    explicit Wide(const T* p = nullptr) {
+      if (p != nullptr)
+        for (int v = 0; v < parts; ++v) part[v] = load_as<double>(p + v * Lanes<double>::count);
+    }
+    double& operator[](int64_t lane) { return reinterpret_cast<double*>(part)[lane]; }
+    double sum(int64_t lanes) {
+      double total = 0;
+      for (int64_t l = 0; l < lanes; ++l) total += (*this)[l];
+      return total;
+    }
+    double largest(int64_t lanes) {
+      double most = 0;
+      for (int64_t l = 0; l < lanes; ++l) most = std::max(most, (*this)[l]);
+      return most;
+    }
+  };
+
+  // Of the classes [first, last), in float64 and from the dual variables alone. The weights of the block
+  // become those of the dual variables, rounded as the model will store them.
   template <Binary loss>
-  Certificate certify(int64_t first, int64_t last) const {
+  Certificate certify(int64_t first, int64_t last, Work& work) const {
     constexpr bool squared = loss == Binary::squared_hinge;
-    BlockOfClasses<T, Variables> block(rows_, alpha_);
-    Certificate total;
+    constexpr int L = Lanes<double>::count, parts = Wide::parts;
+    const int64_t many = last - first;
     const vec<double> zero = {};
-    for (int64_t c = first; c < last; c += block.width) {
-      const auto norms = block.load_classes(c, last);
-      total.primal += norms.rounded / 2;
-      total.dual -= norms.exact / 2;
-      const int64_t many = block.last() - block.first();
-      vec<double> losses = {}, worst = {};
-      const auto empty = [&](int64_t i) {  // margin 0 whatever the weights: loss and dual value are both C_i
-        total.primal += C_[i] * double(many);
-        total.dual += C_[i] * double(many);
-      };
-      block.for_each_row(
-          y_,
-          [&](int64_t i, const Scores& s) {  // t = -1, alpha = 0
-            if (rows_.norm[i] == 0) return empty(i);
-            const vec<double> low = larger<double>(1 + s.low, zero), high = larger<double>(1 + s.high, zero);
-            losses += double(C_[i]) * (squared ? low * low + high * high : low + high);
-            worst = larger<double>(worst, larger<double>(low, high));
-          },
-          [&](int64_t i, const Scores& s, const Scores& coef) {
-            if (rows_.norm[i] == 0) return empty(i);
-            const double Ci = C_[i];
-            for (int64_t l = 0; l < many; ++l) {
-              const double t = c + l == y_[i] ? 1 : -1, a = t * coef[l], h = 1 - t * s[l];
-              const double hp = std::max(0.0, h), g = squared ? -h + a / (2 * Ci) : -h;
-              total.primal += Ci * (squared ? hp * hp : hp);
-              total.dual += squared ? a - a * a / (4 * Ci) : a;
-              const double v = g < 0 ? (squared || a < Ci ? -g : 0.0) : (a > 0 ? g : 0.0);
-              total.violation = std::max(total.violation, v);
-            }
-          });
-      for (int l = 0; l < 8; ++l) {
-        total.primal += losses[l];
-        total.violation = std::max(total.violation, worst[l]);
+    Wide exact, rounded, losses, duals, worst;
+    // t_i a_i
+    const auto coefficients = [&](int64_t i) {
+      Wide coef(work.alpha.data() + i * width);
+      for (auto& part : coef.part) part = -part;
+      const int64_t own = y_[i] - first;
+      if (own >= 0 && own < width) coef[own] = -coef[own];
+      return coef;
+    };
+    // a weight of a feature that only row i has, rounded
+    const auto single_weight = [&](vec<double> coef, double x) {
+      alignas(64) T stored[L];
+      store_as<double>(stored, coef * x);
+      return load_as<double>(stored);
+    };
+
+    std::fill(work.exact.data(), work.exact.data() + work.exact.size(), 0.0);
+    for (int32_t i : filled_) {
+      if (!any_nonzero(load(work.alpha.data() + int64_t(i) * width))) continue;
+      const Wide coef = coefficients(i);
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        double* w = work.exact.data() + int64_t(rows_.head_index[h]) * width;
+        for (int v = 0; v < parts; ++v)
+          store(w + v * L, load(w + v * L) + double(rows_.head_value[h]) * coef.part[v]);
+      }
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+        for (int v = 0; v < parts; ++v) {
+          const vec<double> w = coef.part[v] * double(rows_.single_value[j]);
+          const vec<double> stored = single_weight(coef.part[v], rows_.single_value[j]);
+          exact.part[v] += w * w;
+          rounded.part[v] += stored * stored;
+        }
+    }
+    for (int64_t f = 0; f < work.exact.size(); f += width)
+      for (int v = 0; v < parts; ++v) {
+        const vec<double> w = load(work.exact.data() + f + v * L);
+        store_as<double>(work.W.data() + f + v * L, w);
+        const vec<double> stored = load_as<double>(work.W.data() + f + v * L);
+        exact.part[v] += w * w;
+        rounded.part[v] += stored * stored;
+      }
+    for (int32_t i : filled_) {
+      Wide m;  // the scores, then the margins
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        const T* w = work.W.data() + int64_t(rows_.head_index[h]) * width;
+        for (int v = 0; v < parts; ++v) m.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
+      }
+      const Wide a(work.alpha.data() + int64_t(i) * width);
+      if (rows_.single_ptr[i] != rows_.single_ptr[i + 1]) {
+        const Wide coef = coefficients(i);
+        for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+          for (int v = 0; v < parts; ++v)
+            m.part[v] += double(rows_.single_value[j]) * single_weight(coef.part[v], rows_.single_value[j]);
+      }
+      for (auto& part : m.part) part = -part;
+      const int64_t own = y_[i] - first;
+      if (own >= 0 && own < width) m[own] = -m[own];
+      const double Ci = C_[i], D = squared ? 1 / (2 * Ci) : 0;
+      for (int v = 0; v < parts; ++v) {
+        const vec<double> h = 1 - m.part[v], hp = larger<double>(h, zero), av = a.part[v];
+        losses.part[v] += Ci * (squared ? hp * hp : hp);
+        duals.part[v] += squared ? av - D / 2 * av * av : av;
+        const vec<double> g = squared ? D * av - h : -h;
+        const vec<double> up = squared ? -g : (av < Ci ? -g : zero), down = av > zero ? g : zero;
+        worst.part[v] = larger<double>(worst.part[v], larger<double>(up, down));
       }
     }
-    return total;
+    // A row without features has margin 0 whatever the weights: loss and dual value are both C_i.
+    const double empty = empty_C_ * double(many);
+    return {rounded.sum(many) / 2 + losses.sum(many) + empty, duals.sum(many) - exact.sum(many) / 2 + empty,
+            worst.largest(many)};
+  }
+
+  Certificate certificate(int64_t first, int64_t last, Work& work) const {
+    return loss_ == Binary::hinge ? certify<Binary::hinge>(first, last, work)
+                                  : certify<Binary::squared_hinge>(first, last, work);
   }
 
   static uint64_t scramble(uint64_t z) {
@@ -200,8 +307,8 @@ class OneVsRestSolver {
   BlockResult train_block(int64_t b, const BlockRule& rule, uint64_t seed, Work& work, Interrupt& interrupt) {
     const int64_t first = b * width, last = std::min(K_, first + width);
     BlockResult result;
-    if (start(first, last, work)) {
-      result.certificate = certificate(first, last);
+    if (start(b, work)) {
+      result.certificate = certificate(first, last, work);
       result.done = met(rule, result.certificate);
       if (result.done) return result;
     }
@@ -217,8 +324,8 @@ class OneVsRestSolver {
       const bool quiet = rule.by_gap ? sums.gap <= tol * (sums.loss + sums.norm / 2) : sums.violation <= tol;
       const bool out_of_epochs = result.epochs >= rule.max_epochs || interrupt.requested();
       if ((quiet && all) || out_of_epochs) {
-        keep(first, last, work);
-        result.certificate = certificate(first, last);
+        keep(b, work);
+        result.certificate = certificate(first, last, work);
         result.done = met(rule, result.certificate);
         if (result.done || out_of_epochs) return result;
         tol /= 2;
@@ -234,39 +341,46 @@ class OneVsRestSolver {
     return rule.by_gap ? c.primal - c.dual <= rule.tol * std::abs(c.primal) : c.violation <= rule.tol;
   }
 
-  // Sets alpha and W of a block; whether there is anything to go on from.
-  bool start(int64_t first, int64_t last, Work& work) const {
-    bool any = false;
+  // Sets alpha and W of a block; whether there is anything to go on from, for which W comes with the
+  // certificate.
+  bool start(int64_t b, Work& work) const {
     std::fill(work.W.data(), work.W.data() + work.W.size(), T(0));
     std::fill(work.alpha.data(), work.alpha.data() + work.alpha.size(), T(0));
-    for (int64_t c = first; c < last; ++c)
-      for (int64_t e = 0; e < alpha_.of(c).size; ++e) {
-        const int64_t i = alpha_.of(c).row[e];
-        const T coef = alpha_.of(c).value[e];
-        any = true;
-        work.alpha[i * width + c - first] = std::abs(coef);
-        for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
-          work.W[rows_.head_index[h] * width + c - first] += coef * rows_.head_value[h];
-      }
-    return any;
+    alpha_[b].for_each([&](int32_t i, int lane, T a) { work.alpha[int64_t(i) * width + lane] = a; });
+    return !alpha_[b].row.empty();
   }
 
-  void keep(int64_t first, int64_t last, const Work& work) {
-    for (int64_t c = first; c < last; ++c) {
-      const T* a = work.alpha.data() + (c - first);
-      size_t many = 0;
-      for (int64_t i = 0; i < rows_.n; ++i) many += a[i * width] > 0;
-      auto& out = alpha_.by_class[c];
-      out.row.clear();
-      out.value.clear();
-      out.row.reserve(many);
-      out.value.reserve(many);
-      for (int64_t i = 0; i < rows_.n; ++i)
-        if (a[i * width] > 0) {
-          out.row.push_back(static_cast<int32_t>(i));
-          out.value.push_back(y_[i] == c ? a[i * width] : -a[i * width]);
-        }
+  void keep(int64_t b, const Work& work) {
+    const uint32_t real = (1u << std::min<int64_t>(width, K_ - b * width)) - 1;  // lanes that are classes
+    size_t with_any = 0, values = 0;
+    for (int32_t i : filled_) {
+      const uint32_t lanes = real & nonzero_lanes(work.alpha.data() + int64_t(i) * width);
+      with_any += lanes != 0;
+      values += __builtin_popcount(lanes);
     }
+    Variables kept;
+    kept.row.reserve(with_any);
+    kept.lanes.reserve(with_any);
+    kept.values.reserve(values);
+    for (int32_t i : filled_) {
+      const T* a = work.alpha.data() + int64_t(i) * width;
+      const uint32_t lanes = real & nonzero_lanes(a);
+      if (lanes == 0) continue;
+      kept.row.push_back(i);
+      kept.lanes.push_back(static_cast<uint16_t>(lanes));
+      for (uint32_t left = lanes; left != 0; left &= left - 1) kept.values.push_back(a[__builtin_ctz(left)]);
+    }
+    alpha_[b] = std::move(kept);
+  }
+
+  static uint32_t nonzero_lanes(const T* p) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4)
+      return _mm512_cmp_ps_mask(_mm512_load_ps(p), _mm512_setzero_ps(), _CMP_NEQ_UQ);
+#endif
+    uint32_t lanes = 0;
+    for (int l = 0; l < width; ++l) lanes |= static_cast<uint32_t>(p[l] != 0) << l;
+    return lanes;
   }
 
   static bool any_nonzero(vec<T> v) {
@@ -347,8 +461,10 @@ class OneVsRestSolver {
   std::vector<T> C_;
   int64_t K_;
   Binary loss_;
-  Variables alpha_;
-  std::vector<int32_t> filled_;  // the rows that have features
+  std::vector<Variables> alpha_;  // by block
+  std::vector<int32_t> filled_;   // the rows that have features
+  double empty_C_ = 0;            // sum of C_i over the others
+  std::vector<Work> work_;        // by thread
 };
 
 }  // namespace manyclass

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <vector>
 
 namespace manyclass {
@@ -51,6 +52,17 @@ class Team {
     nanoseconds_asleep_.fetch_add(std::chrono::nanoseconds(slept).count(), std::memory_order_relaxed);
   }
 
+  // body(me) on every thread. What one of them throws comes out here, when all have ended.
+  template <class F>
+  void run(F body) {
+#pragma omp parallel num_threads(threads_)
+    {
+      const int me = omp_get_thread_num();
+      catching([&] { body(me); });
+    }
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
   // Summed over the threads: large when the machine has no core left for one of them.
   double seconds_asleep() const { return 1e-9 * static_cast<double>(nanoseconds_asleep_.load()); }
 
@@ -62,12 +74,23 @@ class Team {
       const int owner = (me + helped) % threads_;
       const int64_t first = owner * count / threads_, last = (owner + 1) * count / threads_;
       for (int64_t t; (t = first + taken_[owner].count.fetch_add(1, std::memory_order_relaxed)) < last;)
-        task(t);
+        catching([&] { task(t); });  // the others wait for this thread at the next meeting: it must come
     }
   }
 
  private:
+  template <class F>
+  void catching(F f) noexcept {
+    try {
+      f();
+    } catch (...) {
+#pragma omp critical(manyclass_team_thrown)
+      thrown_ = std::current_exception();
+    }
+  }
+
   const int threads_;
+  std::exception_ptr thrown_;
   alignas(64) std::atomic<int> missing_;
   alignas(64) std::atomic<uint32_t> generation_{0};
   struct alignas(64) Share {

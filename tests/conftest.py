@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported: scikit-learn's checks need it
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "common"))
 
 

@@ -47,10 +47,7 @@ def test_certificate_equals_the_formulas(loss):
     problem, C = PROBLEMS[loss], np.ones(80)
     _, _, state = fitted._dual_state
     alpha = np.zeros((80, 20))
-    if loss in ("ww", "cs"):
-        alpha[np.repeat(np.arange(80), np.diff(state["indptr"])), state["classes"]] = state["values"]
-    else:
-        alpha[state["rows"], np.repeat(np.arange(20), np.diff(state["indptr"]))] = np.abs(state["values"])
+    alpha[np.repeat(np.arange(80), np.diff(state["indptr"])), state["classes"]] = state["values"]
     found, W = fitted.certificate_, fitted.coef_.T
     np.testing.assert_allclose(problem.weights(alpha, X, y), W, atol=1e-12)
     assert found.primal == pytest.approx(problem.primal(W, X, y, C), rel=1e-10)

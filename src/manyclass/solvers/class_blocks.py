@@ -115,17 +115,16 @@ class ClassBlocks:
         return gather_weights(self._kernel, self._features, self._K, self._threads)
 
     def state(self) -> dict[str, np.ndarray]:
-        """The dual variables by classes, with the sign they have in the weights."""
-        indptr, rows, values = self._kernel.alpha()
-        return {"indptr": indptr, "rows": rows, "values": values}
+        """The dual variables by rows: CSR arrays."""
+        indptr, classes, values = self._kernel.alpha()
+        return {"indptr": indptr, "classes": classes, "values": values}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
         values = state["values"]
         if self._loss == "hinge":
-            bound = self._C[state["rows"]]
-            values = np.clip(values, -bound, bound)
-        self._kernel.set_alpha(state["indptr"], state["rows"], values.astype(self._dtype))
+            values = np.minimum(values, np.repeat(self._C, np.diff(state["indptr"])))
+        self._kernel.set_alpha(state["indptr"], state["classes"], values.astype(self._dtype))
 
     def untrained(self) -> np.ndarray:
         """Classes whose block was never begun."""

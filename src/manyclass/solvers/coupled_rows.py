@@ -15,9 +15,9 @@ from .team_size import TeamSize
 # A call into the core takes about this many multiplications: some tenths of a second.
 WORK_AT_ONCE = 5e8
 # Classes that may join a row's support in one visit of a max-type loss. Early on nearly all classes are tied.
-MOST_NEW = {"ww": np.iinfo(np.int64).max, "cs": 64}
+MOST_NEW = {"ww": np.iinfo(np.int64).max, "cs": 256}
 # A cheap pass gathers single weights, about this many times slower than reading whole rows of them.
-GATHER_COST = 10
+GATHER_COST = 20
 MOST_CHEAP_PASSES = 3
 # Cheap passes have done their part when the gap on the classes in use is this share of the last full pass's.
 CHEAP_ENOUGH = 0.2

@@ -1,0 +1,17 @@
+// What every fit ends with. The values cover all variables.
+#pragma once
+#include <algorithm>
+
+namespace manyclass {
+
+struct Certificate {
+  double primal = 0, dual = 0, violation = 0;
+
+  void add(const Certificate& o) {
+    primal += o.primal;
+    dual += o.dual;
+    violation = std::max(violation, o.violation);
+  }
+};
+
+}  // namespace manyclass
