@@ -95,10 +95,9 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
 // The model's weights (features x classes): an array if that is small or at least no larger than the arrays
 // of a sparse matrix, else those.
 template <class T, class Coefs>
-nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t K, int64_t features, int threads) {
+nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K, int threads) {
   constexpr int64_t small = int64_t(1) << 24;
-  const int64_t dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
-  const Columns<T> columns(rows, features);
+  const int64_t features = columns.features(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
   std::vector<int64_t> ptr(features + 1, 0);
   if (dense_bytes > small) {
     nb::gil_scoped_release nogil;
@@ -187,8 +186,9 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
            })
       .def("weights",
            [](Coupled& s, int64_t features, int threads) {
-             s.weights().reset(0);  // training is over: make room for the model
-             return model_weights<T>(s.rows(), s.coefficients(), s.classes(), features, threads);
+             const Columns<T> columns(s.rows(), features);
+             s.release();
+             return model_weights<T>(columns, s.coefficients(), s.classes(), threads);
            })
       .def_prop_ro("data_bytes", [](const Coupled& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", [](const Coupled& s) { return s.weights().bytes(); })
@@ -218,7 +218,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a,
           NoGil())
       .def("alpha",
-           [](const Ovr& s) {
+           [](Ovr& s) {
              auto a = s.by_rows();
              return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.classes)),
                                     to_numpy(std::move(a.values)));
@@ -227,9 +227,10 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
                            In<T> values) { s.set_alpha(ptr.data(), classes.data(), values.data()); })
       .def("weights",
            [](Ovr& s, int64_t features, int threads) {
+             const auto alpha = s.by_rows(true);
+             const Columns<T> columns(s.rows(), features);
              s.release();
-             const auto alpha = s.by_rows();
-             return model_weights<T>(s.rows(), alpha, s.classes(), features, threads);
+             return model_weights<T>(columns, alpha, s.classes(), threads);
            })
       .def_prop_ro("blocks", &Ovr::blocks)
       .def_prop_ro("data_bytes", [](const Ovr& s) { return s.rows().bytes(); })

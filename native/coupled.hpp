@@ -145,7 +145,13 @@ class CoupledSolver {
   int64_t classes() const { return K_; }
   DualRows<T>& alpha() { return alpha_; }
   const Buffer<T>& weights() const { return W_; }
-  Buffer<T>& weights() { return W_; }
+
+  // Training is over: makes room for the model.
+  void release() {
+    W_.reset(0);
+    scores_.reset(0);
+    rows_ = {};
+  }
 
  private:
   // A row's step, computed by one thread and applied by all.

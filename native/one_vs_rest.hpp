@@ -104,7 +104,8 @@ class OneVsRestSolver {
     }
   };
 
-  ByRows by_rows() const {
+  // `release`: the variables are not needed here any more.
+  ByRows by_rows(bool release = false) {
     ByRows out{std::vector<int64_t>(rows_.n + 1, 0), {}, {}, y_};
     for (const auto& block : alpha_)
       for (size_t r = 0; r < block.row.size(); ++r)
@@ -113,11 +114,13 @@ class OneVsRestSolver {
     out.classes.resize(out.ptr[rows_.n]);
     out.values.resize(out.ptr[rows_.n]);
     std::vector<int64_t> next(out.ptr.begin(), out.ptr.end() - 1);
-    for (int64_t b = 0; b < blocks(); ++b)
+    for (int64_t b = 0; b < blocks(); ++b) {
       alpha_[b].for_each([&](int32_t i, int lane, T a) {
         out.classes[next[i]] = static_cast<int32_t>(b * width + lane);
         out.values[next[i]++] = a;
       });
+      if (release) alpha_[b] = {};
+    }
     return out;
   }
 
@@ -137,7 +140,10 @@ class OneVsRestSolver {
   }
 
   // Training is over: makes room for the model.
-  void release() { work_.clear(); }
+  void release() {
+    work_.clear();
+    rows_ = {};
+  }
 
   int64_t dual_bytes() const {
     int64_t total = 0;

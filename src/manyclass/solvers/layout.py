@@ -18,7 +18,7 @@ LANES = {4: 16, 8: 8}
 # Rows of a wave, and the multiplications of a row from which waves pay: its threads meet three times a wave.
 WAVE = 32
 WORTH_SHARING = 20_000
-# Classes that a certificate holds at once, in float64.
+# Rows whose scores a certificate holds at once, in float64.
 CERTIFIED_AT_ONCE = 16
 
 
@@ -112,17 +112,17 @@ def estimate_memory(
     data = (head_nnz + 2 * tail_nnz) * (4 + value) + singles * (8 + value) + n * (24 + 2 * value)
     data += 8 * (heads + 2 * tails)
     stride = -(-n_classes // LANES[value]) * LANES[value]
-    scratch = threads * (heads + tails) * CERTIFIED_AT_ONCE * 8
+    scratch = (head_nnz + tail_nnz + singles) * (4 + value)  # the rows by features, for certificate and model
     if coupled:
+        scratch += threads * CERTIFIED_AT_ONCE * stride * 8
         weights = heads * stride * value
         dual = n * (32 + min(n_classes - 1, TYPICAL_SUPPORT[loss]) * (4 + value))
-        scratch += n * min(n_classes, TYPICAL_SUPPORT[loss] + 1) * 12  # the dual variables by classes
     else:
         support = int(n * SUPPORT_OF_A_CLASS[fit_intercept]) + 1
         dual = support * n_classes * (4 + value)
         # A feature in r of the n rows is in none of the supporting ones with probability about exp(-support r / n).
         nonzeros = float((1 - np.exp(-support * rows_of / n)).sum()) * n_classes
         weights = int(min(X.n_features * n_classes * value, nonzeros * (4 + value)))
-        scratch += threads * (heads + n) * LANES[value] * value
+        scratch += threads * ((heads + n) * value + heads * 8) * LANES[value]
     parts = {"data": data, "weights": weights, "dual_variables": dual, "scratch": scratch}
     return {name: int(size) for name, size in parts.items()} | {"peak": int(sum(parts.values()))}
