@@ -206,7 +206,6 @@ class CoupledSolver {
     for (int64_t r = 0; r < size; ++r) {
       const Slot& slot = slots_[r];
       if (!slot.changed) continue;
-      gain += slot.gain;
       double square = 0;
       slot.for_each_change(y_[slot.row], [&](int32_t c, T change) {
         square += double(change) * change;
@@ -215,7 +214,9 @@ class CoupledSolver {
         mine.changes.push_back({c, static_cast<int32_t>(r), mine.latest[c], change});
         mine.latest[c] = static_cast<int32_t>(mine.changes.size()) - 1;
       });
-      Q += rows_.norm[slot.row] * square;
+      const double own = rows_.norm[slot.row] * square;
+      Q += own;
+      gain += std::max(slot.gain, own);  // near the optimum rounding may hide that it is not less
     }
     for (const auto& change : mine.changes) mine.latest[change.cls] = -1;
     for (int64_t r = 0; r < size; ++r) {
