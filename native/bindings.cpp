@@ -148,6 +148,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
                                choose(loss, "ww", Relative::ww, "cs", Relative::cs));
           },
           "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, NoGil())
+      .def("begin_pass", &Coupled::begin_pass)
       .def(
           "sweep",
           [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,

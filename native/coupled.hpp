@@ -61,9 +61,16 @@ class CoupledSolver {
         alpha_(rows_.n),
         W_(rows_.heads() * stride_) {}
 
-  // One visit of the given rows, `wave` at a time. `full`: every class is scored, and classes that violate by
-  // more than `enter` join, at most `most_new` of them; otherwise only the classes a row already uses are
-  // scored.
+  // What `sweep` gives covers all rows visited since, so that sums do not depend on how a pass is divided.
+  void begin_pass() {
+    for (auto& slot : slots_) slot.total = {};
+    waves_ = 0;
+    thetas_ = 0;
+  }
+
+  // One visit of the given rows, `wave` at a time (but at a pass's end their number is a multiple of that).
+  // `full`: every class is scored, and classes that violate by more than `enter` join, at most `most_new` of
+  // them; otherwise only the classes a row already uses are scored.
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, bool full, T enter, int64_t most_new,
                   int threads) {
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
@@ -73,9 +80,7 @@ class CoupledSolver {
     const int64_t groups = std::min(wave, (2 * threads + tiles - 1) / tiles);  // of rows, where tiles are few
     const int64_t slices = threads == 1 ? 1 : 2 * threads;
     Team team(threads);
-    int64_t waves = 0;
     T theta = 1;
-    double thetas = 0;
     std::vector<Scratch> scratch;
     for (int t = 0; t < threads; ++t) scratch.emplace_back(stride_, rows_, wave);
     team.run([&](int me) {
@@ -117,18 +122,15 @@ class CoupledSolver {
           team.meet();
         }
         if (me == 0) {
-          ++waves;
-          thetas += theta;
+          ++waves_;
+          thetas_ += theta;
         }
       }
     });
     PassStats total;
-    for (auto& slot : slots_) {
-      total.add(slot.total);
-      slot.total = {};
-    }
-    total.waves = waves;
-    total.theta = thetas;
+    for (auto& slot : slots_) total.add(slot.total);
+    total.waves = waves_;
+    total.theta = thetas_;
     total.asleep = team.seconds_asleep();
     return total;
   }
@@ -454,6 +456,8 @@ class CoupledSolver {
   Buffer<T> W_;
   Buffer<T> scores_;  // of the rows of a wave
   std::vector<Slot> slots_;
+  int64_t waves_ = 0;  // of the pass so far, and the sum of their theta
+  double thetas_ = 0;
 };
 
 }  // namespace manyclass

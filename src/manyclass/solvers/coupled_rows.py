@@ -42,16 +42,11 @@ class _Pass:
     waves: int = 0
     theta: float = 0.0
 
-    def add(
+    def see(
         self, done: int, loss: float, gap: float, alpha_sum: float, violation: float, waves: int, theta: float
     ) -> None:
-        self.done = done
-        self.loss += loss
-        self.gap += gap
-        self.alpha_sum += alpha_sum
-        self.violation = max(self.violation, violation)
-        self.waves += waves
-        self.theta += theta
+        self.done, self.waves, self.theta = done, waves, theta
+        self.loss, self.gap, self.alpha_sum, self.violation = loss, gap, alpha_sum, violation
 
     @property
     def primal(self) -> float:
@@ -86,11 +81,12 @@ class CoupledRows:
         self._loaded = False
 
     def _new_pass(self, number: int, *, full: bool) -> _Pass:
+        self._kernel.begin_pass()
         rng = np.random.default_rng([self._seed, number])
         return _Pass(number, full, rng.permutation(self._n))
 
-    def _rows_at_once(self) -> int:
-        waves = WORK_AT_ONCE / (self._wave * max(1.0, self._width * self._K))
+    def _rows_at_once(self, share: float) -> int:
+        waves = share * WORK_AT_ONCE / (self._wave * max(1.0, self._width * self._K))
         return self._wave * max(1, int(waves))
 
     def advance(self, rule: StopRule) -> Progress:
@@ -99,16 +95,16 @@ class CoupledRows:
             self._loaded = False
             return Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
         now = self._pass
-        end = min(self._n, now.done + self._rows_at_once())
+        team = self._team[now.full]
+        end = min(self._n, now.done + self._rows_at_once(team.share))
         # By the papers' rule a variable moves only if it violates by more than the tolerance.
         enter = rule.tol if rule.stop == "kkt" else 0.0
-        team = self._team[now.full]
         begin = time.perf_counter()
         *seen, asleep = self._kernel.sweep(
             now.order[now.done : end], self._wave, now.full, enter, MOST_NEW[self._loss], team.threads
         )
         team.learn(end - now.done, time.perf_counter() - begin, asleep)
-        now.add(end, *seen)
+        now.see(end, *seen)
         ended = end == self._n
         ready = self._end_pass(now, rule) if ended else False
         last = self._last_full
