@@ -6,6 +6,9 @@ With scores s_ic = w_c·x_i, hinge(m) = max(0, 1 - m) and P(W) = 1/2 sum_c |w_c|
     cs             loss_i = max_{c != y_i} hinge(s_iy - s_ic)
     hinge          loss_i = sum_c hinge(±s_ic),   + for c = y_i, - for the others
     squared_hinge  loss_i = sum_c hinge(±s_ic)^2
+    logistic       loss_i = sum_c log(1 + exp(-±s_ic))
+    maxent         loss_i = log sum_c exp(s_ic) - s_iy
+    llw            loss_i = sum_{c != y_i} hinge(-s_ic)
 
 Weights are feature-major, d x K, dense or sparse. With d + 1 rows the last row belongs to a constant
 feature of value 1: the intercept, regularised as the other weights are. All sums are in float64, and
@@ -18,8 +21,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import logsumexp
 
-LOSSES = ("ww", "cs", "hinge", "squared_hinge")
+LOSSES = ("ww", "cs", "llw", "hinge", "squared_hinge", "logistic", "maxent")
 
 # 256 classes: 16 to 120 MB of scores at the sizes measured here.
 BLOCK = 256
@@ -30,7 +34,7 @@ def primal(loss: str, X: sp.csr_matrix, y: np.ndarray, W, C: float = 1.0, block:
 
     Parameters
     ----------
-    loss : {"ww", "cs", "hinge", "squared_hinge"}
+    loss : one of LOSSES
     X : sparse matrix of shape (n, d)
     y : integer array of shape (n,)
         Class codes, 0 to K - 1: the columns of `W`.
@@ -49,7 +53,8 @@ def primal(loss: str, X: sp.csr_matrix, y: np.ndarray, W, C: float = 1.0, block:
     X = _with_constant(X, W)
     y = np.asarray(y)
     relative = loss in ("ww", "cs")
-    own = _own_scores(X, y, W) if relative else None
+    own = _own_scores(X, y, W) if relative or loss == "maxent" else None
+    log_sums = np.full(X.shape[0], -np.inf)
     regularizer, total = 0.0, 0.0
     worst = np.zeros(X.shape[0])
     for first, weights in _class_blocks(W, block):
@@ -63,14 +68,26 @@ def primal(loss: str, X: sp.csr_matrix, y: np.ndarray, W, C: float = 1.0, block:
                 total += float(hinge.sum())
             else:
                 np.maximum(worst, hinge.max(axis=1), out=worst)
+        elif loss == "maxent":
+            log_sums = np.logaddexp(log_sums, logsumexp(scores, axis=1))
         else:
             margin = -scores
             margin[rows, y[rows] - first] *= -1.0
-            hinge = np.maximum(0.0, 1.0 - margin)
-            total += float(hinge.sum()) if loss == "hinge" else float(np.sum(hinge * hinge))
+            if loss == "llw":
+                margin[rows, y[rows] - first] = 1.0
+            total += float(_binary_losses(loss, margin).sum())
     if loss == "cs":
         total = float(worst.sum())
+    if loss == "maxent":
+        total = float((log_sums - own).sum())
     return regularizer + C * total
+
+
+def _binary_losses(loss: str, margin: np.ndarray) -> np.ndarray:
+    if loss == "logistic":
+        return np.logaddexp(0.0, -margin)
+    hinge = np.maximum(0.0, 1.0 - margin)
+    return hinge * hinge if loss == "squared_hinge" else hinge
 
 
 def error_rate(X: sp.csr_matrix, y: np.ndarray, W, block: int = BLOCK) -> float:

@@ -11,16 +11,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.protocol import Outcome, Request, Task, serve
-from manyclass import MulticlassSVC, OneVsRestSVC
+from manyclass import MaxEnt, MulticlassSVC, OneVsRestLogistic, OneVsRestSVC
 from manyclass.data import load_svmlight
 
-ESTIMATORS = {"ww": MulticlassSVC, "cs": MulticlassSVC, "hinge": OneVsRestSVC, "squared_hinge": OneVsRestSVC}
+ONE_LOSS = {"logistic": OneVsRestLogistic, "maxent": MaxEnt}
 
 
 def prepare(request: Request):
     X, y = request.load_problem()
     settings = dict(request.options)
-    return ESTIMATORS[settings["loss"]](**settings), X, y
+    if settings["loss"] in ONE_LOSS:
+        return ONE_LOSS[settings.pop("loss")](**settings), X, y
+    kind = OneVsRestSVC if settings["loss"] in ("hinge", "squared_hinge") else MulticlassSVC
+    return kind(**settings), X, y
 
 
 def fit(state):

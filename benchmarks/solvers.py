@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+# The losses measured everywhere.
+SVMS = ("ww", "cs", "hinge", "squared_hinge")
+
+
 @dataclass(frozen=True)
 class Solver:
     """A module that speaks the protocol, in an environment (None: the one this package runs in)."""
@@ -32,6 +36,9 @@ def _liblinear(loss: str, solver: int) -> Solver:
 LIBLINEAR_CS = _liblinear("cs", 4)
 LIBLINEAR_HINGE = _liblinear("hinge", 3)
 LIBLINEAR_SQUARED_HINGE = _liblinear("squared_hinge", 1)
+LIBLINEAR_LOGISTIC_DUAL = _liblinear("logistic", 7)
+LIBLINEAR_LOGISTIC_NEWTON = _liblinear("logistic", 0)
+SKLEARN_MAXENT = Solver("scikit-learn LogisticRegression (lbfgs)", "benchmarks.peers.sklearn", None, "maxent")
 MULTICORE_SQUARED_HINGE = Solver(
     "liblinear-multicore -s 1 -m 2",
     "benchmarks.peers.liblinear_multicore",

@@ -27,16 +27,16 @@ class MadeUp:
         options = solver.options | options
         self.asked.append((solver.name, options))
         if solver.environment:
-            return self._run(100.0, 100.0 if evaluate else None)
-        primal = 100.0 * (1 + options["tol"]) if evaluate else None
-        return self._run(4.0 / options["n_jobs"], primal)
+            return self._run(100.0, 100.0, evaluate)
+        return self._run(4.0 / options["n_jobs"], 100.0 * (1 + options["tol"]), evaluate)
 
     def read(self, solver, path):
-        return self._run(1.0 if "manyclass" in solver.name else 3.5, None)
+        return self._run(1.0 if "manyclass" in solver.name else 3.5, 0.0, evaluate=False)
 
-    def _run(self, seconds, primal):
-        reply = Reply(seconds, 172, 100, {"x": "1"}, 7, {"gap": 0.01}, self.memory, note="same")
-        return Run(reply, primal, None if primal is None else 0.25)
+    def _run(self, seconds, primal, evaluate):
+        certificate = {"gap": 0.01, "primal": primal}
+        reply = Reply(seconds, 172, 100, {"x": "1"}, 7, certificate, self.memory, note="same")
+        return Run(reply, primal, 0.25) if evaluate else Run(reply)
 
 
 @pytest.fixture

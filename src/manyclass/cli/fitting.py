@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators import MulticlassSVC, OneVsRestSVC
+from ..estimators import MaxEnt, MulticlassSVC, OneVsRestLogistic, OneVsRestSVC
 
 
 class Loss(str, Enum):
@@ -20,8 +20,16 @@ class Loss(str, Enum):
 
     ww = "ww"
     cs = "cs"
+    llw = "llw"
+    mmr = "mmr"
+    rm = "rm"
+    adm = "adm"
+    atm = "atm"
+    ats = "ats"
     hinge = "hinge"
     squared_hinge = "squared_hinge"
+    logistic = "logistic"
+    maxent = "maxent"
 
 
 class Dtype(str, Enum):
@@ -36,8 +44,16 @@ USUAL = MulticlassSVC().get_params()
 TITLES = {
     Loss.ww: "Weston-Watkins",
     Loss.cs: "Crammer-Singer",
+    Loss.llw: "Lee-Lin-Wahba",
+    Loss.mmr: "maximum-margin regression",
+    Loss.rm: "reinforced",
+    Loss.adm: "ADM",
+    Loss.atm: "ATM",
+    Loss.ats: "ATS",
     Loss.hinge: "OvR hinge",
     Loss.squared_hinge: "OvR squared hinge",
+    Loss.logistic: "OvR logistic",
+    Loss.maxent: "maximum entropy",
 }
 
 
@@ -61,14 +77,22 @@ class Fit:
     peak_is_of_this_fit: bool
 
 
+def make_estimator(loss: Loss, **parameters: Any) -> Any:
+    """Make the estimator that has a loss."""
+    if loss in (Loss.logistic, Loss.maxent):
+        return (OneVsRestLogistic if loss is Loss.logistic else MaxEnt)(**parameters)
+    if loss in (Loss.hinge, Loss.squared_hinge):
+        return OneVsRestSVC(loss.value, **parameters)
+    return MulticlassSVC(loss.value, **parameters)
+
+
 def fit(loss: Loss, X: Any, y: Any, *, progress: bool, **parameters: Any) -> Fit:
     """Fit the estimator of a loss.
 
     A fit that stops early does not warn here: the commands say so themselves, in words that fit a shell.
     """
-    kind = MulticlassSVC if loss in (Loss.ww, Loss.cs) else OneVsRestSVC
     given = {name: value for name, value in parameters.items() if value is not None}
-    estimator = kind(loss.value, verbose=int(progress and sys.stderr.isatty()), **given)
+    estimator = make_estimator(loss, verbose=int(progress and sys.stderr.isatty()), **given)
     forgotten = forget_peak_memory()
     begin = time.perf_counter()
     with warnings.catch_warnings():

@@ -66,7 +66,10 @@ def train(
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Model to write. [default: DATA's name + .manyclass]")
     ] = None,
-    loss: Annotated[Loss, typer.Option("--loss", "-l", help="ww and cs train all classes together.")] = Loss.ww,
+    loss: Annotated[Loss, typer.Option("--loss", "-l", help="hinge and squared_hinge: one-vs-rest; the others train all classes together.")] = Loss.ww,
+    gamma: Annotated[
+        float | None, typer.Option(min=0, max=1, help=f"Weight of the own class in --loss rm. {usual('gamma')}")
+    ] = None,
     C: Annotated[float, typer.Option("-C", callback=positive, help="Larger fits the rows more closely.")] = 1.0,
     tol: Annotated[float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")] = None,
     stop: Annotated[Stop, typer.Option(help="Relative duality gap, or largest violation.")] = Stop.gap,
@@ -108,6 +111,8 @@ def train(
     writes its model, and the exit code is 3 (out of passes or time) or 130 (Ctrl-C).
     """
     output.log_to_stderr(quiet=quiet)
+    if gamma is not None and loss is not Loss.rm:
+        raise typer.BadParameter(f"only --loss rm has it, not {loss.value}", param_hint="--gamma")
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
     _check_target(target)
     begin = time.perf_counter()
@@ -120,6 +125,7 @@ def train(
         rows.X,
         rows.labels,
         progress=not quiet,
+        gamma=gamma,
         C=C,
         tol=tol,
         stop=stop.value,

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
-from ..problems import PROBLEMS
+from ..problems import Problem
 from ..solvers import Certificate, ClassBlocks, CoupledRows, Progress, Solver, StopRule, TrainingSet
 from .progress import ProgressDisplay
 
@@ -144,11 +144,21 @@ def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget) ->
 
 
 def _make_solver(
-    loss: str, data: TrainingSet, budget: Budget, interrupt: Any, *, dtype: np.dtype, seed: int, threads: int
+    problem: Problem,
+    data: TrainingSet,
+    budget: Budget,
+    interrupt: Any,
+    *,
+    dtype: np.dtype,
+    seed: int,
+    threads: int,
+    keep_state: bool,
+    solver: str,
 ) -> Solver:
-    problem = PROBLEMS[loss]
-    if problem.kernel == "coupled":
-        return CoupledRows(problem, data, dtype=dtype, seed=seed, threads=threads)
+    if problem.kernel != "one_vs_rest":
+        return CoupledRows(
+            problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"
+        )
     return ClassBlocks(
         problem,
         data,
@@ -156,12 +166,13 @@ def _make_solver(
         seed=seed,
         threads=threads,
         max_epochs=budget.max_iter,
+        keep_state=keep_state,
         interrupt=interrupt,
     )
 
 
 def run(
-    loss: str,
+    problem: Problem,
     data: TrainingSet,
     rule: StopRule,
     budget: Budget,
@@ -172,13 +183,14 @@ def run(
     state: dict[str, np.ndarray] | None = None,
     keep_state: bool = False,
     verbose: bool = False,
+    solver: str = "auto",
 ) -> Result:
     """Train.
 
     Parameters
     ----------
-    loss : str
-        A name in `manyclass.problems.PROBLEMS`.
+    problem : Problem
+        The loss.
     data : TrainingSet
         The rows.
     rule : StopRule
@@ -193,6 +205,8 @@ def run(
         Whether to give the dual variables back.
     verbose : bool
         Show progress.
+    solver : str
+        "auto", or "alternating": the published algorithm for "llw".
 
     Returns
     -------
@@ -205,18 +219,28 @@ def run(
     history: list[dict[str, Any]] = []
     with _listening(interrupt), ProgressDisplay(rule, verbose) as display:
         with clock.phase("layout"):
-            solver = _make_solver(loss, data, budget, interrupt, dtype=dtype, seed=seed, threads=threads)
+            work = _make_solver(
+                problem,
+                data,
+                budget,
+                interrupt,
+                dtype=dtype,
+                seed=seed,
+                threads=threads,
+                keep_state=keep_state,
+                solver=solver,
+            )
             if state is not None:
-                solver.load_state(state)
+                work.load_state(state)
         reason = None
         while reason is None:
             with clock.phase("sweeps"):
-                progress = solver.advance(rule)
+                progress = work.advance(rule)
             reason = _budget_spent(budget, clock, progress, interrupt)
             found = None
             if progress.ready or reason is not None:
                 with clock.phase("certificate"):
-                    found = solver.certificate()
+                    found = work.certificate()
                 if rule.met(found):
                     reason = "converged"
             if progress.row_ended or found is not None:
@@ -224,12 +248,12 @@ def run(
                 logger.debug("%s", history[-1])
             display.show(progress, found)
         assert found is not None
-        memory = solver.memory()
+        memory = work.memory()
         memory["data"] += data.X.nbytes  # the caller's rows are held beside the solver's own
-        kept = solver.state() if keep_state else None
+        kept = work.state() if keep_state else None
         with clock.phase("weights"):
-            untrained = solver.untrained()
-            weights = solver.weights()
+            untrained = work.untrained()
+            weights = work.weights()
     # The weights while training make room for those of the model: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
     found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget))

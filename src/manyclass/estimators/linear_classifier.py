@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
@@ -19,14 +19,68 @@ from ..data import RowMatrix, check_matrix, encode_labels
 from ..engines import Budget, run
 from ..model import LinearModel
 from ..model.linear import thread_count
+from ..problems import PROBLEMS, Problem
 from ..solvers import StopRule, TrainingSet
 
 logger = logging.getLogger("manyclass")
 
 
+PARAMETERS = """
+    C : float
+        Penalty of the loss of a row, on one scale for all losses: larger fits the training rows more closely.
+    stop : "gap" or "kkt"
+        Stop when the relative duality gap, or the largest violation of the optimality conditions, is at most `tol`.
+    tol : float
+        The tolerance of `stop`.
+    max_iter : int
+        Passes over the rows at the most.
+    time_limit : float, optional
+        Seconds at the most. A fit that runs out of passes or time, or is interrupted by Ctrl-C, keeps the best
+        model so far and warns.
+    fit_intercept : bool
+        Add a constant feature; its weights are regularised like all others.
+    intercept_scaling : float
+        Value of the constant feature.
+    class_weight : dict, "balanced" or None
+        Factors of C by class; "balanced" makes them inversely proportional to the class sizes.
+    warm_start : bool
+        Keep the dual variables, and start the next fit on the same rows from them.
+    n_jobs : int, optional
+        Threads; None or -1 for all cores. The result is the same to the last bit for any number.
+    random_state : int, RandomState or None
+        Seed of the order in which rows are visited.
+    dtype : "float32" or "float64"
+        Type of weights and dual variables; certificates are always in float64.
+    verbose : int
+        Above 0: a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels.
+    certificate_ : Certificate
+        Primal and dual value, relative gap and largest violation over all variables; exit reason and message.
+    history_ : list of dict
+        A row a pass: seconds, epochs, primal, dual, gap, violation, active, certified.
+    times_ : dict
+        Seconds of each phase.
+    memory_ : dict
+        Bytes of data, weights and dual variables while training.
+    copies_ : list of str
+        What of X had to be copied, with sizes.
+    n_iter_ : int
+        Passes over the rows.
+    model_ : LinearModel
+        Weights of shape (d, K), dense or sparse; can be saved with `manyclass.save_model`.
+    coef_, intercept_ : arrays of shape (K, d) and (K,)
+        As scikit-learn has them.
+"""
+
+
 class LinearClassifier(ClassifierMixin, BaseEstimator):
     """Base of the estimators: everything but the choice of losses."""
 
+    loss: str
     _losses: ClassVar[tuple[str, ...]]
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -47,7 +101,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        loss: str,
         *,
         C: float,
         stop: str,
@@ -63,7 +116,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         dtype: Any,
         verbose: int,
     ):
-        self.loss = loss
         self.C = C
         self.stop = stop
         self.tol = tol
@@ -103,7 +155,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         dtype = np.dtype(self.dtype)
         seed = self._seed()
         result = run(
-            self.loss,
+            self._problem(),
             data,
             StopRule(self.stop, self.tol),  # type: ignore[arg-type]
             Budget(self.max_iter, self.time_limit),
@@ -113,6 +165,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             state=self._warm_state(data, classes),
             keep_state=self.warm_start,
             verbose=bool(self.verbose),
+            solver=getattr(self, "solver", "auto"),
         )
         self.classes_ = classes
         self.certificate_ = result.certificate
@@ -125,6 +178,36 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.model_ = self._make_model(result.weights, result.untrained, classes, seed)
         self._sparse_coef = False
         return self
+
+    def fit_path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list["LinearClassifier"]:
+        """Train for several penalties, each from where the one before has ended.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        Cs : iterable of float
+            The penalties; they are taken in ascending order.
+
+        Returns
+        -------
+        list of fitted estimators, one for each penalty, in ascending order
+        """
+        fitted: list[LinearClassifier] = []
+        state = None
+        for C in sorted(Cs):
+            model = clone(self).set_params(C=C, warm_start=True)
+            if state is not None:
+                classes, shape, variables = state
+                # Variables at their bounds stay there.
+                scaled = variables | {"values": variables["values"] * (C / fitted[-1].C)}
+                model._dual_state = (classes, shape, scaled)
+            fitted.append(model.fit(X, y, sample_weight))
+            state = model._dual_state
+            model.set_params(warm_start=self.warm_start)
+            if not self.warm_start:
+                model._dual_state = None
+        return fitted
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row.
@@ -228,6 +311,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
+    def _problem(self) -> Problem:
+        return PROBLEMS[self.loss]
+
     def _check_parameters(self) -> None:
         if self.loss not in self._losses:
             names = ", ".join(repr(name) for name in self._losses)
@@ -325,7 +411,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             intercept[:] = last * self.intercept_scaling
         intercept[untrained] = -np.inf
         settings = {name: value for name, value in self.get_params().items() if name not in ("verbose", "n_jobs")}
-        settings |= {"estimator": type(self).__name__, "random_state": seed, "dtype": dtype.name}
+        settings |= {"estimator": type(self).__name__, "loss": self.loss, "random_state": seed, "dtype": dtype.name}
         settings["class_weight"] = _plain(self.class_weight)
         found = self.certificate_
         certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}

@@ -1,80 +1,49 @@
 """The two estimators: all-in-one and one-vs-rest support vector machines."""
 
+from numbers import Real
 from typing import Any, ClassVar
 
-from .linear_classifier import LinearClassifier
+from sklearn.utils._param_validation import Interval, StrOptions
 
-_PARAMETERS = """
-    C : float
-        Penalty of the loss of a row, on one scale for all losses: larger fits the training rows more closely.
-    stop : "gap" or "kkt"
-        Stop when the relative duality gap, or the largest violation of the optimality conditions, is at most `tol`.
-    tol : float
-        The tolerance of `stop`.
-    max_iter : int
-        Passes over the rows at the most.
-    time_limit : float, optional
-        Seconds at the most. A fit that runs out of passes or time, or is interrupted by Ctrl-C, keeps the best
-        model so far and warns.
-    fit_intercept : bool
-        Add a constant feature; its weights are regularised like all others.
-    intercept_scaling : float
-        Value of the constant feature.
-    class_weight : dict, "balanced" or None
-        Factors of C by class; "balanced" makes them inversely proportional to the class sizes.
-    warm_start : bool
-        Keep the dual variables, and start the next fit on the same rows from them.
-    n_jobs : int, optional
-        Threads; None or -1 for all cores. The result is the same to the last bit for any number.
-    random_state : int, RandomState or None
-        Seed of the order in which rows are visited.
-    dtype : "float32" or "float64"
-        Type of weights and dual variables; certificates are always in float64.
-    verbose : int
-        Above 0: a progress bar.
-
-    Attributes
-    ----------
-    classes_ : ndarray of shape (K,)
-        The labels.
-    certificate_ : Certificate
-        Primal and dual value, relative gap and largest violation over all variables; exit reason and message.
-    history_ : list of dict
-        A row a pass: seconds, epochs, primal, dual, gap, violation, active, certified.
-    times_ : dict
-        Seconds of each phase.
-    memory_ : dict
-        Bytes of data, weights and dual variables while training.
-    copies_ : list of str
-        What of X had to be copied, with sizes.
-    n_iter_ : int
-        Passes over the rows.
-    model_ : LinearModel
-        Weights of shape (d, K), dense or sparse; can be saved with `manyclass.save_model`.
-    coef_, intercept_ : arrays of shape (K, d) and (K,)
-        As scikit-learn has them.
-"""
-
+from ..problems import Problem, Reinforced
+from .linear_classifier import PARAMETERS, LinearClassifier
 
 class MulticlassSVC(LinearClassifier):
     __doc__ = f"""All-in-one multi-class support vector machines, trained exactly.
 
     Minimises `1/2 |W|^2 + sum_i C_i loss_i`, with one weight vector a class and a loss on the margins between a
-    row's own class and all others.
+    row's own class and all others, or on the scores.
 
     Parameters
     ----------
-    loss : "ww" or "cs"
-        Weston-Watkins: the sum over the other classes of `max(0, 1 - (s_y - s_c))`. Crammer-Singer: their maximum.
-    {_PARAMETERS.strip()}
+    loss : "ww", "cs", "llw", "mmr", "rm", "adm", "atm" or "ats"
+        On the margins between the own class and the others: "ww" (Weston-Watkins), the sum over the other classes
+        of `max(0, 1 - (s_y - s_c))`, or "cs" (Crammer-Singer), their maximum. On the scores themselves, with
+        weights that sum to zero over the classes: "llw" (Lee-Lin-Wahba), the sum over the other classes of
+        `max(0, 1 + s_c)`; "adm", their maximum; "mmr" (maximum-margin regression), `max(0, 1 - s_y)`; "ats" and
+        "atm", sum and maximum over all classes; "rm" (reinforced), see `gamma`.
+    gamma : float
+        For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
+    solver : "auto" or "alternating"
+        "alternating" is the published algorithm for "llw", a class at a time for a fixed mean of the weights. It is
+        slower by far, and here to be compared with.
+    {PARAMETERS.strip()}
     """
 
-    _losses: ClassVar[tuple[str, ...]] = ("ww", "cs")
+    _losses: ClassVar[tuple[str, ...]] = ("ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats")
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearClassifier._parameter_constraints,
+        "gamma": [Interval(Real, 0, 1, closed="both")],
+        "solver": [StrOptions({"auto", "alternating"})],
+    }
 
     def __init__(
         self,
         loss: str = "ww",
         *,
+        gamma: float = 0.5,
+        solver: str = "auto",
         C: float = 1.0,
         stop: str = "gap",
         tol: float = 0.01,
@@ -90,7 +59,6 @@ class MulticlassSVC(LinearClassifier):
         verbose: int = 0,
     ):
         super().__init__(
-            loss,
             C=C,
             stop=stop,
             tol=tol,
@@ -105,6 +73,17 @@ class MulticlassSVC(LinearClassifier):
             dtype=dtype,
             verbose=verbose,
         )
+        self.loss = loss
+        self.gamma = gamma
+        self.solver = solver
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.solver == "alternating" and self.loss != "llw":
+            raise ValueError(f'solver="alternating" trains loss="llw" only, not {self.loss!r}')
+
+    def _problem(self) -> Problem:
+        return Reinforced(self.gamma) if self.loss == "rm" else super()._problem()
 
 
 class OneVsRestSVC(LinearClassifier):
@@ -117,7 +96,7 @@ class OneVsRestSVC(LinearClassifier):
     ----------
     loss : "hinge" or "squared_hinge"
         `max(0, 1 - m)` or its square.
-    {_PARAMETERS.strip()}
+    {PARAMETERS.strip()}
     """
 
     _losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
@@ -141,7 +120,6 @@ class OneVsRestSVC(LinearClassifier):
         verbose: int = 0,
     ):
         super().__init__(
-            loss,
             C=C,
             stop=stop,
             tol=tol,
@@ -156,3 +134,4 @@ class OneVsRestSVC(LinearClassifier):
             dtype=dtype,
             verbose=verbose,
         )
+        self.loss = loss

@@ -17,8 +17,11 @@ class Problem(ABC):
     """
 
     name: ClassVar[str]
-    #: The family of kernels that trains it: "coupled" (all classes of a row at once) or "one_vs_rest".
+    #: The family of kernels that trains it: "coupled" or "maximum_entropy" (all classes of a row at once), or
+    #: "one_vs_rest".
     kernel: ClassVar[str]
+    #: Whether rare features can go without dense weights: not where weights are centred, which makes all of them dense.
+    sparse_weights: ClassVar[bool] = True
 
     @abstractmethod
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -39,6 +42,14 @@ class Problem(ABC):
     @abstractmethod
     def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
         """Best new dual variables `(K,)` of one row with all others fixed; `k = x.x > 0`."""
+
+    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Upper bound of each variable; `own`: whether its class is the row's own."""
+        return np.full(np.shape(own), np.inf)
+
+    def total(self, C: np.ndarray) -> np.ndarray:
+        """Upper bound of the sum of a row's variables."""
+        return np.full(np.shape(C), np.inf)
 
     def weights(self, alpha: np.ndarray, X: Rows, y: np.ndarray) -> np.ndarray:
         """Weights `(d, K)` of the dual variables."""

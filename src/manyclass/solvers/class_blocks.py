@@ -16,7 +16,7 @@ BLOCKS_A_THREAD = 4
 
 
 class BlockResult(NamedTuple):
-    """The end of one block; see BlockResult in one_vs_rest.hpp."""
+    """The end of one block; see BlockResult in binary_blocks.hpp."""
 
     primal: float
     dual: float
@@ -27,7 +27,7 @@ class BlockResult(NamedTuple):
 
 
 class ClassBlocks:
-    """Each block of classes alone over all rows; see `native/one_vs_rest.hpp`."""
+    """Each block of classes alone over all rows; see `native/binary_blocks.hpp`."""
 
     def __init__(
         self,
@@ -38,18 +38,27 @@ class ClassBlocks:
         seed: int,
         threads: int,
         max_epochs: int,
+        keep_state: bool,
         interrupt: Any,
     ):
         if problem.kernel != "one_vs_rest":
             raise ValueError(f"this solver trains one-vs-rest losses; {problem.name!r} is {problem.kernel!r}")
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._max_epochs, self._interrupt = max_epochs, interrupt
-        self._loss, self._C = problem.name, data.C
+        self._problem, self._codes, self._C = problem, data.codes, data.C
         self._n, self._K = data.X.n_rows, data.n_classes
         self._features = data.X.n_features + (data.constant != 0)
-        self._at_zero = float(data.C.sum())  # primal value of a class without weights
-        self._kernel = native(core, "OneVsRest", self._dtype)(
-            make_layout(data, self._dtype, 1), data.codes, data.C.astype(self._dtype), self._K, problem.name
+        loss_at_zero = problem.losses(np.zeros((1, 1)), np.zeros(1, int))[0]
+        self._at_zero = float(data.C.sum() * loss_at_zero)  # primal value of a class without weights
+        self._kernel = native(core, "BinaryBlocks", self._dtype)(
+            make_layout(data, self._dtype, 1),
+            data.codes,
+            data.C.astype(self._dtype),
+            self._K,
+            self._features,
+            problem.name,
+            False,
+            keep_state,
         )
         self._width = self._kernel.width
         self._next = 0
@@ -121,9 +130,9 @@ class ClassBlocks:
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
-        values = state["values"]
-        if self._loss == "hinge":
-            values = np.minimum(values, np.repeat(self._C, np.diff(state["indptr"])))
+        row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
+        own = state["classes"] == self._codes[row]
+        values = np.minimum(state["values"], self._problem.cap(own, self._C[row]))
         self._kernel.set_alpha(state["indptr"], state["classes"], values.astype(self._dtype))
 
     def untrained(self) -> np.ndarray:

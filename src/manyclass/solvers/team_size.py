@@ -8,6 +8,8 @@ cores, a smaller team can be faster. Results do not depend on the number of thre
 SUSPICIOUS = 0.15
 # What is known of another team's speed is asked anew after so many pieces of work.
 REMEMBERED_FOR = 12
+# Share of a usual piece of work that is enough to find it out.
+TRIAL = 0.2
 
 
 class TeamSize:
@@ -16,6 +18,7 @@ class TeamSize:
     def __init__(self, most: int):
         self._most = most
         self.threads = most
+        self.share = 1.0  # of a usual piece of work: less to find out how fast another team is
         self._pieces = 0
         self._speeds: dict[int, tuple[float, int]] = {}  # by number of threads: work a second, and when
 
@@ -28,7 +31,10 @@ class TeamSize:
             self.threads = now // 2
         elif now < self._most and self._may_be_faster(min(self._most, 2 * now), speed):
             self.threads = min(self._most, 2 * now)
+        self.share = 1.0 if self._known(self.threads) else TRIAL
+
+    def _known(self, threads: int) -> bool:
+        return threads in self._speeds and self._pieces - self._speeds[threads][1] < REMEMBERED_FOR
 
     def _may_be_faster(self, threads: int, than: float) -> bool:
-        speed, when = self._speeds.get(threads, (0.0, -REMEMBERED_FOR))
-        return speed > than or self._pieces - when >= REMEMBERED_FOR
+        return not self._known(threads) or self._speeds[threads][0] > than
