@@ -34,6 +34,16 @@ def plain(loss, X, y, W, C):
         hinge = np.maximum(0, 1 - scores[rows, y][:, None] + scores)
         hinge[rows, y] = 0
         total = hinge.sum() if loss == "ww" else hinge.max(axis=1).sum()
+    elif loss == "maxent":
+        total = (np.log(np.exp(scores).sum(axis=1)) - scores[rows, y]).sum()
+    elif loss == "llw":
+        hinge = np.maximum(0, 1 + scores)
+        hinge[rows, y] = 0
+        total = hinge.sum()
+    elif loss == "logistic":
+        sign = -np.ones_like(scores)
+        sign[rows, y] = 1
+        total = np.log(1 + np.exp(-sign * scores)).sum()
     else:
         sign = -np.ones_like(scores)
         sign[rows, y] = 1
@@ -62,12 +72,15 @@ def test_float32_weights_are_summed_in_float64():
 
 def test_zero_weights():
     empty = np.zeros((2, 3))
-    assert [primal(loss, X, Y, empty) for loss in LOSSES] == [4, 2, 6, 6]
+    expected = {"ww": 4, "cs": 2, "llw": 4, "hinge": 6, "squared_hinge": 6}
+    expected |= {"logistic": 6 * np.log(2), "maxent": 2 * np.log(3)}
+    for loss in LOSSES:
+        assert primal(loss, X, Y, empty) == pytest.approx(expected[loss])
     assert error_rate(X, np.array([-1, 0]), empty) == 0.5
 
 
 def test_wrong_input_is_named():
-    with pytest.raises(ValueError, match="unknown loss 'logistic'"):
-        primal("logistic", X, Y, W)
+    with pytest.raises(ValueError, match="unknown loss 'absolute'"):
+        primal("absolute", X, Y, W)
     with pytest.raises(ValueError, match="5 rows of weights do not fit 2 features"):
         primal("ww", X, Y, np.zeros((5, 3)))

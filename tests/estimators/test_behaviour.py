@@ -120,7 +120,7 @@ def test_sparsify_changes_the_layout_only(loss):
     np.testing.assert_allclose(fitted.decision_function(X), before, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if PROBLEMS[loss].sparse_weights])
 def test_sparse_weights_work_with_scipy(loss):
     """A model too large to be kept dense; scipy refuses many operations on index arrays of two types."""
     X, y = text_like(900, 20_000, 300, seed=3, nnz=40)
