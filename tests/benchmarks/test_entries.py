@@ -28,7 +28,7 @@ class MadeUp:
         self.asked.append((solver.name, options))
         if solver.environment:
             return self._run(100.0, 100.0, evaluate)
-        return self._run(4.0 / options["n_jobs"], 100.0 * (1 + options["tol"]), evaluate)
+        return self._run(4.0 / options.get("n_jobs", 2), 100.0 * (1 + options["tol"]), evaluate)
 
     def read(self, solver, path):
         return self._run(1.0 if "manyclass" in solver.name else 3.5, 0.0, evaluate=False)

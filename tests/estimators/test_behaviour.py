@@ -10,6 +10,8 @@ import scipy.sparse as sp
 from losses import LOSSES, make, text_like
 from sklearn.exceptions import ConvergenceWarning
 
+from manyclass.problems import PROBLEMS
+
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("stop", ["gap", "kkt"])

@@ -82,9 +82,9 @@ class AbsoluteMargin(Problem):
                 np.where(e > 0, e * (alpha < shares * C[:, None] * (1 - 1e-12)), -e * (alpha > 0)) * (shares > 0)
             ).max(axis=1)
         most = np.maximum(np.where(shares > 0, e, -np.inf).max(axis=1), 0)
-        least = np.where(alpha > 0, e, np.inf).min(axis=1)
+        least = np.where(alpha > 1e-12 * C[:, None], e, np.inf).min(axis=1)
         # What is missing to C_i is the variable of "no violation", whose excess is 0.
-        least = np.where(alpha.sum(axis=1) < C * (1 - 1e-12), np.minimum(least, 0), least)
+        least = np.where(alpha.sum(axis=1) < C * (1 - 1e-10), np.minimum(least, 0), least)
         return np.maximum(most - np.minimum(least, most), 0)
 
     def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
