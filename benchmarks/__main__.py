@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.entries import ENTRIES, Entry
+from benchmarks.ladder import TOLERANCES
 from benchmarks.measure import Runner
 from benchmarks.results import Row, table, write
 from benchmarks.session import Session
@@ -59,7 +60,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _session(runner: Runner, asked: argparse.Namespace) -> Session:
     if asked.quick:
-        return Session(runner, repetitions=asked.repetitions or 1, patience=0.0, gap=1e-1)
+        return Session(
+            runner, repetitions=asked.repetitions or 1, patience=0.0, gap=1e-1, tolerances=TOLERANCES[1::2]
+        )
     return Session(runner, repetitions=asked.repetitions or 5)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks import problems
 from benchmarks.environments import UnavailableError
+from benchmarks.ladder import TOLERANCES
 from benchmarks.measure import Runner
 from benchmarks.problems import Problem
 from benchmarks.results import Bar, Row
@@ -27,6 +28,8 @@ class Session:
         Seconds a peer may use for further repetitions of one fit: slow peers run once.
     gap : float
         Relative duality gap at which manyclass is compared with itself.
+    tolerances : tuple of float
+        Those that a comparison with a peer tries.
     load : callable
         Gives a problem by its name.
     """
@@ -35,6 +38,7 @@ class Session:
     repetitions: int = 5
     patience: float = 180.0
     gap: float = 1e-2
+    tolerances: tuple[float, ...] = TOLERANCES
     load: Callable[[str], Problem] = problems.load
     _loaded: dict[str, Problem] = field(default_factory=dict)
 

@@ -176,7 +176,10 @@ class BinaryBlocks {
   }
 
   // Training is over: makes room for the model.
-  void release() { work_.clear(); }
+  void release() {
+    work_.clear();
+    rows_ = {};
+  }
 
   // features x problems, of losses whose weights are all in use.
   bool has_dense_model() const { return loss_ == Binary::logistic; }

@@ -104,10 +104,9 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
 // The model's weights (features x classes): an array if that is small or at least no larger than the arrays
 // of a sparse matrix, else those.
 template <class T, class Coefs>
-nb::object model_weights(const Layout<T>& rows, const Coefs& coef, int64_t K, int64_t features, int threads) {
+nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K, int threads) {
   constexpr int64_t small = int64_t(1) << 24;
-  const int64_t dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
-  const Columns<T> columns(rows, features);
+  const int64_t features = columns.features(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
   std::vector<int64_t> ptr(features + 1, 0);
   if (dense_bytes > small) {
     nb::gil_scoped_release nogil;
@@ -221,8 +220,9 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
            })
       .def("weights",
            [](Coupled& s, int64_t features, int threads) {
-             s.weights().reset(0);  // training is over: make room for the model
-             return model_weights<T>(s.rows(), s.coefficients(), s.classes(), features, threads);
+             const Columns<T> columns(s.rows(), features);
+             s.release();
+             return model_weights<T>(columns, s.coefficients(), s.classes(), threads);
            })
       .def_prop_ro("data_bytes", [](const Coupled& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", [](const Coupled& s) { return s.weights().bytes(); })
@@ -321,11 +321,14 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
                            In<T> values) { s.set_alpha(ptr.data(), classes.data(), values.data()); })
       .def("weights",
            [](Blocks& s, int64_t features, int threads) -> nb::object {
-             s.release();
-             if (s.has_dense_model())
+             if (s.has_dense_model()) {
+               s.release();
                return nb::cast(to_numpy(s.take_dense_model(), features, s.problems()));
+             }
              const auto alpha = s.by_rows(true);
-             return model_weights<T>(s.rows(), alpha, s.problems(), features, threads);
+             const Columns<T> columns(s.rows(), features);
+             s.release();
+             return model_weights<T>(columns, alpha, s.problems(), threads);
            })
       .def_prop_ro("blocks", &Blocks::blocks)
       .def_prop_ro("problems", &Blocks::problems)

@@ -58,9 +58,9 @@ class CoupledSolver {
     thetas_ = 0;
   }
 
-  // One visit of the given rows, `wave` at a time; but for the last of a pass, their number is a multiple of it. `full`: every class is scored, and classes that violate by
-  // more than `enter` join, at most `most_new` of them; otherwise only the classes a row already uses are
-  // scored.
+  // One visit of the given rows, `wave` at a time (but at a pass's end their number is a multiple of that).
+  // `full`: every class is scored, and classes that violate by more than `enter` join, at most `most_new` of
+  // them; otherwise only the classes a row already uses are scored.
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, bool full, T enter, int64_t most_new,
                   int threads) {
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
@@ -143,7 +143,13 @@ class CoupledSolver {
   int64_t classes() const { return K_; }
   DualRows<T>& alpha() { return alpha_; }
   const Buffer<T>& weights() const { return W_; }
-  Buffer<T>& weights() { return W_; }
+
+  // Training is over: makes room for the model.
+  void release() {
+    W_.reset(0);
+    scores_.reset(0);
+    rows_ = {};
+  }
 
  private:
   // A row's step, computed by one thread and applied by all.
@@ -202,7 +208,6 @@ class CoupledSolver {
     for (int64_t r = 0; r < size; ++r) {
       const Slot& slot = slots_[r];
       if (!slot.changed) continue;
-      gain += slot.gain;
       double square = 0;
       slot.for_each_change(y_[slot.row], K_, [&](int32_t c, T change) {
         // sum_c (delta_c - mean)(delta'_c - mean') = sum_c delta_c delta'_c - K mean mean'
@@ -213,7 +218,9 @@ class CoupledSolver {
         mine.changes.push_back({c, static_cast<int32_t>(r), mine.latest[c], change});
         mine.latest[c] = static_cast<int32_t>(mine.changes.size()) - 1;
       });
-      Q += rows_.norm[slot.row] * square;
+      const double own = rows_.norm[slot.row] * square;
+      Q += own;
+      gain += std::max(slot.gain, own);  // near the optimum rounding may hide that it is not less
     }
     for (const auto& change : mine.changes) mine.latest[change.cls] = -1;
     for (int64_t r = 0; r < size; ++r) {

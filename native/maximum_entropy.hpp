@@ -292,7 +292,8 @@ class MaximumEntropySolver {
       slope += sum_lanes<T>(d * (load(s + c) > least_score ? load(s + c) : zero));
       new_entropy -= sum_lanes<T>(p * at);
     }
-    slot.gain = std::max(0.0, Ci * (new_entropy - entropy) - slope - 0.5 * k * square);
+    const double least_gain = 0.5 * k * square;  // near the optimum rounding may hide it
+    slot.gain = std::max(least_gain, Ci * (new_entropy - entropy) - slope - 0.5 * k * square);
   }
 
   T common_step(int64_t size, std::vector<T>& mark) const {

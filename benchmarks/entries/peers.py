@@ -75,7 +75,7 @@ def to_peers_primal(session: Session, case: Case) -> list[Row]:
         )
 
     # The certificate's primal value finds the tolerance; the one reported is computed here from the weights.
-    tolerance = loosest(lambda tol: train(tol).reply.certificate["primal"], first.primal)
+    tolerance = loosest(lambda tol: train(tol).reply.certificate["primal"], first.primal, session.tolerances)
     reached = train(tolerance, evaluate=True)
     further = (session.repetitions - 1, session.peer_repetitions(first.seconds) - 1)
     our_runs, peer_runs = alternate(

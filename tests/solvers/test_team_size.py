@@ -31,3 +31,11 @@ def test_the_full_team_comes_back_when_cores_are_free_again():
     team = TeamSize(2)
     work(team, {2: 0.5, 1: 1.0}, 0.5, 30)
     assert work(team, {2: 1.9, 1: 1.0}, 0.0, 30)[-10:] == [2] * 10
+
+
+def test_another_team_is_tried_on_a_small_piece():
+    team = TeamSize(2)
+    team.learn(1.0, 2.0, 2.0)
+    assert (team.threads, team.share < 0.5) == (1, True)
+    team.learn(team.share, team.share * 1.0, 0.0)
+    assert (team.threads, team.share) == (1, 1.0)
