@@ -11,19 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.protocol import Outcome, Request, Task, serve
-from manyclass import MaxEnt, MulticlassSVC, OneVsRestLogistic, OneVsRestSVC
 from manyclass.data import load_svmlight
-
-ONE_LOSS = {"logistic": OneVsRestLogistic, "maxent": MaxEnt}
+from manyclass.estimators import estimator_for
 
 
 def prepare(request: Request):
     X, y = request.load_problem()
-    settings = dict(request.options)
-    if settings["loss"] in ONE_LOSS:
-        return ONE_LOSS[settings.pop("loss")](**settings), X, y
-    kind = OneVsRestSVC if settings["loss"] in ("hinge", "squared_hinge") else MulticlassSVC
-    return kind(**settings), X, y
+    return estimator_for(**request.options), X, y
 
 
 def fit(state):

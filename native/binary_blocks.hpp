@@ -10,6 +10,9 @@
 // A row rests for a block after a visit that changed none of its variables (to speak of, where the loss has no
 // bounds to rest at); before a block is done all rows are visited again, and its certificate covers every
 // variable in float64.
+//
+// The smooth losses can also be trained by Newton's method on the primal (newton.hpp), one-vs-rest. Their certificate
+// is the gap to the dual variables that the margins ask for, and the largest part of the gradient.
 #pragma once
 #include <omp.h>
 
@@ -19,6 +22,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -26,9 +31,12 @@
 #include "binary_loss.hpp"
 #include "certificate.hpp"
 #include "interrupt.hpp"
+#include "kept_weights.hpp"
 #include "layout.hpp"
+#include "newton.hpp"
 #include "team.hpp"
 #include "vector.hpp"
+#include "wide.hpp"
 
 namespace manyclass {
 
@@ -54,16 +62,20 @@ class BinaryBlocks {
 
   // `keep_variables`: also of a loss whose variables are all in use and that could do without.
   BinaryBlocks(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes, int64_t features,
-               Binary loss, bool pairs, bool keep_variables)
+               Binary loss, bool pairs, bool newton, bool reduced, bool keep_variables)
       : rows_(std::move(layout)),
         y_(std::move(labels)),
         C_(std::move(C)),
         K_(classes),
         loss_(loss),
         pairs_(pairs),
-        keep_variables_(keep_variables || loss != Binary::logistic),
+        newton_(newton),
+        keep_variables_(keep_variables || !has_dense_model()),
         members_(classes),
         empty_C_(classes, 0.0) {
+    if (newton && (pairs || loss == Binary::hinge)) throw std::logic_error("Newton's method is not for this loss");
+    if (reduced && (pairs || newton)) throw std::logic_error("feature reduction is for one-vs-rest, by the dual");
+    if (reduced) kept_ = KeptWeights(rows_, y_, K_);
     if (rows_.tails() != 0) throw std::logic_error("this solver wants every shared feature in the head");
     for (int64_t i = 0; i < rows_.n; ++i) {
       if (rows_.norm[i] == 0) {
@@ -83,7 +95,7 @@ class BinaryBlocks {
     }
     first_problem_.push_back(pairs ? K_ * (K_ - 1) / 2 : K_);
     alpha_.resize(blocks_.size());
-    if (loss == Binary::logistic) model_.reset(features * problems());
+    if (has_dense_model()) model_.reset(features * problems());
   }
   BinaryBlocks(const BinaryBlocks&) = delete;
 
@@ -104,7 +116,10 @@ class BinaryBlocks {
     Team team(threads);
     team.run([&](int me) {
       for (int64_t b; (b = next.fetch_add(1)) < last && !interrupt.requested();)
-        results[b - first] = train_block(b, rule, seed, work_[me], interrupt);
+        results[b - first] = newton_ ? with_smooth_loss([&]<Binary loss>() {
+          return newton_block<loss>(b, rule, work_[me], interrupt);
+        })
+                                     : train_block(b, rule, seed, work_[me], interrupt);
       --working;
       // The thread that hears Ctrl-C stays awake while others work.
       if (me == 0)
@@ -124,7 +139,11 @@ class BinaryBlocks {
     const std::vector<int32_t>& labels;
     const std::vector<int64_t>& first_problem;
 
+    bool is_reduced;
+
     static constexpr bool centred() { return false; }
+    bool reduced() const { return is_reduced; }
+    int32_t label(int64_t i) const { return labels[i]; }
     int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
     template <class F>
     void for_each(int64_t i, F f) const {
@@ -138,7 +157,7 @@ class BinaryBlocks {
 
   // `release`: the variables are not needed here any more.
   ByRows by_rows(bool release = false) {
-    ByRows out{std::vector<int64_t>(rows_.n + 1, 0), {}, {}, y_, first_problem_};
+    ByRows out{std::vector<int64_t>(rows_.n + 1, 0), {}, {}, y_, first_problem_, !kept_.all()};
     for (const auto& block : alpha_)
       for (size_t r = 0; r < block.row.size(); ++r)
         out.ptr[block.row[r] + 1] += __builtin_popcount(block.lanes[r]);
@@ -181,8 +200,8 @@ class BinaryBlocks {
     rows_ = {};
   }
 
-  // features x problems, of losses whose weights are all in use.
-  bool has_dense_model() const { return loss_ == Binary::logistic; }
+  // features x problems, where all weights are in use.
+  bool has_dense_model() const { return (loss_ == Binary::logistic && !pairs_) || newton_; }
   Buffer<T> take_dense_model() { return std::move(model_); }
 
   int64_t dual_bytes() const {
@@ -222,35 +241,15 @@ class BinaryBlocks {
         : W(s.rows_.heads() * width), state(s.rows_.n * width), exact(s.rows_.heads() * width) {}
     Buffer<T> W, state;        // state: see binary_loss.hpp
     Buffer<double> exact;      // W as the certificate makes it
-    std::vector<int32_t> rows;  // of the block, those that have features
+    std::vector<int32_t> rows;      // of the block, those that have features
+    std::vector<int32_t> features;  // of these rows, in the head
     std::vector<int32_t> active;
+    std::optional<Newton<T>> newton;
   };
 
   struct Sums {
     double loss = 0, gap = 0, norm = 0, violation = 0;
     int64_t kept = 0;
-  };
-
-  // A number for each problem of the block, in float64.
-  struct Wide {
-    static constexpr int parts = width / Lanes<double>::count;
-    vec<double> part[parts] = {};
-
-    explicit Wide(const T* p = nullptr) {
-      if (p != nullptr)
-        for (int v = 0; v < parts; ++v) part[v] = load_as<double>(p + v * Lanes<double>::count);
-    }
-    double& operator[](int64_t lane) { return reinterpret_cast<double*>(part)[lane]; }
-    double sum(int64_t lanes) {
-      double total = 0;
-      for (int64_t l = 0; l < lanes; ++l) total += (*this)[l];
-      return total;
-    }
-    double largest(int64_t lanes) {
-      double most = 0;
-      for (int64_t l = 0; l < lanes; ++l) most = std::max(most, (*this)[l]);
-      return most;
-    }
   };
 
   // v times t: +1 where the row is on the positive side, -1 on the negative one, 0 where it takes no part.
@@ -268,18 +267,27 @@ class BinaryBlocks {
     if (listed) out[lane] = -v[lane];
     return out;
   }
-  Wide with_signs(Wide v, int64_t i, const Block& block) const {
+  Wide<T> with_signs(Wide<T> v, int64_t i, const Block& block) const {
     const int64_t lane = y_[i] - block.first;
     const bool listed = lane >= 0 && lane < block.many;
     if (block.against >= 0 && y_[i] == block.against) return v;
     if (block.against >= 0) {
-      Wide out;
+      Wide<T> out;
       if (listed) out[lane] = -v[lane];
       return out;
     }
     for (auto& part : v.part) part = -part;
     if (listed) v[lane] = -v[lane];
     return v;
+  }
+
+  // v where the lane is the row's own class, else 0.
+  template <class V>
+  V own_lane(int64_t i, const Block& block, const V& v) const {
+    const int64_t lane = y_[i] - block.first;
+    V out = {};
+    if (lane >= 0 && lane < block.many) out[lane] = v[lane];
+    return out;
   }
 
   // The only lane that the row takes part in, or -1 for all.
@@ -292,14 +300,16 @@ class BinaryBlocks {
   template <Binary loss>
   Certificate certify(const Block& block, Work& work) const {
     using Loss = BinaryLoss<loss>;
-    constexpr int L = Lanes<double>::count, parts = Wide::parts;
-    Wide exact, rounded, losses, gains, worst;
+    constexpr int L = Wide<T>::L, parts = Wide<T>::parts;
+    Wide<T> exact, rounded, losses, gains, worst;
     // t_i a_i
     const auto coefficients = [&](int64_t i) {
-      Wide a(work.state.data() + i * width);
+      Wide<T> a(work.state.data() + i * width);
       for (auto& part : a.part) part = Loss::variable(part, double(C_[i]));
       return with_signs(a, i, block);
     };
+    // of the weights of features that only row i has
+    const auto of_singles = [&](int64_t i, const Wide<T>& coef) { return kept_.all() ? coef : own_lane(i, block, coef); };
     // a weight of a feature that only row i has, rounded
     const auto single_weight = [&](vec<double> coef, double x) {
       alignas(64) T stored[L];
@@ -307,44 +317,47 @@ class BinaryBlocks {
       return load_as<double>(stored);
     };
 
-    std::fill(work.exact.data(), work.exact.data() + work.exact.size(), 0.0);
+    for (int32_t f : work.features) std::fill_n(work.exact.data() + int64_t(f) * width, width, 0.0);
     for (int32_t i : work.rows) {
       if (Loss::sparse && !any_nonzero(load(work.state.data() + int64_t(i) * width))) continue;
-      const Wide coef = coefficients(i);
+      const Wide<T> coef = coefficients(i);
       for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
         double* w = work.exact.data() + int64_t(rows_.head_index[h]) * width;
         for (int v = 0; v < parts; ++v)
           store(w + v * L, load(w + v * L) + double(rows_.head_value[h]) * coef.part[v]);
       }
+      const Wide<T> single = of_singles(i, coef);
       for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
         for (int v = 0; v < parts; ++v) {
-          const vec<double> w = coef.part[v] * double(rows_.single_value[j]);
-          const vec<double> stored = single_weight(coef.part[v], rows_.single_value[j]);
+          const vec<double> w = single.part[v] * double(rows_.single_value[j]);
+          const vec<double> stored = single_weight(single.part[v], rows_.single_value[j]);
           exact.part[v] += w * w;
           rounded.part[v] += stored * stored;
         }
     }
-    for (int64_t f = 0; f < work.exact.size(); f += width)
+    for (int32_t f : work.features)
       for (int v = 0; v < parts; ++v) {
-        const vec<double> w = load(work.exact.data() + f + v * L);
-        store_as<double>(work.W.data() + f + v * L, w);
-        const vec<double> stored = load_as<double>(work.W.data() + f + v * L);
+        const int64_t at = int64_t(f) * width + v * L;
+        vec<double> w = load(work.exact.data() + at);
+        if (!kept_.all()) w = kept_.where_kept<double>(f, block.first + v * L, w);
+        store_as<double>(work.W.data() + at, w);
+        const vec<double> stored = load_as<double>(work.W.data() + at);
         exact.part[v] += w * w;
         rounded.part[v] += stored * stored;
       }
     for (int32_t i : work.rows) {
-      Wide s;
+      Wide<T> s;
       for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
         const T* w = work.W.data() + int64_t(rows_.head_index[h]) * width;
         for (int v = 0; v < parts; ++v) s.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
       }
       if (rows_.single_ptr[i] != rows_.single_ptr[i + 1]) {
-        const Wide coef = coefficients(i);
+        const Wide<T> coef = of_singles(i, coefficients(i));
         for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
           for (int v = 0; v < parts; ++v)
             s.part[v] += double(rows_.single_value[j]) * single_weight(coef.part[v], rows_.single_value[j]);
       }
-      const Wide state(work.state.data() + int64_t(i) * width), m = with_signs(s, i, block);
+      const Wide<T> state(work.state.data() + int64_t(i) * width), m = with_signs(s, i, block);
       const int64_t only = only_lane(i, block);
       for (int v = 0; v < parts; ++v) {
         const auto seen = Loss::measure(state.part[v], m.part[v], double(C_[i]));
@@ -360,15 +373,7 @@ class BinaryBlocks {
         worst.part[v] = larger<double>(worst.part[v], seen.violation);
       }
     }
-    // A row without features has margin 0 whatever the weights: its loss is what its dual value can reach.
-    double empty = 0;
-    for (int64_t c = 0; c < K_; ++c) {
-      if (block.against < 0 || c == block.against)
-        empty += double(block.many) * empty_C_[c];
-      else if (c >= block.first && c < block.first + block.many)
-        empty += empty_C_[c];
-    }
-    if (loss == Binary::logistic) empty *= std::log(2.0);
+    const double empty = empty_loss<loss>(block);
     const int64_t many = block.many;
     return {rounded.sum(many) / 2 + losses.sum(many) + empty, gains.sum(many) - exact.sum(many) / 2 + empty,
             worst.largest(many)};
@@ -434,6 +439,119 @@ class BinaryBlocks {
     }
   }
 
+  template <Binary loss>
+  BlockResult newton_block(int64_t b, const BlockRule& rule, Work& work, Interrupt& interrupt) {
+    using Loss = BinaryLoss<loss>;
+    const Block& block = blocks_[b];
+    const bool warm = start(b, work);
+    if (!work.newton) work.newton.emplace(rows_, C_, work.rows);
+    Newton<T>& newton = *work.newton;
+    const auto signs = [&](vec<T> v, int64_t i) { return with_signs(v, i, block); };
+    if (warm) certify<loss>(block, work);  // sets W
+    std::copy_n(work.W.data(), work.W.size(), newton.weights());
+    for (int32_t i : work.rows)
+      newton.set_own_weight(
+          i, warm ? signs(Loss::variable(load(work.state.data() + int64_t(i) * width), C_[i]), i) : vec<T>{});
+    BlockResult result;
+    auto at = newton.template start<loss>(signs);
+    double tol = warm ? rule.tol : rule.tol / 2;
+    for (result.epochs = 1;;) {
+      bool active[width] = {};
+      for (int64_t l = 0; l < block.many; ++l)
+        active[l] = rule.by_gap ? at.primal[l] - at.dual[l] > tol * at.primal[l] : at.steepest[l] > tol;
+      const bool quiet = std::none_of(active, active + width, [](bool a) { return a; });
+      const bool out_of_epochs = result.epochs >= rule.max_epochs ||
+                                 (omp_get_thread_num() == 0 ? interrupt.poll() : interrupt.requested());
+      if (quiet || out_of_epochs) {
+        result.certificate = certify_weights<loss>(block, work);
+        result.done = met(rule, result.certificate);
+        if (result.done || out_of_epochs) break;
+        tol /= 2;
+        continue;
+      }
+      at = newton.template advance<loss>(at, active, result.epochs, signs);
+    }
+    result.visited = static_cast<double>(result.epochs);
+    if (keep_variables_) keep(b, work);
+    for (int64_t f = 0; f < rows_.heads(); ++f)
+      std::copy_n(newton.weights() + f * width, block.many,
+                  model_.data() + rows_.head_features[f] * problems() + block.problem);
+    for (int32_t i : work.rows)
+      store_single_weights(i, block, [own = newton.own_weight(i)](int64_t l, T x) { return own[l] * x; });
+    return result;
+  }
+
+  // Of the weights that Newton's method has. The state becomes what their margins ask for.
+  template <Binary loss>
+  Certificate certify_weights(const Block& block, Work& work) const {
+    using Loss = BinaryLoss<loss>;
+    constexpr int L = Wide<T>::L, parts = Wide<T>::parts;
+    Newton<T>& newton = *work.newton;
+    Wide<T> norm, dual_norm, losses, gains, steepest;
+    const auto see = [&](int v, vec<double> w, vec<double> of_dual) {
+      norm.part[v] += w * w;
+      dual_norm.part[v] += of_dual * of_dual;
+      steepest.part[v] = larger<double>(steepest.part[v], larger<double>(w - of_dual, of_dual - w));
+    };
+    for (int32_t f : work.features) std::fill_n(work.exact.data() + int64_t(f) * width, width, 0.0);
+    for (int32_t i : work.rows) {
+      Wide<T> s;
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        const T* w = newton.weights() + int64_t(rows_.head_index[h]) * width;
+        for (int v = 0; v < parts; ++v) s.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
+      }
+      const vec<T> own = newton.own_weight(i);
+      alignas(64) T stored[width];
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j) {
+        store(stored, own * rows_.single_value[j]);
+        for (int v = 0; v < parts; ++v)
+          s.part[v] += double(rows_.single_value[j]) * load_as<double>(stored + v * L);
+      }
+      Wide<T> m = with_signs(s, i, block), a;
+      for (int v = 0; v < parts; ++v) {
+        const vec<double> state = Loss::at_margin(m.part[v], double(C_[i]));
+        const auto seen = Loss::measure(state, m.part[v], double(C_[i]));
+        store_as<double>(work.state.data() + int64_t(i) * width + v * L, state);
+        losses.part[v] += seen.loss;
+        gains.part[v] += seen.gain;
+        a.part[v] = Loss::variable(state, double(C_[i]));
+      }
+      a = with_signs(a, i, block);
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        double* w = work.exact.data() + int64_t(rows_.head_index[h]) * width;
+        for (int v = 0; v < parts; ++v)
+          store(w + v * L, load(w + v * L) + double(rows_.head_value[h]) * a.part[v]);
+      }
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j) {
+        store(stored, own * rows_.single_value[j]);
+        for (int v = 0; v < parts; ++v)
+          see(v, load_as<double>(stored + v * L), double(rows_.single_value[j]) * a.part[v]);
+      }
+    }
+    for (int32_t f : work.features)
+      for (int v = 0; v < parts; ++v) {
+        const int64_t at = int64_t(f) * width + v * L;
+        see(v, load_as<double>(newton.weights() + at), load(work.exact.data() + at));
+      }
+    const double empty = empty_loss<loss>(block);
+    const int64_t many = block.many;
+    return {norm.sum(many) / 2 + losses.sum(many) + empty, gains.sum(many) - dual_norm.sum(many) / 2 + empty,
+            steepest.largest(many)};
+  }
+
+  // A row without features has margin 0 whatever the weights: its loss is what its dual value can reach.
+  template <Binary loss>
+  double empty_loss(const Block& block) const {
+    double empty = 0;
+    for (int64_t c = 0; c < K_; ++c) {
+      if (block.against < 0 || c == block.against)
+        empty += double(block.many) * empty_C_[c];
+      else if (c >= block.first && c < block.first + block.many)
+        empty += empty_C_[c];
+    }
+    return loss == Binary::logistic ? empty * std::log(2.0) : empty;
+  }
+
   static bool met(const BlockRule& rule, const Certificate& c) {
     return rule.by_gap ? c.primal - c.dual <= rule.tol * std::abs(c.primal) : c.violation <= rule.tol;
   }
@@ -443,14 +561,24 @@ class BinaryBlocks {
   bool start(int64_t b, Work& work) const {
     const Block& block = blocks_[b];
     if (block.against < 0) {
-      if (work.rows.size() != filled_.size()) work.rows = filled_;
+      if (work.rows.empty()) {
+        work.rows = filled_;
+        work.features.resize(rows_.heads());
+        std::iota(work.features.begin(), work.features.end(), 0);
+      }
     } else {
       work.rows = members_[block.against];
       for (int64_t c = block.first; c < block.first + block.many; ++c)
         work.rows.insert(work.rows.end(), members_[c].begin(), members_[c].end());
       std::sort(work.rows.begin(), work.rows.end());
+      work.features.clear();
+      for (int32_t i : work.rows)
+        for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+          work.features.push_back(rows_.head_index[h]);
+      std::sort(work.features.begin(), work.features.end());
+      work.features.erase(std::unique(work.features.begin(), work.features.end()), work.features.end());
     }
-    std::fill(work.W.data(), work.W.data() + work.W.size(), T(0));
+    for (int32_t f : work.features) std::fill_n(work.W.data() + int64_t(f) * width, width, T(0));
     with_loss([&]<Binary loss>() {
       const vec<T> nothing = vec<T>{} + static_cast<T>(BinaryLoss<loss>::start);
       for (int32_t i : work.rows) store(work.state.data() + int64_t(i) * width, nothing);
@@ -500,14 +628,21 @@ class BinaryBlocks {
                   model_.data() + rows_.head_features[f] * problems() + block.problem);
     for (int32_t i : work.rows) {
       if (rows_.single_ptr[i] == rows_.single_ptr[i + 1]) continue;
-      Wide a(work.state.data() + int64_t(i) * width);
+      Wide<T> a(work.state.data() + int64_t(i) * width);
       for (auto& part : a.part) part = BinaryLoss<Binary::logistic>::variable(part, double(C_[i]));
-      Wide coef = with_signs(a, i, block);
-      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
-        for (int64_t l = 0; l < block.many; ++l)
-          model_[rows_.single_index[j] * problems() + block.problem + l] =
-              static_cast<T>(coef[l] * rows_.single_value[j]);
+      const Wide<T> coef = with_signs(a, i, block);
+      store_single_weights(i, block,
+                           [coef = kept_.all() ? coef : own_lane(i, block, coef)](int64_t l, T x) { return coef[l] * x; });
     }
+  }
+
+  // f(lane, value of the feature): the weight of a feature of row i alone
+  template <class F>
+  void store_single_weights(int64_t i, const Block& block, F f) {
+    for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+      for (int64_t l = 0; l < block.many; ++l)
+        model_[rows_.single_index[j] * problems() + block.problem + l] =
+            static_cast<T>(f(l, rows_.single_value[j]));
   }
 
   // f<loss>()
@@ -521,6 +656,12 @@ class BinaryBlocks {
       default:
         return f.template operator()<Binary::logistic>();
     }
+  }
+
+  template <class F>
+  decltype(auto) with_smooth_loss(F f) const {
+    if (loss_ == Binary::squared_hinge) return f.template operator()<Binary::squared_hinge>();
+    return f.template operator()<Binary::logistic>();
   }
 
   static uint32_t nonzero_lanes(const T* p) {
@@ -565,7 +706,7 @@ class BinaryBlocks {
       for (int64_t h = b; h < e; ++h)
         s += rows_.head_value[h] * load(W + int64_t(rows_.head_index[h]) * width);
       const vec<T> state = load(work.state.data() + i * width), a = Loss::variable(state, C_[i]);
-      const vec<T> m = with_signs(s, i, block) + rows_.tail_norm[i] * a;
+      const vec<T> m = with_signs(s, i, block) + rows_.tail_norm[i] * (kept_.all() ? a : own_lane(i, block, a));
       const auto seen = Loss::measure(state, m, C_[i]);
       vec<T> next = Loss::best(state, m, rows_.norm[i], C_[i]);
       if constexpr (!Loss::sparse) next = larger<T>(next - state, state - next) > rest ? next : state;
@@ -588,6 +729,13 @@ class BinaryBlocks {
       active[sums.kept++] = static_cast<int32_t>(i);
       store(work.state.data() + i * width, next);
       const vec<T> change = with_signs(Loss::variable(next, C_[i]) - a, i, block);
+      if (!kept_.all()) {
+        for (int64_t h = b; h < e; ++h) {
+          T* w = W + int64_t(rows_.head_index[h]) * width;
+          store(w, load(w) + kept_.where_kept<T>(rows_.head_index[h], block.first, rows_.head_value[h] * change));
+        }
+        continue;
+      }
       for (int64_t h = b; h < e; ++h) {
         T* w = W + int64_t(rows_.head_index[h]) * width;
         store(w, load(w) + rows_.head_value[h] * change);
@@ -611,10 +759,11 @@ class BinaryBlocks {
   std::vector<T> C_;
   int64_t K_;
   Binary loss_;
-  bool pairs_, keep_variables_;
+  bool pairs_, newton_, keep_variables_;
   std::vector<int32_t> filled_;                // the rows that have features
   std::vector<std::vector<int32_t>> members_;  // one-vs-one: these by class
   std::vector<double> empty_C_;                // sum of C_i over the other rows, by class
+  KeptWeights kept_;
   std::vector<Block> blocks_;
   std::vector<int64_t> first_problem_;  // a row is on the positive side of the problems that begin at its class
   std::vector<Variables> alpha_;        // by block

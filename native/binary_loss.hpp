@@ -47,6 +47,18 @@ struct HingeLoss {
     return squared ? next : (next < C ? next : zero + C);
   }
 
+  // The state at which a margin is optimal, and C loss'': of the squared hinge.
+  template <class A>
+  static vec<A> at_margin(vec<A> m, A C) {
+    static_assert(squared);
+    return 2 * C * larger<A>(1 - m, vec<A>{});
+  }
+  template <class A>
+  static vec<A> curvature(vec<A> m, A C) {
+    static_assert(squared);
+    return m < A(1) ? vec<A>{} + 2 * C : vec<A>{};
+  }
+
   template <class A>
   static Measured<A> measure(vec<A> a, vec<A> m, A C) {
     const A D = squared ? 1 / (2 * C) : A(0);
@@ -105,6 +117,16 @@ struct BinaryLoss<Binary::logistic> {
       if (most <= precise) break;
     }
     return u;
+  }
+
+  template <class A>
+  static vec<A> at_margin(vec<A> m, A) {
+    return -m;
+  }
+  template <class A>
+  static vec<A> curvature(vec<A> m, A C) {
+    const vec<A> e = exp_of<A>(-larger<A>(m, -m));
+    return C * e / ((1 + e) * (1 + e));
   }
 
   template <class A>

@@ -152,11 +152,11 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def(
           "__init__",
           [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
-             const std::string& loss, double gamma) {
+             const std::string& loss, double gamma, bool reduced) {
             new (self) Coupled(std::move(rows), to_vector(labels), to_vector(C), classes,
-                               CoupledLoss::named(loss, classes, gamma));
+                               CoupledLoss::named(loss, classes, gamma), reduced);
           },
-          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, NoGil())
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
       .def("begin_pass", &Coupled::begin_pass)
       .def(
           "sweep",
@@ -235,8 +235,10 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def(
           "__init__",
           [](MaxEnt* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string&,
-             double) { new (self) MaxEnt(std::move(rows), to_vector(labels), to_vector(C), classes); },
-          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, NoGil())
+             double, bool reduced) {
+            new (self) MaxEnt(std::move(rows), to_vector(labels), to_vector(C), classes, reduced);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
       .def("begin_pass", &MaxEnt::begin_pass)
       .def(
           "sweep",
@@ -294,11 +296,13 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
   blocks.def(
          "__init__",
          [](Blocks* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
-            int64_t features, const std::string& loss, bool pairs, bool keep_variables) {
+            int64_t features, const std::string& loss, bool pairs, bool newton, bool reduced,
+            bool keep_variables) {
            new (self) Blocks(std::move(rows), to_vector(labels), to_vector(C), classes, features,
-                          binary_named(loss), pairs, keep_variables);
+                          binary_named(loss), pairs, newton, reduced, keep_variables);
          },
-         "rows"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a, "keep_variables"_a)
+         "rows"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a, "newton"_a,
+         "reduced"_a, "keep_variables"_a)
       .def(
           "train",
           [](Blocks& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,

@@ -26,6 +26,7 @@
 #include "coupled_certificate.hpp"
 #include "coupled_loss.hpp"
 #include "dual_rows.hpp"
+#include "kept_weights.hpp"
 #include "layout.hpp"
 #include "pass_stats.hpp"
 #include "relative_margin.hpp"
@@ -38,7 +39,7 @@ template <class T>
 class CoupledSolver {
  public:
   CoupledSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
-                const CoupledLoss& loss)
+                const CoupledLoss& loss, bool reduced)
       : rows_(std::move(layout)),
         y_(std::move(labels)),
         C_(std::move(C)),
@@ -49,6 +50,9 @@ class CoupledSolver {
         W_(rows_.heads() * stride_) {
     if (!loss.relative && rows_.tails() != 0)
       throw std::logic_error("centred weights want every shared feature in the head");
+    if (!reduced) return;
+    if (!loss.relative) throw std::logic_error("centred weights cannot be reduced");
+    kept_ = KeptWeights(rows_, y_, K_);
   }
 
   // What `sweep` gives covers all rows visited since, so that sums do not depend on how a pass is divided.
@@ -58,11 +62,15 @@ class CoupledSolver {
     thetas_ = 0;
   }
 
+  // With reduced weights a row goes alone: k and the products of rows are then only bounds of what they stand for.
+  // That is enough for every step to raise the dual; and for the sum of the steps to end at its optimum.
+  //
   // One visit of the given rows, `wave` at a time (but at a pass's end their number is a multiple of that).
   // `full`: every class is scored, and classes that violate by more than `enter` join, at most `most_new` of
   // them; otherwise only the classes a row already uses are scored.
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, bool full, T enter, int64_t most_new,
                   int threads) {
+    if (!kept_.all()) wave = 1;
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
     if (full) scores_.reserve(wave * stride_);
@@ -130,12 +138,12 @@ class CoupledSolver {
     return manyclass::alternate(rows_, y_, C_, K_, stride_, order, count, alpha_, W_, threads);
   }
 
-  CoupledCoefficients<T> coefficients() const { return {alpha_, y_, C_, loss_}; }
+  CoupledCoefficients<T> coefficients() const { return {alpha_, y_, C_, loss_, !kept_.all()}; }
 
   // Primal, dual and largest violation over all variables, in float64. The training weights are set to those
   // of the dual variables on the way, which removes what rounding has accumulated.
   Certificate certificate(int threads) {
-    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_).certify(W_, stride_, threads);
+    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_, !kept_.all()).certify(W_, stride_, threads);
   }
 
   const Layout<T>& rows() const { return rows_; }
@@ -243,6 +251,10 @@ class CoupledSolver {
   // itself (tail_norm, which also covers the features of this row alone). The other rows lie anywhere in
   // memory: where they are is asked for first, then what is there, a few rows ahead.
   void score_tail(int64_t i, T* s, Scratch& mine) const {
+    if (!kept_.all()) {
+      s[y_[i]] += rows_.tail_norm[i] * alpha_[i].sum;
+      return;
+    }
     auto& others = mine.others;
     others.clear();
     for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
@@ -540,7 +552,10 @@ class CoupledSolver {
       for (int64_t h = b; h < e; ++h) {
         T* w = W_.data() + rows_.head_index[h] * stride_;
         const T x = rows_.head_value[h];
-        if (dense) {
+        if (!kept_.all()) {
+          for (int64_t q = 0; q < changes; ++q)
+            if (kept_.has(rows_.head_index[h], classes[q])) w[classes[q]] += x * change[q];
+        } else if (dense) {
           for (int64_t c = low; c < high; ++c) w[c] += x * mine.v[c];
         } else {
           for (int64_t q = 0; q < changes; ++q) w[classes[q]] += x * change[q];
@@ -566,6 +581,7 @@ class CoupledSolver {
   std::vector<T> C_;
   int64_t K_, stride_;
   CoupledLoss loss_;
+  KeptWeights kept_;
   DualRows<T> alpha_;
   Buffer<T> W_;
   Buffer<T> scores_;  // of the rows of a wave

@@ -28,8 +28,8 @@ template <class T>
 class CoupledCoefficients {
  public:
   CoupledCoefficients(const DualRows<T>& alpha, const std::vector<int32_t>& labels, const std::vector<T>& C,
-                      const CoupledLoss& loss)
-      : alpha_(alpha), y_(labels), loss_(loss), scale_(alpha.n(), 1.0), sum_(alpha.n(), 0.0) {
+                      const CoupledLoss& loss, bool reduced)
+      : alpha_(alpha), y_(labels), loss_(loss), reduced_(reduced), scale_(alpha.n(), 1.0), sum_(alpha.n(), 0.0) {
     for (int64_t i = 0; i < alpha.n(); ++i) {
       const auto a = alpha_[i];
       double sum = 0;
@@ -40,6 +40,8 @@ class CoupledCoefficients {
   }
 
   bool centred() const { return !loss_.relative; }
+  bool reduced() const { return reduced_; }
+  int32_t label(int64_t i) const { return y_[i]; }
   int64_t size(int64_t i) const { return alpha_[i].size + (alpha_[i].size > 0 || alpha_[i].own > 0); }
   double others(int64_t i) const { return sum_[i]; }                // sum of their variables
   double own(int64_t i) const { return scale_[i] * alpha_[i].own; }  // variable of the own class
@@ -57,6 +59,7 @@ class CoupledCoefficients {
   const DualRows<T>& alpha_;
   const std::vector<int32_t>& y_;
   const CoupledLoss loss_;
+  const bool reduced_;
   std::vector<double> scale_, sum_;
 };
 
@@ -64,8 +67,8 @@ template <class T>
 class CoupledCertificate {
  public:
   CoupledCertificate(const Layout<T>& rows, const std::vector<int32_t>& labels, const std::vector<T>& C,
-                     const DualRows<T>& alpha, int64_t classes, const CoupledLoss& loss)
-      : rows_(rows), y_(labels), C_(C), K_(classes), loss_(loss), coef_(alpha, labels, C, loss) {}
+                     const DualRows<T>& alpha, int64_t classes, const CoupledLoss& loss, bool reduced)
+      : rows_(rows), y_(labels), C_(C), K_(classes), loss_(loss), coef_(alpha, labels, C, loss, reduced) {}
 
   // Primal, dual and largest violation over all variables. W (heads x stride) is set to the weights of the
   // dual variables, rounded.
@@ -199,6 +202,10 @@ class CoupledCertificate {
       for (int64_t j = first; j < last; ++j)
         s[c] += double(rows_.single_value[j]) * static_cast<T>(rows_.single_value[j] * v);
     };
+    if (coef_.reduced()) {
+      add(y_[i], coef_.others(i));
+      return;
+    }
     if (!coef_.centred()) {
       coef_.for_each(i, add);
       return;

@@ -44,7 +44,8 @@ struct Columns {
 };
 
 // One feature at a time. Coefs: size(i), and for_each(i, f(class, coefficient of row i in w_class)); centred():
-// the mean over the classes is to be taken from every weight.
+// the mean over the classes is to be taken from every weight; reduced(): only the classes of rows that have the
+// feature, label(i), have a weight.
 template <class T, class Coefs>
 class FeatureWeights {
  public:
@@ -68,9 +69,8 @@ class FeatureWeights {
         coef_.for_each(row, [&](int32_t c, double v) { sums_[c] += x * v; });
     }
     if (coef_.centred() && !few_) centre();
-    if (!few_) return;
-    std::sort(touched_.begin(), touched_.end());
-    touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+    if (few_) sort_unique(touched_);
+    if (coef_.reduced()) reduce(f);
   }
 
   // Of the weights as the model stores them:
@@ -134,6 +134,24 @@ class FeatureWeights {
   }
 
  private:
+  static void sort_unique(std::vector<int32_t>& v) {
+    std::sort(v.begin(), v.end());
+    v.erase(std::unique(v.begin(), v.end()), v.end());
+  }
+
+  void reduce(int64_t f) {
+    kept_.clear();
+    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) kept_.push_back(coef_.label(columns_.row[e]));
+    sort_unique(kept_);
+    const auto keep = [&](int32_t c) {
+      if (!std::binary_search(kept_.begin(), kept_.end(), c)) sums_[c] = 0;
+    };
+    if (few_)
+      for (int32_t c : touched_) keep(c);
+    else
+      for (int64_t c = 0; c < classes_; ++c) keep(static_cast<int32_t>(c));
+  }
+
   void centre() {
     double sum = 0;
     for (int64_t c = 0; c < classes_; ++c) sum += sums_[c];
@@ -154,6 +172,7 @@ class FeatureWeights {
   Buffer<double> sums_;
   bool few_ = true;               // `touched_` lists the classes that may have a weight; else any may
   std::vector<int32_t> touched_;  // ascending
+  std::vector<int32_t> kept_;     // reduce: the classes that have a weight
 };
 
 // visit(f, its weights) for all features, shared out to the threads.

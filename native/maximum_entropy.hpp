@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "certificate.hpp"
+#include "kept_weights.hpp"
 #include "layout.hpp"
 #include "pass_stats.hpp"
 #include "team.hpp"
@@ -33,7 +34,8 @@ namespace manyclass {
 template <class T>
 class MaximumEntropySolver {
  public:
-  MaximumEntropySolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes)
+  MaximumEntropySolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
+                       bool reduced)
       : rows_(std::move(layout)),
         y_(std::move(labels)),
         C_(std::move(C)),
@@ -42,6 +44,7 @@ class MaximumEntropySolver {
         state_(rows_.n * stride_),
         W_(rows_.heads() * stride_) {
     if (rows_.tails() != 0) throw std::logic_error("dense weights want every shared feature in the head");
+    if (reduced) kept_ = KeptWeights(rows_, y_, K_);
     // All of C_i on the own class: W is 0.
     for (int64_t i = 0; i < rows_.n; ++i) {
       std::fill(state(i), state(i) + stride_, least);
@@ -58,6 +61,7 @@ class MaximumEntropySolver {
   }
 
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, int threads) {
+    if (!kept_.all()) wave = 1;  // as in coupled.hpp
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
     for (auto* buffer : {&scores_, &next_, &changes_}) buffer->reserve(wave * stride_);
@@ -145,6 +149,7 @@ class MaximumEntropySolver {
       const double log_sum = log_sum_exp(state(i));
       for (int64_t c = 0; c < K_; ++c) {
         const double coef = coefficient(i, c, log_sum);
+        if (!kept_.all() && c != y_[i]) continue;
         for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
           out[rows_.single_index[j] * K_ + c] = static_cast<T>(coef * rows_.single_value[j]);
       }
@@ -211,8 +216,12 @@ class MaximumEntropySolver {
     const vec<T> zero = {};
 
     // Scores with the features of this row alone; the largest; the state as it is, measured.
-    for (int64_t c = 0; c < stride_; c += L)
-      store(s + c, load(s + c) - own_coef * exp_of<T>(load(old + c)));
+    const T own_share = std::exp(old[y_[i]]);
+    if (kept_.all())
+      for (int64_t c = 0; c < stride_; c += L)
+        store(s + c, load(s + c) - own_coef * exp_of<T>(load(old + c)));
+    else
+      s[y_[i]] -= own_coef * own_share;
     s[y_[i]] += own_coef;
     for (int64_t c = K_; c < stride_; ++c) s[c] = least_score;
     vec<T> tops = zero + least_score;
@@ -327,7 +336,11 @@ class MaximumEntropySolver {
       for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
         T* w = W_.data() + rows_.head_index[h] * stride_;
         const T x = step * rows_.head_value[h];
-        for (int64_t c = low; c < high; c += L) store(w + c, load(w + c) + x * load(change + c));
+        if (kept_.all())
+          for (int64_t c = low; c < high; c += L) store(w + c, load(w + c) + x * load(change + c));
+        else
+          for (int64_t c = low; c < high; c += L)
+            store(w + c, load(w + c) + kept_.where_kept<T>(rows_.head_index[h], c, x * load(change + c)));
       }
     }
   }
@@ -371,6 +384,7 @@ class MaximumEntropySolver {
       }
       for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
         for (int64_t l = 0; l < many; ++l) {
+          if (!kept_.all() && first + l != y_[i]) continue;
           const double w = coef[l] * rows_.single_value[j], stored = static_cast<T>(w);
           total.dual -= w * w / 2;
           total.primal += stored * stored / 2;
@@ -378,7 +392,8 @@ class MaximumEntropySolver {
     }
     for (int64_t h = 0; h < rows_.heads(); ++h)
       for (int64_t l = 0; l < many; ++l) {
-        const double w = exact[h * block_width + l], stored = static_cast<T>(w);
+        const bool kept = kept_.all() || kept_.has(h, first + l);
+        const double w = kept ? exact[h * block_width + l] : 0, stored = static_cast<T>(w);
         total.dual -= w * w / 2;
         total.primal += stored * stored / 2;
         W_[h * stride_ + first + l] = static_cast<T>(w);
@@ -408,6 +423,7 @@ class MaximumEntropySolver {
     }
     for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
       for (int64_t c = 0; c < K_; ++c) {
+        if (!kept_.all() && c != y_[i]) continue;
         const double x = rows_.single_value[j];
         s[c] += x * static_cast<T>(coefficient(i, c, log_sum) * x);
       }
@@ -439,6 +455,7 @@ class MaximumEntropySolver {
   std::vector<int32_t> y_;
   std::vector<T> C_;
   int64_t K_, stride_;
+  KeptWeights kept_;
   Buffer<T> state_, W_;
   Buffer<T> scores_, next_, changes_;  // of the rows of a wave
   std::vector<Slot> slots_;

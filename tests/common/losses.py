@@ -3,19 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
-from manyclass import MaxEnt, MulticlassSVC, OneVsRestLogistic, OneVsRestSVC
+from manyclass.estimators import ESTIMATORS, estimator_for
 
-ESTIMATORS = dict.fromkeys(("ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats"), MulticlassSVC) | dict.fromkeys(
-    ("hinge", "squared_hinge"), OneVsRestSVC
-)
-ESTIMATORS |= {"logistic": OneVsRestLogistic, "maxent": MaxEnt}
 LOSSES = list(ESTIMATORS)
-
-
-def make(loss, **parameters):
-    """An unfitted estimator for this loss."""
-    kind = ESTIMATORS[loss]
-    return kind(**parameters) if kind in (OneVsRestLogistic, MaxEnt) else kind(loss, **parameters)
+make = estimator_for
 
 
 def text_like(n=120, d=60, K=7, seed=0, nnz=6):

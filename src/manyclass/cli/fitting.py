@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators import MaxEnt, MulticlassSVC, OneVsRestLogistic, OneVsRestSVC
+from ..estimators import MulticlassSVC, estimator_for
 
 
 class Loss(str, Enum):
@@ -30,6 +30,9 @@ class Loss(str, Enum):
     squared_hinge = "squared_hinge"
     logistic = "logistic"
     maxent = "maxent"
+    ovo_hinge = "ovo_hinge"
+    ovo_squared_hinge = "ovo_squared_hinge"
+    ovo_logistic = "ovo_logistic"
 
 
 class Dtype(str, Enum):
@@ -54,6 +57,9 @@ TITLES = {
     Loss.squared_hinge: "OvR squared hinge",
     Loss.logistic: "OvR logistic",
     Loss.maxent: "maximum entropy",
+    Loss.ovo_hinge: "OvO hinge",
+    Loss.ovo_squared_hinge: "OvO squared hinge",
+    Loss.ovo_logistic: "OvO logistic",
 }
 
 
@@ -63,7 +69,7 @@ class Fit:
 
     Attributes
     ----------
-    estimator : MulticlassSVC or OneVsRestSVC
+    estimator : LinearClassifier
     seconds : float
     peak_memory : int
         Bytes of the whole process.
@@ -77,22 +83,13 @@ class Fit:
     peak_is_of_this_fit: bool
 
 
-def make_estimator(loss: Loss, **parameters: Any) -> Any:
-    """Make the estimator that has a loss."""
-    if loss in (Loss.logistic, Loss.maxent):
-        return (OneVsRestLogistic if loss is Loss.logistic else MaxEnt)(**parameters)
-    if loss in (Loss.hinge, Loss.squared_hinge):
-        return OneVsRestSVC(loss.value, **parameters)
-    return MulticlassSVC(loss.value, **parameters)
-
-
 def fit(loss: Loss, X: Any, y: Any, *, progress: bool, **parameters: Any) -> Fit:
     """Fit the estimator of a loss.
 
     A fit that stops early does not warn here: the commands say so themselves, in words that fit a shell.
     """
     given = {name: value for name, value in parameters.items() if value is not None}
-    estimator = make_estimator(loss, verbose=int(progress and sys.stderr.isatty()), **given)
+    estimator = estimator_for(loss.value, verbose=int(progress and sys.stderr.isatty()), **given)
     forgotten = forget_peak_memory()
     begin = time.perf_counter()
     with warnings.catch_warnings():

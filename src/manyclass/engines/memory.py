@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
-from ..problems import Problem
+from ..problems import Binary, Problem
 from ..solvers import Certificate, ClassBlocks, CoupledRows, Progress, Solver, StopRule, TrainingSet
 from .progress import ProgressDisplay
 
@@ -84,8 +84,28 @@ class _Clock:
         return time.perf_counter() - self.begin
 
 
+class StopAll:
+    """Asks fits in several threads to stop."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._interrupts: list[Any] = []
+
+    def add(self, interrupt: Any) -> None:
+        """Take in the interrupt of one more fit."""
+        self._interrupts.append(interrupt)
+        if self.requested:
+            interrupt.request()
+
+    def request(self) -> None:
+        """Stop them all, also those that begin later."""
+        self.requested = True
+        for interrupt in self._interrupts:
+            interrupt.request()
+
+
 @contextmanager
-def _listening(interrupt: Any) -> Iterator[None]:
+def listening(interrupt: Any) -> Iterator[None]:
     """Turn Ctrl-C into a request to stop. Only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -155,7 +175,7 @@ def _make_solver(
     keep_state: bool,
     solver: str,
 ) -> Solver:
-    if problem.kernel != "one_vs_rest":
+    if not isinstance(problem, Binary):
         return CoupledRows(
             problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"
         )
@@ -166,6 +186,7 @@ def _make_solver(
         seed=seed,
         threads=threads,
         max_epochs=budget.max_iter,
+        newton=solver == "newton",
         keep_state=keep_state,
         interrupt=interrupt,
     )
@@ -184,6 +205,7 @@ def run(
     keep_state: bool = False,
     verbose: bool = False,
     solver: str = "auto",
+    stop_with: StopAll | None = None,
 ) -> Result:
     """Train.
 
@@ -206,7 +228,10 @@ def run(
     verbose : bool
         Show progress.
     solver : str
-        "auto", or "alternating": the published algorithm for "llw".
+        "auto" or "dual"; "newton" on the primal, for smooth one-vs-rest losses; "alternating", the published algorithm
+        for "llw".
+    stop_with : StopAll, optional
+        Through which many fits are asked to stop at once; Ctrl-C always can.
 
     Returns
     -------
@@ -214,10 +239,12 @@ def run(
     """
     clock = _Clock()
     interrupt = core.Interrupt()
+    if stop_with is not None:
+        stop_with.add(interrupt)
     if budget.time_limit is not None:
         interrupt.stop_after(budget.time_limit)
     history: list[dict[str, Any]] = []
-    with _listening(interrupt), ProgressDisplay(rule, verbose) as display:
+    with listening(interrupt), ProgressDisplay(rule, verbose) as display:
         with clock.phase("layout"):
             work = _make_solver(
                 problem,

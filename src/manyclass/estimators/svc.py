@@ -1,12 +1,13 @@
-"""The two estimators: all-in-one and one-vs-rest support vector machines."""
+"""Support vector machines: all-in-one, one-vs-rest and one-vs-one."""
 
 from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from ..problems import Problem, Reinforced
 from .linear_classifier import PARAMETERS, LinearClassifier
+
 
 class MulticlassSVC(LinearClassifier):
     __doc__ = f"""All-in-one multi-class support vector machines, trained exactly.
@@ -24,18 +25,18 @@ class MulticlassSVC(LinearClassifier):
         "atm", sum and maximum over all classes; "rm" (reinforced), see `gamma`.
     gamma : float
         For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
-    solver : "auto" or "alternating"
-        "alternating" is the published algorithm for "llw", a class at a time for a fixed mean of the weights. It is
-        slower by far, and here to be compared with.
+        With `solver="alternating"`, "llw" is trained by the published algorithm, a class at a time for a fixed mean of
+        the weights. It is slower by far, and here to be compared with.
     {PARAMETERS.strip()}
     """
 
+    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"alternating": ("llw",)}
+    _reducible: ClassVar[tuple[str, ...]] = ("ww", "cs")
     _losses: ClassVar[tuple[str, ...]] = ("ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both")],
-        "solver": [StrOptions({"auto", "alternating"})],
     }
 
     def __init__(
@@ -43,7 +44,6 @@ class MulticlassSVC(LinearClassifier):
         loss: str = "ww",
         *,
         gamma: float = 0.5,
-        solver: str = "auto",
         C: float = 1.0,
         stop: str = "gap",
         tol: float = 0.01,
@@ -56,6 +56,8 @@ class MulticlassSVC(LinearClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         dtype: Any = "float32",
+        solver: str = "auto",
+        feature_reduction: bool = False,
         verbose: int = 0,
     ):
         super().__init__(
@@ -71,33 +73,19 @@ class MulticlassSVC(LinearClassifier):
             n_jobs=n_jobs,
             random_state=random_state,
             dtype=dtype,
+            solver=solver,
+            feature_reduction=feature_reduction,
             verbose=verbose,
         )
         self.loss = loss
         self.gamma = gamma
-        self.solver = solver
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.solver == "alternating" and self.loss != "llw":
-            raise ValueError(f'solver="alternating" trains loss="llw" only, not {self.loss!r}')
 
     def _problem(self) -> Problem:
         return Reinforced(self.gamma) if self.loss == "rm" else super()._problem()
 
 
-class OneVsRestSVC(LinearClassifier):
-    __doc__ = f"""One binary support vector machine a class, all trained together and exactly.
-
-    Minimises `1/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each class c, with `t_ic = 1` for its own rows and -1
-    for all others.
-
-    Parameters
-    ----------
-    loss : "hinge" or "squared_hinge"
-        `max(0, 1 - m)` or its square.
-    {PARAMETERS.strip()}
-    """
+class BinarySVC(LinearClassifier):
+    """What one-vs-rest and one-vs-one have in common."""
 
     _losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
 
@@ -117,6 +105,8 @@ class OneVsRestSVC(LinearClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         dtype: Any = "float32",
+        solver: str = "auto",
+        feature_reduction: bool = False,
         verbose: int = 0,
     ):
         super().__init__(
@@ -132,6 +122,42 @@ class OneVsRestSVC(LinearClassifier):
             n_jobs=n_jobs,
             random_state=random_state,
             dtype=dtype,
+            solver=solver,
+            feature_reduction=feature_reduction,
             verbose=verbose,
         )
         self.loss = loss
+
+
+class OneVsRestSVC(BinarySVC):
+    __doc__ = f"""One binary support vector machine a class, all trained together and exactly.
+
+    Minimises `1/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each class c, with `t_ic = 1` for its own rows and -1
+    for all others.
+
+    Parameters
+    ----------
+    loss : "hinge" or "squared_hinge"
+        `max(0, 1 - m)` or its square. With `solver="newton"` the square is trained by Newton's method on the primal,
+        with a trust region; the violation in its certificate is the largest part of the gradient.
+    {PARAMETERS.strip()}
+    """
+
+    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("squared_hinge",)}
+    _reducible: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
+
+
+class OneVsOneSVC(BinarySVC):
+    __doc__ = f"""One binary support vector machine for each pair of classes, trained without copying the rows.
+
+    Minimises `1/2 |w_ab|^2 + sum_i C_i loss(t_i w_ab.x_i)` over the rows of the classes a and b, with `t_i = 1` for a
+    and -1 for b. The class with most votes is predicted; of equal votes the one with the larger sum of margins.
+
+    Parameters
+    ----------
+    loss : "hinge" or "squared_hinge"
+        `max(0, 1 - m)` or its square.
+    {PARAMETERS.strip()}
+    """
+
+    _pairs: ClassVar[bool] = True

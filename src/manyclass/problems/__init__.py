@@ -8,8 +8,8 @@ from .absolute_margin import (
     Reinforced,
     SumOfAll,
 )
+from .binary import Binary, Hinge, Logistic, SquaredHinge
 from .maximum_entropy import MaximumEntropy
-from .one_vs_rest import Hinge, Logistic, SquaredHinge
 from .problem import Problem
 from .relative_margin import CrammerSinger, WestonWatkins
 
@@ -28,7 +28,10 @@ PROBLEMS: dict[str, Problem] = {
         Hinge(),
         SquaredHinge(),
         Logistic(),
+        Hinge(pairs=True),
+        SquaredHinge(pairs=True),
+        Logistic(pairs=True),
     )
 }
 
-__all__ = ["PROBLEMS", "Problem", "Reinforced"]
+__all__ = ["PROBLEMS", "Binary", "Problem", "Reinforced"]

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..problems import Problem
+from .closed_form import bounds_are_optimal, state_at_bounds
 from .layout import gather_weights, make_layout, tail_rows, wave_size
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .team_size import TeamSize
@@ -80,10 +81,11 @@ class CoupledRows:
         self._width = data.X.nnz / max(1, self._n) + (data.constant != 0)
         self._wave = wave_size(data, problem)
         self._alternating = alternating
-        tail = 0 if alternating else tail_rows(self._K) if problem.sparse_weights else 1
+        sparse = problem.sparse_weights and not data.reduced
+        tail = 0 if alternating else tail_rows(self._K) if sparse else 1
         layout = make_layout(data, self._dtype, tail)
         self._kernel = native(core, KERNELS[problem.kernel], self._dtype)(
-            layout, data.codes, data.C.astype(self._dtype), self._K, self._loss, getattr(problem, "gamma", 0.5)
+            layout, data.codes, data.C.astype(self._dtype), self._K, self._loss, getattr(problem, "gamma", 0.5), data.reduced
         )
         self._team = {full: TeamSize(threads) for full in (True, False)}
         self._pass = self._new_pass(0, full=True)
@@ -93,6 +95,8 @@ class CoupledRows:
         self._believed = OPTIMISM  # the estimated gap over the one a certificate will find
         self._dual_bytes = 0  # at their most: early on more variables are in use than in the end
         self._loaded = False
+        if problem.name == "llw" and not alternating and bounds_are_optimal(data):
+            self.load_state(state_at_bounds(data))
 
     def _new_pass(self, number: int, *, full: bool) -> _Pass:
         self._kernel.begin_pass()
