@@ -413,14 +413,21 @@ class CoupledSolver {
     stats.violation = !loss_.simplex ? box : std::max(T(0), most - std::min(least, most));
 
     slot.after.resize(m);
+    double sum = 0;
+    int64_t largest = 0;
+    for (int64_t e = 0; e < m; ++e) {
+      slot.after[e] = std::min(std::max(v[e] - tau, T(0)), set.cap);
+      sum += slot.after[e];
+      if (slot.after[e] > slot.after[largest]) largest = e;
+    }
+    // All of C_i is in use: what rounding has left of it would look like the variable of "no violation".
+    if (m > 0 && a.sum + tau >= set.total) slot.after[largest] += static_cast<T>(set.total - sum);
     double change = 0, gain = 0;
     for (int64_t e = 0; e < m; ++e) {
-      const T beta = std::min(std::max(v[e] - tau, T(0)), set.cap);
-      const double step = double(beta) - slot.before[e];
-      slot.after[e] = beta;
+      const double step = double(slot.after[e]) - slot.before[e];
       change += step;
       gain += step * (double(v[e]) - slot.before[e]);
-      slot.changed |= beta != slot.before[e];
+      slot.changed |= step != 0;
     }
     slot.own_change = static_cast<T>(change);
     slot.gain = k * gain;
