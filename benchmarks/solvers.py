@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-
 # The losses measured everywhere.
 SVMS = ("ww", "cs", "hinge", "squared_hinge")
 

@@ -4,10 +4,11 @@
 //     v_c = alpha_c + e_c / k,   z = change of (alpha_y - sum_{c != y} alpha_c),   t = z / K.
 //   Centring takes t x from every weight vector, so the best new values are
 //     beta_y = clip(v_y + t - tau),   beta_c = clip(v_c - t - tau),
-//   tau >= 0 being the multiplier of a simplex (0 for a box, or while the sum stays below C_i), and t the root of
+//   tau >= 0 being the multiplier of a simplex (0 for a box, or while the sum stays below C_i), and t the
+//   root of
 //     F(t) = beta_y - alpha_y - sum_{c != y} (beta_c - alpha_c) - K t,
-//   which never rises: its slope is the number of free variables minus K. Where all K are free it is flat, and
-//   then either zero (any t will do) or the root lies beyond.
+//   which never rises: its slope is the number of free variables minus K. Where all K are free it is flat,
+//   and then either zero (any t will do) or the root lies beyond.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -21,11 +22,11 @@ namespace manyclass {
 
 template <class T>
 struct AbsoluteRow {
-  const T* v;        // of the other classes, in any order; the lowest number where there is none
-  int64_t width;     // of v, whole vectors
-  double others;     // sum of their variables before the step
-  double v_own, own; // of the own class; ignored without a cap for it
-  int64_t classes;   // K
+  const T* v;         // of the other classes, in any order; the lowest number where there is none
+  int64_t width;      // of v, whole vectors
+  double others;      // sum of their variables before the step
+  double v_own, own;  // of the own class; ignored without a cap for it
+  int64_t classes;    // K
   FeasibleSet<T> set;
 };
 

@@ -1,5 +1,5 @@
-// The published algorithm for LLW, kept as a reference: for fixed mean vector the classes are independent, one
-// variable a step; the mean is taken out of all weights after every tenth of a pass.
+// The published algorithm for LLW, kept as a reference: for fixed mean vector the classes are independent,
+// one variable a step; the mean is taken out of all weights after every tenth of a pass.
 //     a_ic <- clip(a_ic + (1 + s_ic) / k_i, 0, C_i),   w_c -= (change) x_i     for c != y_i
 #pragma once
 #include <algorithm>
@@ -27,7 +27,8 @@ PassStats alternate(const Layout<T>& rows, const std::vector<int32_t>& y, const 
   Buffer<T> a(rows.n * stride);
   for (int64_t i = 0; i < rows.n; ++i)
     for (int32_t e = 0; e < alpha[i].size; ++e) a[i * stride + alpha[i].classes[e]] = alpha[i].values[e];
-  std::vector<std::vector<double>> losses(threads, std::vector<double>(count, 0)), products = losses, sums = losses;
+  std::vector<std::vector<double>> losses(threads, std::vector<double>(count, 0)), products = losses,
+                                                                                   sums = losses;
   std::vector<T> worst(threads, T(0));
   Team team(threads);
   team.run([&](int me) {

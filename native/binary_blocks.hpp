@@ -1,18 +1,20 @@
-// Many binary problems on the same rows, a vector of them at a time: each block of neighbouring problems alone
-// over its rows. One row, all problems of the block at once, is a step of coordinate ascent on the duals of
-// binary_loss.hpp.
+// Many binary problems on the same rows, a vector of them at a time: each block of neighbouring problems
+// alone over its rows. One row, all problems of the block at once, is a step of coordinate ascent on the
+// duals of binary_loss.hpp.
 //
 //   one-vs-rest   problem c: the rows of class c against all others; a block is a vector of classes
-//   one-vs-one    problem (a, b), a < b: the rows of class a against those of class b, all pairs of a in a row; a
-//                 block is a class a and a vector of classes b. A row of class a takes part in all of them, a row
-//                 of class b in one.
+//   one-vs-one    problem (a, b), a < b: the rows of class a against those of class b, all pairs of a in a
+//   row; a
+//                 block is a class a and a vector of classes b. A row of class a takes part in all of them, a
+//                 row of class b in one.
 //
-// A row rests for a block after a visit that changed none of its variables (to speak of, where the loss has no
-// bounds to rest at); before a block is done all rows are visited again, and its certificate covers every
+// A row rests for a block after a visit that changed none of its variables (to speak of, where the loss has
+// no bounds to rest at); before a block is done all rows are visited again, and its certificate covers every
 // variable in float64.
 //
-// The smooth losses can also be trained by Newton's method on the primal (newton.hpp), one-vs-rest. Their certificate
-// is the gap to the dual variables that the margins ask for, and the largest part of the gradient.
+// The smooth losses can also be trained by Newton's method on the primal (newton.hpp), one-vs-rest. Their
+// certificate is the gap to the dual variables that the margins ask for, and the largest part of the
+// gradient.
 #pragma once
 #include <omp.h>
 
@@ -61,8 +63,8 @@ class BinaryBlocks {
   static_assert(width <= 16);
 
   // `keep_variables`: also of a loss whose variables are all in use and that could do without.
-  BinaryBlocks(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes, int64_t features,
-               Binary loss, bool pairs, bool newton, bool reduced, bool keep_variables)
+  BinaryBlocks(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
+               int64_t features, Binary loss, bool pairs, bool newton, bool reduced, bool keep_variables)
       : rows_(std::move(layout)),
         y_(std::move(labels)),
         C_(std::move(C)),
@@ -73,8 +75,10 @@ class BinaryBlocks {
         keep_variables_(keep_variables || !has_dense_model()),
         members_(classes),
         empty_C_(classes, 0.0) {
-    if (newton && (pairs || loss == Binary::hinge)) throw std::logic_error("Newton's method is not for this loss");
-    if (reduced && (pairs || newton)) throw std::logic_error("feature reduction is for one-vs-rest, by the dual");
+    if (newton && (pairs || loss == Binary::hinge))
+      throw std::logic_error("Newton's method is not for this loss");
+    if (reduced && (pairs || newton))
+      throw std::logic_error("feature reduction is for one-vs-rest, by the dual");
     if (reduced) kept_ = KeptWeights(rows_, y_, K_);
     if (rows_.tails() != 0) throw std::logic_error("this solver wants every shared feature in the head");
     for (int64_t i = 0; i < rows_.n; ++i) {
@@ -106,8 +110,8 @@ class BinaryBlocks {
 
   // Trains the blocks [first, last), going on from the dual variables they have. After an interrupt the
   // blocks under way end as they are, and those not begun have no epochs.
-  std::vector<BlockResult> train(int64_t first, int64_t last, const BlockRule& rule, uint64_t seed, int threads,
-                                 Interrupt& interrupt) {
+  std::vector<BlockResult> train(int64_t first, int64_t last, const BlockRule& rule, uint64_t seed,
+                                 int threads, Interrupt& interrupt) {
     std::vector<BlockResult> results(last - first);
     threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, last - first)));
     std::atomic<int64_t> next{first};
@@ -179,7 +183,8 @@ class BinaryBlocks {
   void set_alpha(const int64_t* ptr, const int32_t* problem, const T* values) {
     std::vector<int32_t> block_of(problems());
     for (int64_t b = 0; b < blocks(); ++b)
-      for (int64_t l = 0; l < blocks_[b].many; ++l) block_of[blocks_[b].problem + l] = static_cast<int32_t>(b);
+      for (int64_t l = 0; l < blocks_[b].many; ++l)
+        block_of[blocks_[b].problem + l] = static_cast<int32_t>(b);
     for (auto& block : alpha_) block = {};
     for (int64_t i = 0; i < rows_.n; ++i)
       for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) {
@@ -207,8 +212,8 @@ class BinaryBlocks {
   int64_t dual_bytes() const {
     int64_t total = 0;
     for (const auto& a : alpha_)
-      total += static_cast<int64_t>(a.row.capacity() * sizeof(int32_t) + a.lanes.capacity() * sizeof(uint16_t) +
-                                    a.values.capacity() * sizeof(T));
+      total += static_cast<int64_t>(a.row.capacity() * sizeof(int32_t) +
+                                    a.lanes.capacity() * sizeof(uint16_t) + a.values.capacity() * sizeof(T));
     return total;
   }
   const Layout<T>& rows() const { return rows_; }
@@ -217,7 +222,7 @@ class BinaryBlocks {
   struct Block {
     int64_t first, many;  // the classes of its lanes: [first, first + many)
     int64_t problem;      // of the first lane
-    int64_t against;      // one-vs-one: the class that all lanes are trained against, their positive one; else -1
+    int64_t against;  // one-vs-one: the class that all lanes are trained against, their positive one; else -1
   };
 
   // The variables of a block that are not 0: for each row that has any, which lanes and their values.
@@ -239,8 +244,8 @@ class BinaryBlocks {
   struct Work {
     explicit Work(const BinaryBlocks& s)
         : W(s.rows_.heads() * width), state(s.rows_.n * width), exact(s.rows_.heads() * width) {}
-    Buffer<T> W, state;        // state: see binary_loss.hpp
-    Buffer<double> exact;      // W as the certificate makes it
+    Buffer<T> W, state;             // state: see binary_loss.hpp
+    Buffer<double> exact;           // W as the certificate makes it
     std::vector<int32_t> rows;      // of the block, those that have features
     std::vector<int32_t> features;  // of these rows, in the head
     std::vector<int32_t> active;
@@ -295,8 +300,8 @@ class BinaryBlocks {
     return block.against >= 0 && y_[i] != block.against ? y_[i] - block.first : -1;
   }
 
-  // In float64 and from the dual variables alone. The weights of the block become those of the dual variables,
-  // rounded as the model will store them.
+  // In float64 and from the dual variables alone. The weights of the block become those of the dual
+  // variables, rounded as the model will store them.
   template <Binary loss>
   Certificate certify(const Block& block, Work& work) const {
     using Loss = BinaryLoss<loss>;
@@ -309,7 +314,9 @@ class BinaryBlocks {
       return with_signs(a, i, block);
     };
     // of the weights of features that only row i has
-    const auto of_singles = [&](int64_t i, const Wide<T>& coef) { return kept_.all() ? coef : own_lane(i, block, coef); };
+    const auto of_singles = [&](int64_t i, const Wide<T>& coef) {
+      return kept_.all() ? coef : own_lane(i, block, coef);
+    };
     // a weight of a feature that only row i has, rounded
     const auto single_weight = [&](vec<double> coef, double x) {
       alignas(64) T stored[L];
@@ -619,8 +626,8 @@ class BinaryBlocks {
     alpha_[b] = std::move(kept);
   }
 
-  // The weights of the dual variables, rounded, as the last certificate has left them, where the model is dense
-  // in any case.
+  // The weights of the dual variables, rounded, as the last certificate has left them, where the model is
+  // dense in any case.
   void store_weights(const Block& block, const Work& work) {
     if (!has_dense_model()) return;
     for (int64_t f = 0; f < rows_.heads(); ++f)
@@ -631,8 +638,9 @@ class BinaryBlocks {
       Wide<T> a(work.state.data() + int64_t(i) * width);
       for (auto& part : a.part) part = BinaryLoss<Binary::logistic>::variable(part, double(C_[i]));
       const Wide<T> coef = with_signs(a, i, block);
-      store_single_weights(i, block,
-                           [coef = kept_.all() ? coef : own_lane(i, block, coef)](int64_t l, T x) { return coef[l] * x; });
+      store_single_weights(i, block, [coef = kept_.all() ? coef : own_lane(i, block, coef)](int64_t l, T x) {
+        return coef[l] * x;
+      });
     }
   }
 
@@ -706,7 +714,8 @@ class BinaryBlocks {
       for (int64_t h = b; h < e; ++h)
         s += rows_.head_value[h] * load(W + int64_t(rows_.head_index[h]) * width);
       const vec<T> state = load(work.state.data() + i * width), a = Loss::variable(state, C_[i]);
-      const vec<T> m = with_signs(s, i, block) + rows_.tail_norm[i] * (kept_.all() ? a : own_lane(i, block, a));
+      const vec<T> m =
+          with_signs(s, i, block) + rows_.tail_norm[i] * (kept_.all() ? a : own_lane(i, block, a));
       const auto seen = Loss::measure(state, m, C_[i]);
       vec<T> next = Loss::best(state, m, rows_.norm[i], C_[i]);
       if constexpr (!Loss::sparse) next = larger<T>(next - state, state - next) > rest ? next : state;
@@ -732,7 +741,8 @@ class BinaryBlocks {
       if (!kept_.all()) {
         for (int64_t h = b; h < e; ++h) {
           T* w = W + int64_t(rows_.head_index[h]) * width;
-          store(w, load(w) + kept_.where_kept<T>(rows_.head_index[h], block.first, rows_.head_value[h] * change));
+          store(w, load(w) +
+                       kept_.where_kept<T>(rows_.head_index[h], block.first, rows_.head_value[h] * change));
         }
         continue;
       }
@@ -765,10 +775,11 @@ class BinaryBlocks {
   std::vector<double> empty_C_;                // sum of C_i over the other rows, by class
   KeptWeights kept_;
   std::vector<Block> blocks_;
-  std::vector<int64_t> first_problem_;  // a row is on the positive side of the problems that begin at its class
-  std::vector<Variables> alpha_;        // by block
-  Buffer<T> model_;                     // features x problems
-  std::vector<Work> work_;              // by thread
+  std::vector<int64_t>
+      first_problem_;             // a row is on the positive side of the problems that begin at its class
+  std::vector<Variables> alpha_;  // by block
+  Buffer<T> model_;               // features x problems
+  std::vector<Work> work_;        // by thread
 };
 
 }  // namespace manyclass

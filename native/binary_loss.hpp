@@ -5,8 +5,8 @@
 //     hinge           loss = max(0, 1 - m)      gain = a                      0 <= a <= C_i
 //     squared hinge   loss = max(0, 1 - m)^2    gain = a - a^2 / (4 C_i)      a >= 0
 //     logistic        loss = log(1 + exp(-m))   gain = C_i H(a / C_i)         0 < a < C_i
-//   with H(p) = -p log p - (1 - p) log(1 - p). A solver keeps a `state` for each variable: a itself, and for the
-//   logistic loss u = log(a / (C_i - a)), which knows a to the last digit at both of its ends.
+//   with H(p) = -p log p - (1 - p) log(1 - p). A solver keeps a `state` for each variable: a itself, and for
+//   the logistic loss u = log(a / (C_i - a)), which knows a to the last digit at both of its ends.
 #pragma once
 #include "vector.hpp"
 #include "vector_math.hpp"

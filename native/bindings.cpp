@@ -293,20 +293,20 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
 
   using Blocks = BinaryBlocks<T>;
   nb::class_<Blocks> blocks(m, ("BinaryBlocks" + suffix).c_str());
-  blocks.def(
-         "__init__",
-         [](Blocks* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
-            int64_t features, const std::string& loss, bool pairs, bool newton, bool reduced,
-            bool keep_variables) {
-           new (self) Blocks(std::move(rows), to_vector(labels), to_vector(C), classes, features,
-                          binary_named(loss), pairs, newton, reduced, keep_variables);
-         },
-         "rows"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a, "newton"_a,
-         "reduced"_a, "keep_variables"_a)
+  blocks
+      .def(
+          "__init__",
+          [](Blocks* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, int64_t features,
+             const std::string& loss, bool pairs, bool newton, bool reduced, bool keep_variables) {
+            new (self) Blocks(std::move(rows), to_vector(labels), to_vector(C), classes, features,
+                              binary_named(loss), pairs, newton, reduced, keep_variables);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a, "newton"_a,
+          "reduced"_a, "keep_variables"_a)
       .def(
           "train",
-          [](Blocks& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,
-             int threads, Interrupt& interrupt) {
+          [](Blocks& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs,
+             uint64_t seed, int threads, Interrupt& interrupt) {
             std::vector<std::tuple<double, double, double, int64_t, double, bool>> out;
             for (const auto& r : s.train(first, last, {by_gap, tol, max_epochs}, seed, threads, interrupt))
               out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs,

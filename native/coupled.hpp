@@ -5,8 +5,8 @@
 //     each row:               solve its sub-problem                          rows shared out
 //     each slice of classes:  W += x_i (change of alpha_i), in row order     slices shared out
 // Weights of words that many rows of a wave have are so read once a wave. The sub-problems are those of
-// relative_margin.hpp and absolute_margin.hpp. The weights of losses on absolute margins are centred: they are
-// kept as u_c, with their mean as one class more, and the scores are s_c - s_mean.
+// relative_margin.hpp and absolute_margin.hpp. The weights of losses on absolute margins are centred: they
+// are kept as u_c, with their mean as one class more, and the scores are s_c - s_mean.
 //
 // The rows of a wave all see the weights from before the wave, and move together by a factor theta <= 1. With
 // delta_i the change of row i's coefficients and gain_i the slope of the dual along it, the dual changes by
@@ -62,8 +62,8 @@ class CoupledSolver {
     thetas_ = 0;
   }
 
-  // With reduced weights a row goes alone: k and the products of rows are then only bounds of what they stand for.
-  // That is enough for every step to raise the dual; and for the sum of the steps to end at its optimum.
+  // With reduced weights a row goes alone: k and the products of rows are then only bounds of what they stand
+  // for. That is enough for every step to raise the dual; and for the sum of the steps to end at its optimum.
   //
   // One visit of the given rows, `wave` at a time (but at a pass's end their number is a multiple of that).
   // `full`: every class is scored, and classes that violate by more than `enter` join, at most `most_new` of
@@ -143,7 +143,8 @@ class CoupledSolver {
   // Primal, dual and largest violation over all variables, in float64. The training weights are set to those
   // of the dual variables on the way, which removes what rounding has accumulated.
   Certificate certificate(int threads) {
-    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_, !kept_.all()).certify(W_, stride_, threads);
+    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_, !kept_.all())
+        .certify(W_, stride_, threads);
   }
 
   const Layout<T>& rows() const { return rows_; }
@@ -342,8 +343,8 @@ class CoupledSolver {
       solve_absolute_row(slot, a, s, full, mine);
   }
 
-  void solve_relative(Slot& slot, const typename DualRows<T>::Row& a, T* s, bool full, T enter, int64_t most_new,
-                      Scratch& mine) {
+  void solve_relative(Slot& slot, const typename DualRows<T>::Row& a, T* s, bool full, T enter,
+                      int64_t most_new, Scratch& mine) {
     const int64_t i = slot.row;
     const int32_t y = y_[i];
     const T Ci = C_[i], k = rows_.norm[i];
@@ -486,8 +487,7 @@ class CoupledSolver {
     } else {
       std::fill(v, v + width, none);
     }
-    for (int32_t e = 0; e < a.size; ++e)
-      v[full ? a.classes[e] : e] = a.values[e] + mine.excess[e] * inverse;
+    for (int32_t e = 0; e < a.size; ++e) v[full ? a.classes[e] : e] = a.values[e] + mine.excess[e] * inverse;
     stats.loss = loss_.simplex ? Ci * most : loss;
     stats.gap = stats.loss - alpha_e;
     stats.alpha_sum = double(a.sum) + loss_.own_target * a.own;

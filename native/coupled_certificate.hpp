@@ -22,14 +22,19 @@
 namespace manyclass {
 
 // The dual variables as coefficients of the weights: -alpha_ic for the other classes, and for the own class
-// their sum (relative margins) or its own variable (absolute ones, to be centred). What rounding has put above
-// C_i comes back to the feasible set here.
+// their sum (relative margins) or its own variable (absolute ones, to be centred). What rounding has put
+// above C_i comes back to the feasible set here.
 template <class T>
 class CoupledCoefficients {
  public:
   CoupledCoefficients(const DualRows<T>& alpha, const std::vector<int32_t>& labels, const std::vector<T>& C,
                       const CoupledLoss& loss, bool reduced)
-      : alpha_(alpha), y_(labels), loss_(loss), reduced_(reduced), scale_(alpha.n(), 1.0), sum_(alpha.n(), 0.0) {
+      : alpha_(alpha),
+        y_(labels),
+        loss_(loss),
+        reduced_(reduced),
+        scale_(alpha.n(), 1.0),
+        sum_(alpha.n(), 0.0) {
     for (int64_t i = 0; i < alpha.n(); ++i) {
       const auto a = alpha_[i];
       double sum = 0;
@@ -43,7 +48,7 @@ class CoupledCoefficients {
   bool reduced() const { return reduced_; }
   int32_t label(int64_t i) const { return y_[i]; }
   int64_t size(int64_t i) const { return alpha_[i].size + (alpha_[i].size > 0 || alpha_[i].own > 0); }
-  double others(int64_t i) const { return sum_[i]; }                // sum of their variables
+  double others(int64_t i) const { return sum_[i]; }                 // sum of their variables
   double own(int64_t i) const { return scale_[i] * alpha_[i].own; }  // variable of the own class
 
   template <class F>
@@ -138,8 +143,8 @@ class CoupledCertificate {
     if (rows_.norm[i] == 0) {
       // Every margin is 0 whatever the weights, and all variables stand at their bounds.
       const double own = set.own_cap > 0 ? loss_.own_target : 0, other = set.cap > 0 ? 1 : 0;
-      const double value = loss_.simplex ? Ci * std::max(own, other)
-                                         : set.own_cap * own + set.cap * other * double(K_ - 1);
+      const double value =
+          loss_.simplex ? Ci * std::max(own, other) : set.own_cap * own + set.cap * other * double(K_ - 1);
       return {value, value, 0};
     }
     score_rest(i, s, mine);

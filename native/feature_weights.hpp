@@ -43,9 +43,9 @@ struct Columns {
   int64_t features() const { return static_cast<int64_t>(ptr.size()) - 1; }
 };
 
-// One feature at a time. Coefs: size(i), and for_each(i, f(class, coefficient of row i in w_class)); centred():
-// the mean over the classes is to be taken from every weight; reduced(): only the classes of rows that have the
-// feature, label(i), have a weight.
+// One feature at a time. Coefs: size(i), and for_each(i, f(class, coefficient of row i in w_class));
+// centred(): the mean over the classes is to be taken from every weight; reduced(): only the classes of rows
+// that have the feature, label(i), have a weight.
 template <class T, class Coefs>
 class FeatureWeights {
  public:
@@ -141,7 +141,8 @@ class FeatureWeights {
 
   void reduce(int64_t f) {
     kept_.clear();
-    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) kept_.push_back(coef_.label(columns_.row[e]));
+    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e)
+      kept_.push_back(coef_.label(columns_.row[e]));
     sort_unique(kept_);
     const auto keep = [&](int32_t c) {
       if (!std::binary_search(kept_.begin(), kept_.end(), c)) sums_[c] = 0;

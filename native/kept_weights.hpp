@@ -1,5 +1,5 @@
-// Feature reduction: class c has weights only for features that some of its rows have. A bit a weight, by features,
-// for those with dense weights; a feature of one row alone has a weight for that row's class only.
+// Feature reduction: class c has weights only for features that some of its rows have. A bit a weight, by
+// features, for those with dense weights; a feature of one row alone has a weight for that row's class only.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -1,18 +1,18 @@
-// Maximum entropy (multinomial logistic regression): coordinate ascent on its dual, a row at a time, all classes
-// at once.
+// Maximum entropy (multinomial logistic regression): coordinate ascent on its dual, a row at a time, all
+// classes at once.
 //
 //   P(W) = 1/2 |W|^2 + sum_i C_i (log sum_c exp s_ic - s_iy)
 //   D(a) = -1/2 |W|^2 - sum_ic a_ic log(a_ic / C_i),   a_ic > 0,  sum_c a_ic = C_i
 //   w_c = sum_i (C_i [y_i = c] - a_ic) x_i
 //
-//   One row, with k = x.x: the new a solve  log a_c + k a_c = s_c + k (old a_c) - mu,  mu such that they add up.
-//   In l_c = log(a_c / C_i) and with q = k C_i this is l_c + q exp(l_c) = h_c - mu: two nested Newton iterations,
-//   a vector of classes at a time.
+//   One row, with k = x.x: the new a solve  log a_c + k a_c = s_c + k (old a_c) - mu,  mu such that they add
+//   up. In l_c = log(a_c / C_i) and with q = k C_i this is l_c + q exp(l_c) = h_c - mu: two nested Newton
+//   iterations, a vector of classes at a time.
 //
 // All variables are in use, so they are kept dense, as l. Rows go in waves with a common step theta, as in
-// coupled.hpp. A row's dual value is concave along its step and largest at its end: the part of the way is worth
-// at least that part of the gain, so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual, X being what
-// the rows of the wave take from each other.
+// coupled.hpp. A row's dual value is concave along its step and largest at its end: the part of the way is
+// worth at least that part of the gain, so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual, X
+// being what the rows of the wave take from each other.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -79,15 +79,16 @@ class MaximumEntropySolver {
           const int64_t g = t % groups;
           for (int64_t r = g * size / groups; r < (g + 1) * size / groups; ++r) {
             const int64_t i = order[first + r], b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-            score_tile(W_.data() + low, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
-                       scores_.data() + r * stride_ + low, high - low);
+            score_tile(W_.data() + low, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b,
+                       e - b, scores_.data() + r * stride_ + low, high - low);
           }
         });
         team.meet();
         team.share_out(size, me, [&](int64_t r) { solve_row(order[first + r], r); });
         team.meet();
         const auto move = [&](int64_t slice, T step) {
-          update(size, step == 1 ? T(1) : step - 1, slice * vectors / slices * L, (slice + 1) * vectors / slices * L);
+          update(size, step == 1 ? T(1) : step - 1, slice * vectors / slices * L,
+                 (slice + 1) * vectors / slices * L);
           for (int64_t r = slice * size / slices; r < (slice + 1) * size / slices; ++r) commit(r, step);
         };
         team.share_out(1 + slices, me, [&](int64_t t) {
@@ -115,11 +116,12 @@ class MaximumEntropySolver {
     return total;
   }
 
-  // In float64 and from the dual variables alone, which are scaled to their sums; the training weights are set
-  // to theirs, rounded as the model will store them.
+  // In float64 and from the dual variables alone, which are scaled to their sums; the training weights are
+  // set to theirs, rounded as the model will store them.
   Certificate certificate(int threads) {
     std::vector<double> log_sums(rows_.n);
-    const int64_t blocks = (K_ + block_width - 1) / block_width, groups = (rows_.n + rows_at_once - 1) / rows_at_once;
+    const int64_t blocks = (K_ + block_width - 1) / block_width,
+                  groups = (rows_.n + rows_at_once - 1) / rows_at_once;
     std::vector<Certificate> of_block(blocks), of_group(groups);
     Team team(threads);
     team.run([&](int me) {
@@ -129,10 +131,12 @@ class MaximumEntropySolver {
       });
       team.meet();
       Buffer<double> exact(rows_.heads() * block_width);
-      team.share_out(blocks, me, [&](int64_t b) { of_block[b] = set_weights(b * block_width, log_sums, exact); });
+      team.share_out(blocks, me,
+                     [&](int64_t b) { of_block[b] = set_weights(b * block_width, log_sums, exact); });
       team.meet();
       Buffer<double> scores(rows_at_once * stride_);
-      team.share_out(groups, me, [&](int64_t g) { of_group[g] = certify_rows(g * rows_at_once, log_sums, scores); });
+      team.share_out(groups, me,
+                     [&](int64_t g) { of_group[g] = certify_rows(g * rows_at_once, log_sums, scores); });
     });
     Certificate total;
     for (const auto& part : of_block) total.add(part);
@@ -373,8 +377,10 @@ class MaximumEntropySolver {
     alignas(64) double coef[block_width];
     for (int64_t i = 0; i < rows_.n; ++i) {
       if (rows_.norm[i] == 0) continue;
-      for (int64_t l = 0; l < block_width; ++l) coef[l] = l < many ? double(state(i)[first + l]) - log_sums[i] : -700;
-      for (int64_t l = 0; l < block_width; l += L64) store(coef + l, -double(C_[i]) * exp_of<double>(load(coef + l)));
+      for (int64_t l = 0; l < block_width; ++l)
+        coef[l] = l < many ? double(state(i)[first + l]) - log_sums[i] : -700;
+      for (int64_t l = 0; l < block_width; l += L64)
+        store(coef + l, -double(C_[i]) * exp_of<double>(load(coef + l)));
       for (int64_t l = many; l < block_width; ++l) coef[l] = 0;
       if (y_[i] >= first && y_[i] < first + many) coef[y_[i] - first] += C_[i];
       for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {

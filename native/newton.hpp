@@ -1,12 +1,13 @@
-// Newton's method with a trust region on the primal of a vector of binary problems, all of them in step: each product
-// with their Hessians is one pass over the rows.
+// Newton's method with a trust region on the primal of a vector of binary problems, all of them in step: each
+// product with their Hessians is one pass over the rows.
 //
 //   f(w) = 1/2 |w|^2 + sum_i C_i loss(m_i),   m_i = t_i w.x_i
 //   gradient = w - sum_i a_i t_i x_i,          a_i = -C_i loss'(m_i): a feasible dual point, and so a gap
 //   Hessian d = d + sum_i C_i loss''(m_i) (x_i.d) x_i
 //
-// A step minimises the quadratic model within the trust region, by conjugate gradients that stop early. What only one
-// row has is one feature: with v the norm of these values, it moves the margin as a feature of value v does.
+// A step minimises the quadratic model within the trust region, by conjugate gradients that stop early. What
+// only one row has is one feature: with v the norm of these values, it moves the margin as a feature of value
+// v does.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,8 @@ class Newton {
     int64_t features = layout.heads();
     for (int32_t i : rows)
       if (layout.tail_norm[i] > 0) own_[i] = static_cast<int32_t>(features++);
-    for (Buffer<T>* v : {&w_, &gradient_, &step_, &residual_, &direction_, &product_}) v->reset(features * width);
+    for (Buffer<T>* v : {&w_, &gradient_, &step_, &residual_, &direction_, &product_})
+      v->reset(features * width);
     for (Buffer<T>* v : {&margin_, &step_margin_, &along_, &curvature_}) v->reset(layout.n * width);
   }
 
@@ -44,7 +46,8 @@ class Newton {
   T* weights() { return w_.data(); }
   // The weights of the features of row i alone are this times their values.
   vec<T> own_weight(int64_t i) const {
-    return own_[i] < 0 ? vec<T>{} : load(w_.data() + int64_t(own_[i]) * width) * (1 / std::sqrt(layout_.tail_norm[i]));
+    return own_[i] < 0 ? vec<T>{}
+                       : load(w_.data() + int64_t(own_[i]) * width) * (1 / std::sqrt(layout_.tail_norm[i]));
   }
   void set_own_weight(int64_t i, vec<T> times) {
     if (own_[i] >= 0) store(w_.data() + int64_t(own_[i]) * width, times * std::sqrt(layout_.tail_norm[i]));
@@ -79,7 +82,8 @@ class Newton {
     }
     for (auto& part : now.part) part = part * 0.5;
     for (int32_t i : rows_) {
-      const vec<T> m = load(margin_.data() + int64_t(i) * width) + load(step_margin_.data() + int64_t(i) * width);
+      const vec<T> m =
+          load(margin_.data() + int64_t(i) * width) + load(step_margin_.data() + int64_t(i) * width);
       alignas(64) T seen[width];
       store(seen, BinaryLoss<loss>::measure(BinaryLoss<loss>::at_margin(m, C_[i]), m, C_[i]).loss);
       now.add(seen);

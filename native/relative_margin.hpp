@@ -67,7 +67,8 @@ Line<T> evaluate(const T* v, int64_t m, const DenseValues<T>& dense, const Feasi
 // The root of F, at least `lo`, at most `hi` (no v_c is larger). Classes left out can only raise F, hence the
 // root: the result for fewer classes is a lower bound for more.
 template <class T>
-T solve_threshold(const T* v, int64_t m, const DenseValues<T>& dense, const FeasibleSet<T>& set, T A, T lo, T hi) {
+T solve_threshold(const T* v, int64_t m, const DenseValues<T>& dense, const FeasibleSet<T>& set, T A, T lo,
+                  T hi) {
   constexpr T tiny = 4 * std::numeric_limits<T>::epsilon();
   T tau = lo;
   for (int step = 0; step < 64; ++step) {

@@ -49,7 +49,12 @@ def cases() -> Iterator[Case]:
     for problem, times in (("bench-1k", 10), ("news20", 5)):
         yield _case("maxent-sklearn", problem, SKLEARN_MAXENT, times, quick=False)
     yield Case(
-        "llw-alternating", "news20", ours("llw", C=100.0), same_gap, ours("llw", C=100.0, solver="alternating"), Bar(20)
+        "llw-alternating",
+        "news20",
+        ours("llw", C=100.0),
+        same_gap,
+        ours("llw", C=100.0, solver="alternating"),
+        Bar(20),
     )
     for peer, times in ((LIBLINEAR_CS, 1.8), (LIBLINEAR_HINGE, 3), (LIBLINEAR_SQUARED_HINGE, 3)):
         solver = ours(peer.loss, threads=1, fit_intercept=False)

@@ -3,7 +3,6 @@
 import cvxpy as cp
 import numpy as np
 
-
 # Losses on the scores themselves: their weights sum to zero over the classes.
 CENTRED = ("llw", "mmr", "rm", "adm", "atm", "ats")
 

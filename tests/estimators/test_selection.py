@@ -34,7 +34,9 @@ def test_does_not_depend_on_threads_and_leaves_the_estimator_alone():
     estimator = MulticlassSVC("cs", C=3.0, n_jobs=1)
     one = select_C(estimator, X, y, [0.1, 1.0])
     assert estimator.C == 3.0 and not hasattr(estimator, "model_")
-    np.testing.assert_array_equal(select_C(estimator.set_params(n_jobs=3), X, y, [0.1, 1.0]).accuracies, one.accuracies)
+    np.testing.assert_array_equal(
+        select_C(estimator.set_params(n_jobs=3), X, y, [0.1, 1.0]).accuracies, one.accuracies
+    )
 
 
 def test_labels_weights_and_dense_rows():
@@ -54,7 +56,12 @@ def test_a_class_that_a_fold_does_not_know_is_wrong_there():
 
 @pytest.mark.parametrize(
     ("Cs", "cv", "message"),
-    [([], 5, "positive numbers"), ([1.0, -1.0], 5, "positive numbers"), ([1.0], 1, "between 2 and"), ([1.0], 99, "40")],
+    [
+        ([], 5, "positive numbers"),
+        ([1.0, -1.0], 5, "positive numbers"),
+        ([1.0], 1, "between 2 and"),
+        ([1.0], 99, "40"),
+    ],
 )
 def test_bad_arguments(Cs, cv, message):
     X, y = text_like(40, 30, 3)

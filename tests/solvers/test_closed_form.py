@@ -19,7 +19,9 @@ def largest_C(X, y, K):
 def test_weights_are_known_below_it(share):
     X, y = text_like(100, 40, 5, seed=0)
     C, S = largest_C(X, y, 5)
-    fitted = MulticlassSVC("llw", C=share * C, fit_intercept=False, dtype="float64", tol=1e-9, max_iter=10**5).fit(X, y)
+    fitted = MulticlassSVC("llw", C=share * C, fit_intercept=False, dtype="float64", tol=1e-9, max_iter=10**5).fit(
+        X, y
+    )
     known = share * C * (S - S.mean(axis=0))
     if share < 1:
         assert [row["epochs"] for row in fitted.history_] == [0]

@@ -41,7 +41,9 @@ def list_of_penalties(text: str) -> Any:
         if not Cs or not all(np.isfinite(C) and C > 0 for C in Cs) or len(Cs) > MOST_PENALTIES:
             raise ValueError
     except (ValueError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is neither a list such as 0.1,1,10 nor a range such as 2^-5:2^3") from None
+        raise typer.BadParameter(
+            f"{text!r} is neither a list such as 0.1,1,10 nor a range such as 2^-5:2^3"
+        ) from None
     return sorted(set(Cs))
 
 
@@ -49,7 +51,8 @@ def list_of_penalties(text: str) -> Any:
 def cv(
     data: Annotated[str, typer.Argument(help="As for train; - for stdin.")],
     losses: Annotated[
-        Any, typer.Option("--loss", "-l", parser=list_of_losses, metavar="LOSS,LOSS", help="One or more, as for train.")
+        Any,
+        typer.Option("--loss", "-l", parser=list_of_losses, metavar="LOSS,LOSS", help="One or more, as for train."),
     ] = "ww",
     Cs: Annotated[
         Any, typer.Option("-C", "--C", parser=list_of_penalties, metavar="C,C", help="Penalties: a list or a range.")
@@ -124,7 +127,12 @@ def _show(report: dict[str, Any]) -> None:
     columns = ("loss", "C", "accuracy", "deviation", "largest gap", "")
     output.show_table(f"{report['rows']} rows in {report['folds']} folds", columns, lines)
     best = [
-        [loss, output.number(found["best_C"]), output.percent(found["accuracy"].max()), output.seconds(found["seconds"])]
+        [
+            loss,
+            output.number(found["best_C"]),
+            output.percent(found["accuracy"].max()),
+            output.seconds(found["seconds"]),
+        ]
         for loss, found in report["losses"].items()
     ]
     output.show_table("best of each loss", ("loss", "C", "accuracy", "seconds"), best)

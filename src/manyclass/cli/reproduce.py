@@ -32,8 +32,8 @@ def reproduce(
       thesis-5   the NTU thesis: nine classifiers compared, with C by cross-validation
 
     The data sets lie in the folder that the environment variable MANYCLASS_DATA names, each in a folder of its own
-    with train.svm.xz and, if it has test rows, test.svm.xz. Those that are not there are named and left out. Prints the
-    table, and writes it as CSV and as a picture.
+    with train.svm.xz and, if it has test rows, test.svm.xz. Those that are not there are named and left out. Prints
+    the table, and writes it as CSV and as a picture.
     """
     output.log_to_stderr(quiet=quiet)
     if not out.is_dir():

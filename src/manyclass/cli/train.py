@@ -66,7 +66,9 @@ def train(
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Model to write. [default: DATA's name + .manyclass]")
     ] = None,
-    loss: Annotated[Loss, typer.Option("--loss", "-l", help="hinge, squared_hinge, logistic: one-vs-rest.")] = Loss.ww,
+    loss: Annotated[
+        Loss, typer.Option("--loss", "-l", help="hinge, squared_hinge, logistic: one-vs-rest.")
+    ] = Loss.ww,
     gamma: Annotated[
         float | None, typer.Option(min=0, max=1, help=f"Weight of the own class in --loss rm. {usual('gamma')}")
     ] = None,

@@ -54,10 +54,10 @@ PARAMETERS = """
     dtype : "float32" or "float64"
         Type of weights and dual variables; certificates are always in float64.
     solver : str
-        "dual": coordinate ascent on the dual, which is also what "auto" takes. Some losses have another one; see above.
+        "dual": coordinate ascent on the dual, which is also what "auto" takes. Some losses have another; see above.
     feature_reduction : bool
-        Give a class weights only for features that some of its own training rows have: a smaller model, at some cost
-        in accuracy. For "ww", "cs", maximum entropy and one-vs-rest.
+        Give a class weights only for features that some of its own training rows have: a smaller model, at some
+        cost in accuracy. For "ww", "cs", maximum entropy and one-vs-rest.
     verbose : int
         Above 0: a progress bar.
 
@@ -399,8 +399,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"solver must be one of {names} for {type(self).__name__}, got {self.solver!r}")
         if self.feature_reduction and (self.loss not in self._reducible or self.solver == "newton"):
             raise ValueError(
-                f"feature_reduction is not for {type(self).__name__} with loss={self.loss!r} and solver={self.solver!r}; "
-                "it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by the dual"
+                f"feature_reduction is not for {type(self).__name__} with loss={self.loss!r} and "
+                f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by the dual"
             )
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")

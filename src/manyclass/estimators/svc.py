@@ -25,8 +25,8 @@ class MulticlassSVC(LinearClassifier):
         "atm", sum and maximum over all classes; "rm" (reinforced), see `gamma`.
     gamma : float
         For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
-        With `solver="alternating"`, "llw" is trained by the published algorithm, a class at a time for a fixed mean of
-        the weights. It is slower by far, and here to be compared with.
+        With `solver="alternating"`, "llw" is trained by the published algorithm, a class at a time for a fixed mean
+        of the weights. It is slower by far, and here to be compared with.
     {PARAMETERS.strip()}
     """
 

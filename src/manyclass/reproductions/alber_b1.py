@@ -12,13 +12,21 @@ from .reproduction import Reproduction, paper_table
 
 # Name in the paper: folder, scaling, and how our rows differ from the paper's.
 DATA_SETS = {
-    "iris": ("iris_xcsvm", "none", "the split of the authors' own tests, one row short, with rows of unit length; a test row is 6.7 points"),
+    "iris": (
+        "iris_xcsvm",
+        "none",
+        "the split of the authors' own tests, one row short, with rows of unit length; a test row is 6.7 points",
+    ),
     "glass": ("glass_xcsvm", "none", "the split of the authors' own tests, one row short; a test row is 4.8 points"),
     "letter": ("letter", "unit variance", "LIBSVM's split"),
     "satimage": ("satimage", "unit variance", "LIBSVM's split"),
     "splice": ("splice_xcsvm", "none", "the split of the authors' own tests"),
     "usps": ("usps", "none", "LIBSVM's split"),
-    "news20": ("news20_bydate", "unit norm", "the by-date split under TF-IDF, other texts and features than LIBSVM's news20"),
+    "news20": (
+        "news20_bydate",
+        "unit norm",
+        "the by-date split under TF-IDF, other texts and features than LIBSVM's news20",
+    ),
 }
 LOSSES = ("ww", "llw")
 TOLERANCE = 1e-3
@@ -108,7 +116,8 @@ def _explain(rows: list[dict[str, Any]]) -> list[str]:
         if row["difference"] is not None and abs(row["difference"]) > 1:
             far[row["data set"]] = max(far.get(row["data set"], 0.0), abs(row["difference"]))
     return [
-        f"{name}: differences of up to {size:.2f} points. {WHY_FAR.get(name, 'Not explained.')}" for name, size in far.items()
+        f"{name}: differences of up to {size:.2f} points. {WHY_FAR.get(name, 'Not explained.')}"
+        for name, size in far.items()
     ]
 
 

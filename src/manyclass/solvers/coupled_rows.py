@@ -85,7 +85,13 @@ class CoupledRows:
         tail = 0 if alternating else tail_rows(self._K) if sparse else 1
         layout = make_layout(data, self._dtype, tail)
         self._kernel = native(core, KERNELS[problem.kernel], self._dtype)(
-            layout, data.codes, data.C.astype(self._dtype), self._K, self._loss, getattr(problem, "gamma", 0.5), data.reduced
+            layout,
+            data.codes,
+            data.C.astype(self._dtype),
+            self._K,
+            self._loss,
+            getattr(problem, "gamma", 0.5),
+            data.reduced,
         )
         self._team = {full: TeamSize(threads) for full in (True, False)}
         self._pass = self._new_pass(0, full=True)

@@ -119,7 +119,9 @@ def refuse_absurd_pairs(data: TrainingSet, problem: Problem, *, dtype: np.dtype,
     advice = "use one-vs-rest, or an all-in-one loss"
     free = _free_memory()
     if free is not None and needed > free:
-        raise ValueError(f"{what}, and needs about {needed / 1e9:,.1f} GB of which {free / 1e9:,.1f} GB are free; {advice}")
+        raise ValueError(
+            f"{what}, and needs about {needed / 1e9:,.1f} GB of which {free / 1e9:,.1f} GB are free; {advice}"
+        )
     if seconds > A_DAY:
         raise ValueError(f"{what}, and would take about {seconds / 3600:,.0f} hours; {advice}")
 
