@@ -3,10 +3,15 @@
 from numbers import Real
 from typing import Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
+import numpy as np
+from sklearn.utils._param_validation import Interval, Options
 
 from ..problems import Problem, Reinforced
 from .linear_classifier import PARAMETERS, LinearClassifier
+
+
+# For C=inf: what is tried until no variable is at its bound.
+UNCONSTRAINED = [10.0**e for e in range(1, 9)]
 
 
 class MulticlassSVC(LinearClassifier):
@@ -37,6 +42,7 @@ class MulticlassSVC(LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both")],
+        "C": [Interval(Real, 0, None, closed="neither"), Options(Real, {np.inf})],
     }
 
     def __init__(
@@ -79,6 +85,42 @@ class MulticlassSVC(LinearClassifier):
         )
         self.loss = loss
         self.gamma = gamma
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MulticlassSVC":
+        """Train.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for all estimators. With `loss="llw"` and `C=inf`, no row may have a loss: C is raised until no dual
+            variable is at its bound, where any larger C has the same optimum. `certificate_` is for this C, `C_`.
+
+        Returns
+        -------
+        self
+        """
+        if not (isinstance(self.C, Real) and np.isposinf(self.C)):
+            super().fit(X, y, sample_weight)
+            self.C_ = self.C
+            return self
+        if self.loss != "llw":
+            raise ValueError(f'C=inf is for loss="llw" only, not {self.loss!r}')
+        if sample_weight is not None or self.class_weight is not None:
+            raise ValueError("weights of rows or classes mean nothing with C=inf, where no row may have a loss")
+        given, kept = self.C, self.warm_start
+        try:
+            for C in UNCONSTRAINED:
+                self.set_params(C=C, warm_start=True)
+                super().fit(X, y, sample_weight)
+                values = self._dual_state[2]["values"]
+                if self.certificate_.exit_reason != "converged" or values.max(initial=0) < 0.999 * C:
+                    self.C_ = C
+                    return self
+        finally:
+            self.set_params(C=given, warm_start=kept)
+            if not kept:
+                self._dual_state = None
+        raise ValueError(f"some row has a loss whatever the weights, as far as C={C:g} can tell; give a finite C")
 
     def _problem(self) -> Problem:
         return Reinforced(self.gamma) if self.loss == "rm" else super()._problem()
