@@ -60,6 +60,7 @@ class CoupledSolver {
     for (auto& slot : slots_) slot.total = {};
     waves_ = 0;
     thetas_ = 0;
+    if (!loss_.relative) centre();
   }
 
   // With reduced weights a row goes alone: k and the products of rows are then only bounds of what they stand
@@ -161,6 +162,16 @@ class CoupledSolver {
   }
 
  private:
+  // Takes the mean into the weights: far from it, their differences would drown in rounding.
+  void centre() {
+    for (int64_t h = 0; h < rows_.heads(); ++h) {
+      T* w = W_.data() + h * stride_;
+      const T mean = std::exchange(w[K_], T(0));
+      if (mean == 0) continue;
+      for (int64_t c = 0; c < K_; ++c) w[c] -= mean;
+    }
+  }
+
   // A row's step, computed by one thread and applied by all.
   struct Slot {
     int64_t row = 0;

@@ -254,10 +254,16 @@ class MaximumEntropySolver {
     for (int64_t c = 0; c < stride_; c += L) store(change + c, load(s + c) + q * exp_of<T>(load(old + c)));
     T mu = static_cast<T>(fit + entropy);
     double low = -1e30, high = 1e30;
-    for (int64_t c = 0; c < stride_; c += L) {
-      const vec<T> target = load(change + c) - mu;
-      store(l + c, target < zero ? target : zero);
-    }
+    // Near the root of l + q exp(l) = target: q exp(l) is w with w + log w = z, z = target + log q.
+    const T log_q = std::log(q);
+    const auto guess = [&] {
+      for (int64_t c = 0; c < stride_; c += L) {
+        const vec<T> target = load(change + c) - mu, z = target + log_q;
+        const vec<T> large = larger<T>(z, zero + 1), e = exp_of<T>(z < T(1) ? z : zero + 1);
+        store(l + c, z > T(1) ? log_of<T>(large - log_of<T>(large)) - log_q : target - e / (1 + e));
+      }
+    };
+    guess();
     constexpr T precise = sizeof(T) == 4 ? T(1e-6) : T(1e-13);
     for (int round = 0; round < 60; ++round) {
       vec<T> sums = zero, slopes = zero, moved = zero;
@@ -283,11 +289,15 @@ class MaximumEntropySolver {
       if (!(to > low && to < high)) to = low > -1e30 && high < 1e30 ? (low + high) / 2 : mu + off;
       const T shift = static_cast<T>(to) - mu;
       if (shift == 0 && most <= 100 * precise) break;
+      mu = static_cast<T>(to);
+      if (std::abs(shift) > 1) {
+        guess();
+        continue;
+      }
       for (int64_t c = 0; c < stride_; c += L) {
         const vec<T> at = load(l + c);
         store(l + c, at - shift / (1 + q * exp_of<T>(at)));
       }
-      mu = static_cast<T>(to);
     }
 
     // Scaled to its sum; then the change of the coefficients and what it is worth.

@@ -70,10 +70,14 @@ def progress(session: Session, case: Case) -> list[Row]:
 def epochs_to_gap(session: Session, case: Case) -> list[Row]:
     """Passes over the rows and seconds of one fit, at the solver's own C and gap."""
     options = case.ours.options
-    run = session.runner.train(case.ours, session.problem(case.problem), stop="gap", tol=options["tol"], max_iter=100_000)
+    run = session.runner.train(
+        case.ours, session.problem(case.problem), stop="gap", tol=options["tol"], max_iter=100_000
+    )
     at = f"gap {options['tol']:g} at C = {options['C']:g}"
     return [
-        case.row(f"epochs to {at}", run.reply.iterations, bar=case.bar, versions=versions_of(run), note=_certificate(run)),
+        case.row(
+            f"epochs to {at}", run.reply.iterations, bar=case.bar, versions=versions_of(run), note=_certificate(run)
+        ),
         case.row(f"seconds to {at}", run.seconds, repetitions={"ours": [run.seconds]}),
     ]
 

@@ -37,7 +37,7 @@ def test_takes_tables_of_texts(shell, tables):
         (("-C", "2^3:3^4"), "neither a list"),
         (("-C", "2^5:2^1"), "neither a list"),
         (("-C", "one"), "neither a list"),
-        (("--folds", "1"), "1 is not in the range"),
+        (("--folds", "1"), "greater than or equal to 2"),
         (("--folds", "999"), "train.svm: cv must be between 2 and the number of rows, 200"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_spent_budget_gives_3_and_a_model(shell, svm, budget, advice):
     "arguments",
     [
         ["train"],
-        ["train", "train.svm", "--loss", "logistic"],
+        ["train", "train.svm", "--loss", "nonsense"],
         ["train", "train.svm", "-C", "0"],
         ["train", "train.svm", "--tol", "-1"],
         ["train", "train.svm", "--max-iter", "0"],

@@ -2,6 +2,7 @@
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
 # Losses on the scores themselves: their weights sum to zero over the classes.
 CENTRED = ("llw", "mmr", "rm", "adm", "atm", "ats")
@@ -29,14 +30,15 @@ def _losses(loss, scores, y, K):
         return (cp.max if loss in ("adm", "atm") else cp.sum)(cp.multiply(shares, excess), axis=1)
     if loss == "maxent":
         return cp.log_sum_exp(scores, axis=1) - margins
-    pairs = loss.startswith("ovo_")
     first, second = np.triu_indices(K, 1)
-    signs = (first == y[:, None]) * 1.0 - (second == y[:, None]) if pairs else 2 * own - 1
-    margins, taking_part = cp.multiply(signs, scores), np.abs(signs)
-    kind = loss.removeprefix("ovo_")
+    signs = (first == y[:, None]) * 1.0 - (second == y[:, None]) if loss.startswith("ovo_") else 2 * own - 1
+    # Of one-vs-one only the pairs that a row takes part in.
+    row, column = np.nonzero(signs)
+    margins = cp.multiply(signs[row, column], scores[row, column])
     hinges = cp.pos(1 - margins)
-    losses = {"hinge": hinges, "squared_hinge": cp.square(hinges), "logistic": cp.logistic(-margins)}[kind]
-    return cp.sum(cp.multiply(taking_part, losses), axis=1)
+    kinds = {"hinge": hinges, "squared_hinge": cp.square(hinges), "logistic": cp.logistic(-margins)}
+    add_up = sp.csr_matrix((np.ones(len(row)), (row, np.arange(len(row)))), shape=(len(y), len(row)))
+    return add_up @ kinds[loss.removeprefix("ovo_")]
 
 
 def optimum(loss, X, y, C, K, constant=0.0, reduced=False):
@@ -45,12 +47,9 @@ def optimum(loss, X, y, C, K, constant=0.0, reduced=False):
     if constant:
         X = np.hstack([X, np.full((len(X), 1), constant)])
     W = cp.Variable((X.shape[1], K * (K - 1) // 2 if loss.startswith("ovo_") else K))
-    objective = cp.sum_squares(W) / 2 + C @ _losses(loss, X @ W, y, K)
-    conditions = [cp.sum(W, axis=1) == 0] if loss in CENTRED else []
-    if reduced:
-        unseen = np.stack([~(X[y == c] != 0).any(axis=0) for c in range(K)], axis=1)
-        conditions.append(cp.multiply(unseen, W) == 0)
-    problem = cp.Problem(cp.Minimize(objective), conditions)
+    used = cp.multiply(np.stack([(X[y == c] != 0).any(axis=0) for c in range(K)], axis=1), W) if reduced else W
+    objective = cp.sum_squares(W) / 2 + C @ _losses(loss, X @ used, y, K)
+    problem = cp.Problem(cp.Minimize(objective), [cp.sum(W, axis=1) == 0] if loss in CENTRED else [])
     # Exponential cones do not come as close.
     tol = 1e-8 if loss.endswith(("logistic", "maxent")) else 1e-10
     problem.solve(solver=cp.CLARABEL, tol_gap_rel=tol, tol_gap_abs=tol, tol_feas=tol)

@@ -70,7 +70,7 @@ def test_a_row_step_is_the_best_feasible_one(loss, seed, C, k):
     columns = problem.columns(K)
     cap, total = problem.cap(np.arange(columns) == y, np.full(columns, C)), problem.total(penalty)[0]
     if loss.startswith("ovo_"):  # the row has no variable in pairs without its class
-        cap = cap * (np.array(np.triu_indices(K, 1)) == y).any(axis=0)
+        cap = np.where((np.array(np.triu_indices(K, 1)) == y).any(axis=0), cap, 0.0)
 
     def feasible():
         alpha = rng.uniform(0, C / K, columns) * (cap > 0)

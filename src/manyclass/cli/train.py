@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from ..data import encode_labels
-from ..estimators import MulticlassSVC, OneVsRestSVC
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
 from ..model.class_names import class_tensors
@@ -56,8 +55,7 @@ def document_frequency(text: str) -> Any:
 
 def usual(parameter: str) -> str:
     """Say what the estimators take if nothing is given."""
-    values = {str(kind().get_params()[parameter]) for kind in (MulticlassSVC, OneVsRestSVC)}
-    return f"[default: {' or '.join(sorted(values))}]"
+    return f"[default: {USUAL[parameter]}]"
 
 
 @output.answers_errors

@@ -308,7 +308,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n, K)
         """
-        return self.model_.probabilities(self._rows_to_predict(X), n_jobs=self.n_jobs)
+        rows = self._rows_to_predict(X)
+        return self.model_.probabilities(rows, n_jobs=self.n_jobs)
 
     @available_if(_knows_probabilities)
     def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -326,7 +327,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             Best first.
         probabilities : ndarray of shape (n, k)
         """
-        codes, found = self.model_.topk_probabilities(self._rows_to_predict(X), k, n_jobs=self.n_jobs)
+        rows = self._rows_to_predict(X)
+        codes, found = self.model_.topk_probabilities(rows, k, n_jobs=self.n_jobs)
         return self.classes_[codes], found
 
     @property

@@ -29,7 +29,8 @@ DATA_SETS = {
     ),
 }
 LOSSES = ("ww", "llw")
-TOLERANCE = 1e-3
+TOLERANCE = 1e-2
+MOST_PASSES = 5000
 COLUMNS = (
     "data set",
     "log10 C",
@@ -75,7 +76,8 @@ def alber_b1(report: Callable[[str], None], n_jobs: int | None = None) -> Reprod
                 report(f"{name}, {loss}, log10 C = {printed['log10_C']}")
                 out.rows.append(_row(data, printed, loss, n_jobs) | {"note": f"[{note}]"})
     out.footnotes.append(
-        f"C multiplies the sum of the losses; no intercept; trained to a relative duality gap of {TOLERANCE}. "
+        f"C multiplies the sum of the losses; no intercept; trained to a relative duality gap of {TOLERANCE}, or "
+        f"for {MOST_PASSES} passes. "
         "The paper stops when no variable violates by more than its tolerance, and averages 10 runs."
     )
     out.footnotes += _explain(out.rows)
@@ -88,8 +90,9 @@ def _row(data: Any, printed: dict[str, str], loss: str, n_jobs: int | None) -> d
         loss,
         C=10.0 ** int(printed["log10_C"]),
         tol=TOLERANCE,
-        max_iter=20_000,
+        max_iter=MOST_PASSES,
         fit_intercept=False,
+        dtype="float64",
         n_jobs=n_jobs,
     ).fit(data.X, data.y)
     seconds = time.perf_counter() - begin
