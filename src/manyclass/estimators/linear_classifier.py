@@ -98,6 +98,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     """Base of the estimators: everything but the choice of losses."""
 
     loss: str
+    _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
     _losses: ClassVar[tuple[str, ...]]
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {}  # besides "auto" and "dual": those for some losses only
     _reducible: ClassVar[tuple[str, ...]] = ()  # losses that feature reduction is for
@@ -402,7 +403,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if self.feature_reduction and (self.loss not in self._reducible or self.solver == "newton"):
             raise ValueError(
                 f"feature_reduction is not for {type(self).__name__} with loss={self.loss!r} and "
-                f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by the dual"
+                f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by "
+                "the dual"
             )
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
@@ -479,7 +481,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _warm_state(self, data: TrainingSet, classes: np.ndarray) -> dict[str, np.ndarray] | None:
-        stored = getattr(self, "_dual_state", None)
+        stored = self._dual_state
         if not self.warm_start or stored is None:
             return None
         known, shape, state = stored

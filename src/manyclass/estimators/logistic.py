@@ -17,7 +17,7 @@ class OneVsRestLogistic(LinearClassifier):
     {PARAMETERS.strip()}
     """
 
-    loss: ClassVar[str] = "logistic"
+    loss = "logistic"
     _losses: ClassVar[tuple[str, ...]] = ("logistic",)
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("logistic",)}
     _reducible: ClassVar[tuple[str, ...]] = ("logistic",)
@@ -36,7 +36,7 @@ class OneVsOneLogistic(LinearClassifier):
     {PARAMETERS.strip()}
     """
 
-    loss: ClassVar[str] = "logistic"
+    loss = "logistic"
     _losses: ClassVar[tuple[str, ...]] = ("logistic",)
     _pairs: ClassVar[bool] = True
 
@@ -51,7 +51,7 @@ class MaxEnt(LinearClassifier):
     {PARAMETERS.strip()}
     """
 
-    loss: ClassVar[str] = "maxent"
+    loss = "maxent"
     _losses: ClassVar[tuple[str, ...]] = ("maxent",)
     _reducible: ClassVar[tuple[str, ...]] = ("maxent",)
     _probability: ClassVar[dict[str, Any]] = {"method": "softmax", "slope": 1.0}

@@ -9,7 +9,6 @@ from sklearn.utils._param_validation import Interval, Options
 from ..problems import Problem, Reinforced
 from .linear_classifier import PARAMETERS, LinearClassifier
 
-
 # For C=inf: what is tried until no variable is at its bound.
 UNCONSTRAINED = [10.0**e for e in range(1, 9)]
 

@@ -12,8 +12,8 @@ class Problem(ABC):
     """One loss: `1/2 |W|^2 + sum_i C_i loss(scores_i, y_i)` and its dual, as formulas on whole arrays.
 
     These are the formulas that the compiled kernels are tested against, written for reading and for small
-    problems: scores and dual variables are dense `(n, K)` arrays, where K is what `columns` gives. Shapes: `X (n, d)`,
-    `W (d, K)`, `alpha (n, K)`, `y (n,)` codes, `C (n,)` penalties.
+    problems: scores and dual variables are dense `(n, K)` arrays, where K is what `columns` gives. Shapes:
+    `X (n, d)`, `W (d, K)`, `alpha (n, K)`, `y (n,)` codes, `C (n,)` penalties.
     """
 
     name: str

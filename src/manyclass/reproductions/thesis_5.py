@@ -95,7 +95,7 @@ def thesis_5(report: Callable[[str], None], n_jobs: int | None = None) -> Reprod
             out.rows.append(row)
     out.footnotes.append(
         f"C from 2^-5 to 2^3 by {FOLDS}-fold cross-validation on the training rows; no intercept; trained to a "
-        "relative duality gap of 0.01. Seconds are of one fit at the best C, and of predicting the test rows, on this machine."
+        "relative duality gap of 0.01. Seconds are of one fit at the best C, and of predicting the test rows, here."
     )
     return out
 

@@ -12,8 +12,8 @@ def bounds_are_optimal(data: TrainingSet) -> bool:
     """Whether `alpha_ic = C_i` for all other classes c is the optimum of "llw".
 
     The weights are then `w_c = S_c - S / K`, with `S_c` the sum of `C_i x_i` over the rows of class c and S that over
-    all rows. They are optimal if no score of another class is below -1. Rows are looked at a few at a time: for a large
-    C the first ones decide.
+    all rows. They are optimal if no score of another class is below -1. Rows are looked at a few at a time: for a
+    large C the first ones decide.
     """
     X = sp.csr_matrix(data.X.as_csr(), dtype=np.float64)
     if data.constant:
