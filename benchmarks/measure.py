@@ -69,9 +69,7 @@ class Runner:
         **options: Any,
     ) -> Run:
         """Train on a problem; with `evaluate` also compute the primal value and the test error here."""
-        stored = self.folder / f"{problem.name}.npz"
-        if not stored.exists():
-            store_problem(stored, problem.X, problem.y)
+        stored = self._stored(problem)
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             weights = str(Path(scratch) / "weights") if evaluate else None
             reply = self._ask(
@@ -81,7 +79,20 @@ class Runner:
                 return Run(reply, options=options)
             W = load_weights(weights)
             value = primal(solver.loss, problem.X, problem.y, W, C=1.0)
-            return Run(reply, value, error_rate(problem.X_test, problem.y_test, W), options)
+            error = error_rate(problem.X_test, problem.y_test, W, pairs=solver.loss.startswith("ovo_"))
+            return Run(reply, value, error, options)
+
+    def search(self, solver: Solver, problem: Problem, **options: Any) -> Run:
+        """Choose C by cross-validation."""
+        stored = self._stored(problem)
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            return Run(self._ask(solver, "search", scratch, False, problem=str(stored), options=options))
+
+    def _stored(self, problem: Problem) -> Path:
+        stored = self.folder / f"{problem.name}.npz"
+        if not stored.exists():
+            store_problem(stored, problem.X, problem.y)
+        return stored
 
     def read(self, solver: Solver, path: Path) -> Run:
         """Read a LIBSVM text on one core."""

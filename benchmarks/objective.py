@@ -6,6 +6,10 @@ With scores s_ic = w_c·x_i, hinge(m) = max(0, 1 - m) and P(W) = 1/2 sum_c |w_c|
     cs             loss_i = max_{c != y_i} hinge(s_iy - s_ic)
     hinge          loss_i = sum_c hinge(±s_ic),   + for c = y_i, - for the others
     squared_hinge  loss_i = sum_c hinge(±s_ic)^2
+    logistic       loss_i = sum_c log(1 + exp(-±s_ic))
+    maxent         loss_i = log sum_c exp(s_ic) - s_iy
+    llw            loss_i = sum_{c != y_i} hinge(-s_ic)
+    ovo_squared_hinge    the same as squared_hinge for each pair of classes a < b, over the rows of these two
 
 Weights are feature-major, d x K, dense or sparse. With d + 1 rows the last row belongs to a constant
 feature of value 1: the intercept, regularised as the other weights are. All sums are in float64, and
@@ -18,8 +22,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import logsumexp
 
-LOSSES = ("ww", "cs", "hinge", "squared_hinge")
+LOSSES = ("ww", "cs", "llw", "hinge", "squared_hinge", "logistic", "maxent", "ovo_squared_hinge")
 
 # 256 classes: 16 to 120 MB of scores at the sizes measured here.
 BLOCK = 256
@@ -30,7 +35,7 @@ def primal(loss: str, X: sp.csr_matrix, y: np.ndarray, W, C: float = 1.0, block:
 
     Parameters
     ----------
-    loss : {"ww", "cs", "hinge", "squared_hinge"}
+    loss : one of LOSSES
     X : sparse matrix of shape (n, d)
     y : integer array of shape (n,)
         Class codes, 0 to K - 1: the columns of `W`.
@@ -48,8 +53,11 @@ def primal(loss: str, X: sp.csr_matrix, y: np.ndarray, W, C: float = 1.0, block:
         raise ValueError(f"unknown loss {loss!r}; known are {', '.join(LOSSES)}")
     X = _with_constant(X, W)
     y = np.asarray(y)
+    if loss == "ovo_squared_hinge":
+        return _one_vs_one(X, y, W, C)
     relative = loss in ("ww", "cs")
-    own = _own_scores(X, y, W) if relative else None
+    own = _own_scores(X, y, W) if relative or loss == "maxent" else None
+    log_sums = np.full(X.shape[0], -np.inf)
     regularizer, total = 0.0, 0.0
     worst = np.zeros(X.shape[0])
     for first, weights in _class_blocks(W, block):
@@ -63,19 +71,55 @@ def primal(loss: str, X: sp.csr_matrix, y: np.ndarray, W, C: float = 1.0, block:
                 total += float(hinge.sum())
             else:
                 np.maximum(worst, hinge.max(axis=1), out=worst)
+        elif loss == "maxent":
+            log_sums = np.logaddexp(log_sums, logsumexp(scores, axis=1))
         else:
             margin = -scores
             margin[rows, y[rows] - first] *= -1.0
-            hinge = np.maximum(0.0, 1.0 - margin)
-            total += float(hinge.sum()) if loss == "hinge" else float(np.sum(hinge * hinge))
+            if loss == "llw":
+                margin[rows, y[rows] - first] = 1.0
+            total += float(_binary_losses(loss, margin).sum())
     if loss == "cs":
         total = float(worst.sum())
+    if loss == "maxent":
+        total = float((log_sums - own).sum())
     return regularizer + C * total
 
 
-def error_rate(X: sp.csr_matrix, y: np.ndarray, W, block: int = BLOCK) -> float:
-    """Share of the rows whose highest-scoring class is not `y` (a code of -1 is always an error)."""
+def _binary_losses(loss: str, margin: np.ndarray) -> np.ndarray:
+    if loss == "logistic":
+        return np.logaddexp(0.0, -margin)
+    hinge = np.maximum(0.0, 1.0 - margin)
+    return hinge * hinge if loss == "squared_hinge" else hinge
+
+
+def _one_vs_one(X: sp.csr_matrix, y: np.ndarray, W, C: float) -> float:
+    W = np.asarray(W.todense() if sp.issparse(W) else W, dtype=np.float64)
+    total = 0.5 * float(np.sum(W * W))
+    for w, first, second in zip(W.T, *_pairs(W.shape[1]), strict=True):
+        rows = np.flatnonzero((y == first) | (y == second))
+        margin = np.where(y[rows] == first, 1.0, -1.0) * (X[rows] @ w)
+        total += C * float(_binary_losses("squared_hinge", margin).sum())
+    return total
+
+
+def _pairs(count: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.triu_indices((1 + round((1 + 8 * count) ** 0.5)) // 2, 1)
+
+
+def error_rate(X: sp.csr_matrix, y: np.ndarray, W, block: int = BLOCK, pairs: bool = False) -> float:
+    """Share of the rows whose highest-scoring class is not `y` (a code of -1 is always an error).
+
+    `pairs`: columns are pairs of classes, and most votes win; of equal votes the larger sum of margins.
+    """
     X = _with_constant(X, W)
+    if pairs:
+        scores = np.asarray(X @ (W.toarray() if sp.issparse(W) else W), dtype=np.float64)
+        first, second = _pairs(W.shape[1])
+        to_first, to_second = (np.eye(second[-1] + 1)[side] for side in (first, second))
+        votes = (scores > 0) @ to_first + (scores < 0) @ to_second
+        margins = scores @ (to_first - to_second)
+        return float(np.mean(np.argmax(votes + margins / (3 * (np.abs(margins) + 1)), axis=1) != y))
     best = np.full(X.shape[0], -np.inf)
     predicted = np.zeros(X.shape[0], dtype=np.int64)
     for first, weights in _class_blocks(W, block):

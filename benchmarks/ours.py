@@ -11,16 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.protocol import Outcome, Request, Task, serve
-from manyclass import MulticlassSVC, OneVsRestSVC
 from manyclass.data import load_svmlight
-
-ESTIMATORS = {"ww": MulticlassSVC, "cs": MulticlassSVC, "hinge": OneVsRestSVC, "squared_hinge": OneVsRestSVC}
+from manyclass.estimators import estimator_for, select_C
 
 
 def prepare(request: Request):
     X, y = request.load_problem()
-    settings = dict(request.options)
-    return ESTIMATORS[settings["loss"]](**settings), X, y
+    return estimator_for(**request.options), X, y
 
 
 def fit(state):
@@ -43,6 +40,22 @@ def outcome(classifier) -> Outcome:
     )
 
 
+def prepare_search(request: Request):
+    X, y = request.load_problem()
+    options = dict(request.options)
+    folds, Cs = options.pop("folds"), options.pop("Cs")
+    return estimator_for(**options), X, y, Cs, folds
+
+
+def search(state):
+    estimator, X, y, Cs, folds = state
+    return select_C(estimator, X, y, Cs, cv=folds)
+
+
+def best(found) -> Outcome:
+    return Outcome(note=f"best C {found.best_C:g}, accuracy {found.means.max():.4f}")
+
+
 def prepare_reading(request: Request) -> str:
     return request.options["path"]
 
@@ -56,6 +69,7 @@ if __name__ == "__main__":
     serve(
         {
             "train": Task(prepare, fit, outcome),
+            "search": Task(prepare_search, search, best),
             "read": Task(prepare_reading, load_svmlight, outcome_of_reading),
         },
         packages=("manyclass",),

@@ -4,9 +4,11 @@
     wordnet-min5    WordNet glosses, class = direct hypernym with five members or more: K = 4,796, d = 38,523
     wordnet         the same with every hypernym: K = 12,582
     news20          20 newsgroups, by date: K = 20
+    letter, usps, satimage    small and dense: K = 26, 10, 6
 
-The last three are read from the folder that the environment variable MANYCLASS_DATA names, which holds
-``wordnet_hyper_min5/``, ``wordnet_hyper/`` and ``news20_bydate/`` with train.svm.xz and test.svm.xz in each.
+All but the first are read from the folder that the environment variable MANYCLASS_DATA names, which holds
+``wordnet_hyper_min5/``, ``wordnet_hyper/``, ``news20_bydate/``, ``letter/``, ``usps/`` and ``satimage/`` with
+train.svm.xz and test.svm.xz in each.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import scipy.sparse as sp
 from benchmarks.environments import UnavailableError
 
 FOLDERS = {"wordnet-min5": "wordnet_hyper_min5", "wordnet": "wordnet_hyper", "news20": "news20_bydate"}
+FOLDERS |= {name: name for name in ("letter", "usps", "satimage")}
 NAMES = ("bench-1k", *FOLDERS)
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+# The losses measured everywhere.
+SVMS = ("ww", "cs", "hinge", "squared_hinge")
+
 
 @dataclass(frozen=True)
 class Solver:
@@ -32,6 +35,18 @@ def _liblinear(loss: str, solver: int) -> Solver:
 LIBLINEAR_CS = _liblinear("cs", 4)
 LIBLINEAR_HINGE = _liblinear("hinge", 3)
 LIBLINEAR_SQUARED_HINGE = _liblinear("squared_hinge", 1)
+LIBLINEAR_LOGISTIC_DUAL = _liblinear("logistic", 7)
+LIBLINEAR_LOGISTIC_NEWTON = _liblinear("logistic", 0)
+LIBLINEAR_SQUARED_HINGE_NEWTON = _liblinear("squared_hinge", 2)
+SKLEARN_ONE_VS_ONE = Solver(
+    "scikit-learn OneVsOneClassifier(LinearSVC)",
+    "benchmarks.peers.sklearn",
+    None,
+    "ovo_squared_hinge",
+    {"estimator": "one-vs-one"},
+)
+SKLEARN_GRID_SEARCH = Solver("scikit-learn GridSearchCV(LinearSVC, n_jobs=2)", "benchmarks.peers.sklearn", None)
+SKLEARN_MAXENT = Solver("scikit-learn LogisticRegression (lbfgs)", "benchmarks.peers.sklearn", None, "maxent")
 MULTICORE_SQUARED_HINGE = Solver(
     "liblinear-multicore -s 1 -m 2",
     "benchmarks.peers.liblinear_multicore",

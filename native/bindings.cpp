@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "binary_blocks.hpp"
 #include "coupled.hpp"
-#include "one_vs_rest.hpp"
+#include "maximum_entropy.hpp"
 #include "predict.hpp"
 #include "svmlight.hpp"
 #include "svmlight_format.hpp"
@@ -36,6 +37,14 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> v) {
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner);
 }
 
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> to_numpy(Buffer<T> buffer, int64_t rows, int64_t columns) {
+  auto* held = new Buffer<T>(std::move(buffer));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<2>>(
+      held->data(), {static_cast<size_t>(rows), static_cast<size_t>(columns)}, owner);
+}
+
 // An array of Python's, zeroed.
 template <class T>
 nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
@@ -55,10 +64,10 @@ std::vector<T> to_vector(const In<T>& a) {
   return std::vector<T>(a.data(), a.data() + a.size());
 }
 
-template <class Enum>
-Enum choose(const std::string& name, const char* a, Enum first, const char* b, Enum second) {
-  if (name == a) return first;
-  if (name == b) return second;
+Binary binary_named(const std::string& name) {
+  if (name == "hinge") return Binary::hinge;
+  if (name == "squared_hinge") return Binary::squared_hinge;
+  if (name == "logistic") return Binary::logistic;
   throw nb::value_error(("this kernel has no loss named " + name).c_str());
 }
 
@@ -111,7 +120,7 @@ nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K
     {
       nb::gil_scoped_release nogil;
       for_each_feature(columns, coef, K, threads,
-                       [&](int64_t f, const auto& weights) { weights.copy_dense(W.data() + f * K, K); });
+                       [&](int64_t f, const auto& weights) { weights.copy_dense(W.data() + f * K); });
     }
     return nb::cast(W);
   }
@@ -143,11 +152,11 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def(
           "__init__",
           [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
-             const std::string& loss) {
+             const std::string& loss, double gamma, bool reduced) {
             new (self) Coupled(std::move(rows), to_vector(labels), to_vector(C), classes,
-                               choose(loss, "ww", Relative::ww, "cs", Relative::cs));
+                               CoupledLoss::named(loss, classes, gamma), reduced);
           },
-          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, NoGil())
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
       .def("begin_pass", &Coupled::begin_pass)
       .def(
           "sweep",
@@ -158,6 +167,13 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
             return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
+      .def(
+          "alternate",
+          [](Coupled& s, In<int64_t> order, int threads) {
+            const PassStats p = s.alternate(order.data(), static_cast<int64_t>(order.size()), threads);
+            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+          },
+          "order"_a, "threads"_a, NoGil())
       .def(
           "certificate",
           [](Coupled& s, int threads) {
@@ -174,6 +190,10 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
                const auto a = s.alpha()[i];
                classes.insert(classes.end(), a.classes, a.classes + a.size);
                values.insert(values.end(), a.values, a.values + a.size);
+               if (a.own > 0) {
+                 classes.push_back(s.labels()[i]);
+                 values.push_back(a.own);
+               }
                ptr.push_back(static_cast<int64_t>(classes.size()));
              }
              return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
@@ -181,9 +201,22 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
            })
       .def("set_alpha",
            [](Coupled& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
-             for (int64_t i = 0; i < s.alpha().n(); ++i)
-               s.alpha().assign(i, classes.data() + ptr.data()[i], values.data() + ptr.data()[i],
-                                ptr.data()[i + 1] - ptr.data()[i]);
+             std::vector<int32_t> others;
+             std::vector<T> held;
+             for (int64_t i = 0; i < s.alpha().n(); ++i) {
+               T own = 0;
+               others.clear();
+               held.clear();
+               for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e) {
+                 if (classes.data()[e] == s.labels()[i]) {
+                   own = values.data()[e];
+                   continue;
+                 }
+                 others.push_back(classes.data()[e]);
+                 held.push_back(values.data()[e]);
+               }
+               s.alpha().assign(i, others.data(), held.data(), static_cast<int64_t>(held.size()), own);
+             }
            })
       .def("weights",
            [](Coupled& s, int64_t features, int threads) {
@@ -196,20 +229,84 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })
       .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
 
-  using Ovr = OneVsRestSolver<T>;
-  nb::class_<Ovr> ovr(m, ("OneVsRest" + suffix).c_str());
-  ovr.def(
-         "__init__",
-         [](Ovr* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
-            const std::string& loss) {
-           new (self) Ovr(std::move(rows), to_vector(labels), to_vector(C), classes,
-                          choose(loss, "hinge", Binary::hinge, "squared_hinge", Binary::squared_hinge));
-         },
-         "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, NoGil())
+  // The same calls as Coupled has.
+  using MaxEnt = MaximumEntropySolver<T>;
+  nb::class_<MaxEnt>(m, ("MaximumEntropy" + suffix).c_str())
+      .def(
+          "__init__",
+          [](MaxEnt* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string&,
+             double, bool reduced) {
+            new (self) MaxEnt(std::move(rows), to_vector(labels), to_vector(C), classes, reduced);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
+      .def("begin_pass", &MaxEnt::begin_pass)
+      .def(
+          "sweep",
+          [](MaxEnt& s, In<int64_t> order, int64_t wave, bool, double, int64_t, int threads) {
+            const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, threads);
+            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+          },
+          "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
+      .def(
+          "certificate",
+          [](MaxEnt& s, int threads) {
+            const Certificate c = s.certificate(threads);
+            return std::make_tuple(c.primal, c.dual, c.violation);
+          },
+          "threads"_a, NoGil())
+      .def("alpha",
+           [](MaxEnt& s) {
+             const int64_t n = s.rows().n, K = s.classes();
+             std::vector<int64_t> ptr{0};
+             std::vector<int32_t> classes;
+             std::vector<T> values;
+             for (int64_t i = 0; i < n; ++i) {
+               for (int64_t c = 0; c < K; ++c) {
+                 classes.push_back(static_cast<int32_t>(c));
+                 values.push_back(s.penalty(i) * std::exp(s.state(i)[c]));
+               }
+               ptr.push_back((i + 1) * K);
+             }
+             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
+                                    to_numpy(std::move(values)));
+           })
+      .def("set_alpha",
+           [](MaxEnt& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
+             for (int64_t i = 0; i < s.rows().n; ++i) {
+               double sum = 0;
+               for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e) sum += values.data()[e];
+               for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e)
+                 s.state(i)[classes.data()[e]] =
+                     std::max(MaxEnt::least, static_cast<T>(std::log(values.data()[e] / sum)));
+             }
+           })
+      .def("weights",
+           [](MaxEnt& s, int64_t features, int) {
+             auto W = new_array<T>({features, s.classes()});
+             s.copy_model(W.data());
+             return W;
+           })
+      .def_prop_ro("data_bytes", [](const MaxEnt& s) { return s.rows().bytes(); })
+      .def_prop_ro("weight_bytes", &MaxEnt::weight_bytes)
+      .def_prop_ro("dual_bytes", &MaxEnt::dual_bytes)
+      .def_prop_ro("dual_entries", [](const MaxEnt& s) { return s.rows().n * s.classes(); });
+
+  using Blocks = BinaryBlocks<T>;
+  nb::class_<Blocks> blocks(m, ("BinaryBlocks" + suffix).c_str());
+  blocks
+      .def(
+          "__init__",
+          [](Blocks* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, int64_t features,
+             const std::string& loss, bool pairs, bool newton, bool reduced, bool keep_variables) {
+            new (self) Blocks(std::move(rows), to_vector(labels), to_vector(C), classes, features,
+                              binary_named(loss), pairs, newton, reduced, keep_variables);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a, "newton"_a,
+          "reduced"_a, "keep_variables"_a)
       .def(
           "train",
-          [](Ovr& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,
-             int threads, Interrupt& interrupt) {
+          [](Blocks& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs,
+             uint64_t seed, int threads, Interrupt& interrupt) {
             std::vector<std::tuple<double, double, double, int64_t, double, bool>> out;
             for (const auto& r : s.train(first, last, {by_gap, tol, max_epochs}, seed, threads, interrupt))
               out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs,
@@ -219,25 +316,31 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a,
           NoGil())
       .def("alpha",
-           [](Ovr& s) {
+           [](Blocks& s) {
              auto a = s.by_rows();
-             return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.classes)),
+             return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.problem)),
                                     to_numpy(std::move(a.values)));
            })
-      .def("set_alpha", [](Ovr& s, In<int64_t> ptr, In<int32_t> classes,
+      .def("set_alpha", [](Blocks& s, In<int64_t> ptr, In<int32_t> classes,
                            In<T> values) { s.set_alpha(ptr.data(), classes.data(), values.data()); })
       .def("weights",
-           [](Ovr& s, int64_t features, int threads) {
+           [](Blocks& s, int64_t features, int threads) -> nb::object {
+             if (s.has_dense_model()) {
+               s.release();
+               return nb::cast(to_numpy(s.take_dense_model(), features, s.problems()));
+             }
              const auto alpha = s.by_rows(true);
              const Columns<T> columns(s.rows(), features);
              s.release();
-             return model_weights<T>(columns, alpha, s.classes(), threads);
+             return model_weights<T>(columns, alpha, s.problems(), threads);
            })
-      .def_prop_ro("blocks", &Ovr::blocks)
-      .def_prop_ro("data_bytes", [](const Ovr& s) { return s.rows().bytes(); })
-      .def_prop_ro("heads", [](const Ovr& s) { return s.rows().heads(); })
-      .def_prop_ro("dual_bytes", &Ovr::dual_bytes);
-  ovr.attr("width") = Ovr::width;
+      .def_prop_ro("blocks", &Blocks::blocks)
+      .def_prop_ro("problems", &Blocks::problems)
+      .def("problems_of", &Blocks::problems_of, "block"_a)
+      .def_prop_ro("data_bytes", [](const Blocks& s) { return s.rows().bytes(); })
+      .def_prop_ro("heads", [](const Blocks& s) { return s.rows().heads(); })
+      .def_prop_ro("dual_bytes", &Blocks::dual_bytes);
+  blocks.attr("width") = Blocks::width;
 }
 
 template <class T, class X, class I>

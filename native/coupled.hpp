@@ -1,10 +1,12 @@
-// Coordinate ascent on the dual of WW and CS, a row at a time, all its variables at once.
+// Coordinate ascent on the dual of the coupled losses, a row at a time, all its variables at once.
 //
 //   for each wave of rows:
 //     each tile of classes:   s_i = W' x_i for all rows of the wave          tiles shared out to the threads
-//     each row:               solve its sub-problem (relative_margin.hpp)    rows shared out
+//     each row:               solve its sub-problem                          rows shared out
 //     each slice of classes:  W += x_i (change of alpha_i), in row order     slices shared out
-// Weights of words that many rows of a wave have are so read once a wave.
+// Weights of words that many rows of a wave have are so read once a wave. The sub-problems are those of
+// relative_margin.hpp and absolute_margin.hpp. The weights of losses on absolute margins are centred: they
+// are kept as u_c, with their mean as one class more, and the scores are s_c - s_mean.
 //
 // The rows of a wave all see the weights from before the wave, and move together by a factor theta <= 1. With
 // delta_i the change of row i's coefficients and gain_i the slope of the dual along it, the dual changes by
@@ -15,64 +17,61 @@
 // row order: the result does not depend on who computes what.
 #pragma once
 #include <cstdint>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "absolute_margin.hpp"
+#include "alternating.hpp"
 #include "coupled_certificate.hpp"
+#include "coupled_loss.hpp"
 #include "dual_rows.hpp"
+#include "kept_weights.hpp"
 #include "layout.hpp"
+#include "pass_stats.hpp"
 #include "relative_margin.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 
 namespace manyclass {
 
-// What a pass over some rows saw, each row before its own step.
-struct PassStats {
-  double loss = 0;       // sum_i C_i loss_i
-  double gap = 0;        // sum_i (C_i loss_i + sum_c alpha_ic g_ic): the duality gap, row by row
-  double alpha_sum = 0;  // sum_ic alpha_ic
-  double violation = 0;  // the largest
-  int64_t waves = 0;
-  double theta = 0;   // summed over the waves
-  double asleep = 0;  // seconds that threads waited for each other
-
-  void add(const PassStats& o) {
-    loss += o.loss;
-    gap += o.gap;
-    alpha_sum += o.alpha_sum;
-    violation = std::max(violation, o.violation);
-    waves += o.waves;
-    theta += o.theta;
-  }
-};
-
 template <class T>
 class CoupledSolver {
  public:
   CoupledSolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
-                Relative loss)
+                const CoupledLoss& loss, bool reduced)
       : rows_(std::move(layout)),
         y_(std::move(labels)),
         C_(std::move(C)),
         K_(classes),
-        stride_(padded<T>(classes)),
+        stride_(padded<T>(classes + !loss.relative)),
         loss_(loss),
         alpha_(rows_.n),
-        W_(rows_.heads() * stride_) {}
+        W_(rows_.heads() * stride_) {
+    if (!loss.relative && rows_.tails() != 0)
+      throw std::logic_error("centred weights want every shared feature in the head");
+    if (!reduced) return;
+    if (!loss.relative) throw std::logic_error("centred weights cannot be reduced");
+    kept_ = KeptWeights(rows_, y_, K_);
+  }
 
   // What `sweep` gives covers all rows visited since, so that sums do not depend on how a pass is divided.
   void begin_pass() {
     for (auto& slot : slots_) slot.total = {};
     waves_ = 0;
     thetas_ = 0;
+    if (!loss_.relative) centre();
   }
 
+  // With reduced weights a row goes alone: k and the products of rows are then only bounds of what they stand
+  // for. That is enough for every step to raise the dual; and for the sum of the steps to end at its optimum.
+  //
   // One visit of the given rows, `wave` at a time (but at a pass's end their number is a multiple of that).
   // `full`: every class is scored, and classes that violate by more than `enter` join, at most `most_new` of
   // them; otherwise only the classes a row already uses are scored.
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, bool full, T enter, int64_t most_new,
                   int threads) {
+    if (!kept_.all()) wave = 1;
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
     if (full) scores_.reserve(wave * stride_);
@@ -135,15 +134,22 @@ class CoupledSolver {
     return total;
   }
 
-  CoupledCoefficients<T> coefficients() const { return {alpha_, y_, C_, loss_}; }
+  // One pass of the alternating algorithm (LLW).
+  PassStats alternate(const int64_t* order, int64_t count, int threads) {
+    return manyclass::alternate(rows_, y_, C_, K_, stride_, order, count, alpha_, W_, threads);
+  }
+
+  CoupledCoefficients<T> coefficients() const { return {alpha_, y_, C_, loss_, !kept_.all()}; }
 
   // Primal, dual and largest violation over all variables, in float64. The training weights are set to those
   // of the dual variables on the way, which removes what rounding has accumulated.
   Certificate certificate(int threads) {
-    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_).certify(W_, stride_, threads);
+    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_, !kept_.all())
+        .certify(W_, stride_, threads);
   }
 
   const Layout<T>& rows() const { return rows_; }
+  const std::vector<int32_t>& labels() const { return y_; }
   int64_t classes() const { return K_; }
   DualRows<T>& alpha() { return alpha_; }
   const Buffer<T>& weights() const { return W_; }
@@ -156,22 +162,35 @@ class CoupledSolver {
   }
 
  private:
+  // Takes the mean into the weights: far from it, their differences would drown in rounding.
+  void centre() {
+    for (int64_t h = 0; h < rows_.heads(); ++h) {
+      T* w = W_.data() + h * stride_;
+      const T mean = std::exchange(w[K_], T(0));
+      if (mean == 0) continue;
+      for (int64_t c = 0; c < K_; ++c) w[c] -= mean;
+    }
+  }
+
   // A row's step, computed by one thread and applied by all.
   struct Slot {
     int64_t row = 0;
     std::vector<int32_t> classes;
     std::vector<T> before, after;  // alpha of these classes
+    T own_before = 0, own = 0;     // variable of the own class, if the loss has one
     T own_change = 0;              // of the coefficient for the row's own class
+    T mean_change = 0;             // of the mean of the coefficients
     double gain = 0;               // slope of the dual along the step
     bool changed = false;
     PassStats stats, total;  // of this visit; of all visits in this slot, so that sums have a fixed order
 
-    // f(class, change of the row's coefficient in the weights of this class)
+    // f(class, change of the row's coefficient in the weights of this class); the mean is one class more
     template <class F>
-    void for_each_change(int32_t own, F f) const {
+    void for_each_change(int32_t own_class, int64_t K, F f) const {
       for (size_t e = 0; e < classes.size(); ++e)
         if (after[e] != before[e]) f(classes[e], before[e] - after[e]);
-      if (own_change != 0) f(own, own_change);
+      if (own_change != 0) f(own_class, own_change);
+      if (mean_change != 0) f(static_cast<int32_t>(K), mean_change);
     }
   };
 
@@ -186,6 +205,7 @@ class CoupledSolver {
     Buffer<T> scores, v;
     Buffer<int32_t> found;
     std::vector<std::pair<int32_t, T>> others;  // score_tail: rows that share a rare feature, and its weight
+    std::vector<T> excess;                      // solve_absolute_row: of the classes in use
     std::vector<int32_t> slice_class;
     std::vector<T> slice_change;
     // common_step: the changes of a wave, chained by class; a row's features; delta_i . delta_i'
@@ -209,10 +229,12 @@ class CoupledSolver {
       const Slot& slot = slots_[r];
       if (!slot.changed) continue;
       double square = 0;
-      slot.for_each_change(y_[slot.row], [&](int32_t c, T change) {
-        square += double(change) * change;
+      slot.for_each_change(y_[slot.row], K_, [&](int32_t c, T change) {
+        // sum_c (delta_c - mean)(delta'_c - mean') = sum_c delta_c delta'_c - K mean mean'
+        const double weighted = c == K_ ? -double(K_) * change : double(change);
+        square += weighted * change;
         for (int32_t p = mine.latest[c]; p >= 0; p = mine.changes[p].previous)
-          mine.overlap[mine.changes[p].row * size + r] += double(change) * mine.changes[p].value;
+          mine.overlap[mine.changes[p].row * size + r] += weighted * mine.changes[p].value;
         mine.changes.push_back({c, static_cast<int32_t>(r), mine.latest[c], change});
         mine.latest[c] = static_cast<int32_t>(mine.changes.size()) - 1;
       });
@@ -241,6 +263,10 @@ class CoupledSolver {
   // itself (tail_norm, which also covers the features of this row alone). The other rows lie anywhere in
   // memory: where they are is asked for first, then what is there, a few rows ahead.
   void score_tail(int64_t i, T* s, Scratch& mine) const {
+    if (!kept_.all()) {
+      s[y_[i]] += rows_.tail_norm[i] * alpha_[i].sum;
+      return;
+    }
     auto& others = mine.others;
     others.clear();
     for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
@@ -260,7 +286,8 @@ class CoupledSolver {
       const auto [row, factor] = others[o];
       const auto a = alpha_[row];
       for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] -= factor * a.values[e];
-      s[y_[row]] += factor * a.sum;
+      s[y_[row]] += factor * (loss_.relative ? a.sum : a.own);
+      if (!loss_.relative) s[K_] += factor * (a.own - a.sum) / static_cast<T>(K_);
     }
   }
 
@@ -272,11 +299,13 @@ class CoupledSolver {
 
   void score_support(int64_t i, const typename DualRows<T>::Row& a, T* s, Scratch& mine) const {
     s[y_[i]] = 0;
+    if (!loss_.relative) s[K_] = 0;
     for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] = 0;
     for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
       const T* w = W_.data() + rows_.head_index[h] * stride_;
       const T x = rows_.head_value[h];
       s[y_[i]] += x * w[y_[i]];
+      if (!loss_.relative) s[K_] += x * w[K_];
       for (int32_t e = 0; e < a.size; ++e) s[a.classes[e]] += x * w[a.classes[e]];
     }
     score_tail(i, s, mine);
@@ -309,26 +338,32 @@ class CoupledSolver {
 
   void solve_row(Slot& slot, T* s, bool full, T enter, int64_t most_new, Scratch& mine) {
     const int64_t i = slot.row;
-    const int32_t y = y_[i];
-    const T Ci = C_[i];
     const auto a = alpha_[i];
     slot.changed = false;
     slot.stats = {};
-    const T k = rows_.norm[i];
-    if (k == 0 || (!full && a.size == 0)) return;
-    const FeasibleSet<T> set = loss_ == Relative::ww ? FeasibleSet<T>{Ci, std::numeric_limits<T>::infinity()}
-                                                     : FeasibleSet<T>{std::numeric_limits<T>::infinity(), Ci};
-    T* v = mine.v.data();
+    if (rows_.norm[i] == 0 || (!full && a.size == 0 && a.own == 0)) return;
     if (full)
       score_tail(i, s, mine);
     else
       score_support(i, a, s, mine);
+    slot.classes.assign(a.classes, a.classes + a.size);
+    slot.before.assign(a.values, a.values + a.size);
+    if (loss_.relative)
+      solve_relative(slot, a, s, full, enter, most_new, mine);
+    else
+      solve_absolute_row(slot, a, s, full, mine);
+  }
 
+  void solve_relative(Slot& slot, const typename DualRows<T>::Row& a, T* s, bool full, T enter,
+                      int64_t most_new, Scratch& mine) {
+    const int64_t i = slot.row;
+    const int32_t y = y_[i];
+    const T Ci = C_[i], k = rows_.norm[i];
+    const FeasibleSet<T> set(loss_, Ci);
+    T* v = mine.v.data();
     const T own = s[y];
     const T inverse = 1 / k;
     PassStats& stats = slot.stats;
-    slot.classes.assign(a.classes, a.classes + a.size);
-    slot.before.assign(a.values, a.values + a.size);
     double loss = 0, alpha_g = 0;
     T most = 0,
       least = has_slack<T>(a.sum, Ci) ? T(0) : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
@@ -338,7 +373,7 @@ class CoupledSolver {
       const T g = own - s[c] - 1;
       v[e] = a.values[e] - g * inverse;
       alpha_g += double(a.values[e]) * g;
-      if (loss_ == Relative::ww) {
+      if (!loss_.simplex) {
         loss += std::max(T(0), -g);
         box = std::max(box, g > 0 ? g : (a.values[e] < Ci ? -g : T(0)));
       } else {
@@ -355,11 +390,11 @@ class CoupledSolver {
       s[y] = std::numeric_limits<T>::lowest();
       for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
       // Without `enter`: every class whose variable would leave 0.
-      const T level = loss_ == Relative::cs && least < std::numeric_limits<T>::max() ? least : T(0);
+      const T level = loss_.simplex && least < std::numeric_limits<T>::max() ? least : T(0);
       T threshold = own - 1 + (enter > 0 ? std::max(k * tau, level + enter) : k * tau);
       int32_t* found = mine.found.data();
       Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, found);
-      if (loss_ == Relative::ww) {
+      if (!loss_.simplex) {
         loss += scan.hinge_sum;
         box = std::max(box, scan.largest);
       } else {
@@ -383,11 +418,11 @@ class CoupledSolver {
       }
       if (joining > 0) tau = solve_threshold(v, m, {}, set, a.sum, -a.sum, highest);
     }
-    if (loss_ == Relative::cs) loss = most;
+    if (loss_.simplex) loss = most;
     stats.loss = Ci * loss;
     stats.gap = Ci * loss + alpha_g;
     stats.alpha_sum = a.sum;
-    stats.violation = loss_ == Relative::ww ? box : std::max(T(0), most - std::min(least, most));
+    stats.violation = !loss_.simplex ? box : std::max(T(0), most - std::min(least, most));
 
     slot.after.resize(m);
     double sum = 0;
@@ -410,6 +445,107 @@ class CoupledSolver {
     slot.gain = k * gain;
   }
 
+  // In a full visit the values v lie by class, else by the order of the row's classes in use.
+  void solve_absolute_row(Slot& slot, const typename DualRows<T>::Row& a, T* s, bool full, Scratch& mine) {
+    constexpr int L = Lanes<T>::count;
+    constexpr T none = std::numeric_limits<T>::lowest();
+    const int64_t i = slot.row;
+    const int32_t y = y_[i];
+    const T k = rows_.norm[i], inverse = 1 / k, mean = s[K_];
+    const double Ci = C_[i], own_excess = loss_.own_target - double(s[y] - mean);
+    const FeasibleSet<T> set(loss_, C_[i]);
+    T* v = mine.v.data();
+    const int64_t width = full ? stride_ : padded<T>(a.size);
+    PassStats& stats = slot.stats;
+
+    // Loss, gap and violation of the classes in use, then of the others; v on the way.
+    double loss = 0, alpha_e = 0, most = 0, worst = 0;
+    double least = has_slack<T>(double(a.sum) + a.own, Ci) ? 0 : std::numeric_limits<double>::infinity();
+    const auto see = [&](double e, double value, double cap) {
+      if (cap == 0) return;
+      alpha_e += value * e;
+      if (!loss_.simplex) loss += cap * std::max(0.0, e);
+      worst = std::max(worst, e > 0 ? (value < cap ? e : 0.0) : (value > 0 ? -e : 0.0));
+      most = std::max(most, e);
+      if (value > 0) least = std::min(least, e);
+    };
+    see(own_excess, a.own, set.own_cap);
+    mine.excess.resize(a.size);
+    for (int32_t e = 0; e < a.size; ++e) {
+      mine.excess[e] = 1 + (s[a.classes[e]] - mean);
+      see(mine.excess[e], a.values[e], set.cap);
+      s[a.classes[e]] = none;
+    }
+    if (full && set.cap > 0) {
+      s[y] = none;
+      for (int64_t c = K_; c < stride_; ++c) s[c] = none;
+      vec<T> sums = {}, tops = {};
+      const vec<T> zero = {};
+      for (int64_t c = 0; c < stride_; c += L) {
+        const vec<T> e = load(s + c) + (1 - mean), positive = larger<T>(e, zero);
+        sums += positive;
+        tops = larger<T>(tops, positive);
+        store(v + c, e * inverse);
+      }
+      double sum = 0, top = 0;
+      for (int l = 0; l < L; ++l) {
+        sum += sums[l];
+        top = std::max<double>(top, tops[l]);
+      }
+      if (!loss_.simplex) loss += set.cap * sum;
+      worst = std::max(worst, top);
+      most = std::max(most, top);
+    } else {
+      std::fill(v, v + width, none);
+    }
+    for (int32_t e = 0; e < a.size; ++e) v[full ? a.classes[e] : e] = a.values[e] + mine.excess[e] * inverse;
+    stats.loss = loss_.simplex ? Ci * most : loss;
+    stats.gap = stats.loss - alpha_e;
+    stats.alpha_sum = double(a.sum) + loss_.own_target * a.own;
+    stats.violation = loss_.simplex ? most - std::min(least, most) : worst;
+
+    const double v_own = double(a.own) + own_excess / k;
+    const AbsoluteSolution found =
+        solve_absolute(AbsoluteRow<T>{v, width, double(a.sum), v_own, double(a.own), K_, set}, k);
+    const auto beta = [&](T at) {
+      return static_cast<T>(std::min<double>(found.scale * std::max(double(at) - found.shift, 0.0), set.cap));
+    };
+    double change = 0, gain = 0;  // gain: sum of changes times excess, over k
+    slot.after.resize(a.size);
+    for (int32_t e = 0; e < a.size; ++e) {
+      const T at = v[full ? a.classes[e] : e];
+      slot.after[e] = beta(at);
+      if (full) v[a.classes[e]] = none;  // what is left are the classes that may join
+      const double step = double(slot.after[e]) - slot.before[e];
+      change += step;
+      gain += step * (double(at) - slot.before[e]);
+      slot.changed |= step != 0;
+    }
+    if (full && set.cap > 0) {
+      const int64_t joining =
+          scan_scores(v, stride_, T(0), static_cast<T>(found.shift), mine.found.data()).count;
+      for (int64_t j = 0; j < joining; ++j) {
+        const int32_t c = mine.found[j];
+        const T value = beta(v[c]);
+        if (!(value > 0)) continue;
+        slot.classes.push_back(c);
+        slot.before.push_back(0);
+        slot.after.push_back(value);
+        change += value;
+        gain += double(value) * v[c];
+        slot.changed = true;
+      }
+    }
+    slot.own_before = a.own;
+    slot.own = set.own_cap > 0 ? static_cast<T>(std::min<double>(found.own, set.own_cap)) : T(0);
+    const double own_step = double(slot.own) - a.own;
+    gain += own_step * own_excess / k;
+    slot.changed |= own_step != 0;
+    slot.own_change = static_cast<T>(own_step);
+    slot.mean_change = static_cast<T>((own_step - change) / double(K_));
+    slot.gain = k * gain;
+  }
+
   // W += theta x_i (change of the coefficients) for the classes [low, high), rows in order
   void apply_slice(int64_t size, T theta, int64_t low, int64_t high, Scratch& mine) {
     for (int64_t r = 0; r < size; ++r) {
@@ -417,7 +553,7 @@ class CoupledSolver {
       if (!slot.changed) continue;
       mine.slice_class.clear();
       mine.slice_change.clear();
-      slot.for_each_change(y_[slot.row], [&](int32_t c, T change) {
+      slot.for_each_change(y_[slot.row], K_, [&](int32_t c, T change) {
         if (c < low || c >= high) return;
         mine.slice_class.push_back(c);
         mine.slice_change.push_back(theta * change);
@@ -434,7 +570,10 @@ class CoupledSolver {
       for (int64_t h = b; h < e; ++h) {
         T* w = W_.data() + rows_.head_index[h] * stride_;
         const T x = rows_.head_value[h];
-        if (dense) {
+        if (!kept_.all()) {
+          for (int64_t q = 0; q < changes; ++q)
+            if (kept_.has(rows_.head_index[h], classes[q])) w[classes[q]] += x * change[q];
+        } else if (dense) {
           for (int64_t c = low; c < high; ++c) w[c] += x * mine.v[c];
         } else {
           for (int64_t q = 0; q < changes; ++q) w[classes[q]] += x * change[q];
@@ -451,14 +590,16 @@ class CoupledSolver {
     T* values = mine.v.data();
     for (int64_t e = 0; e < m; ++e)
       values[e] = theta < 1 ? slot.before[e] + theta * (slot.after[e] - slot.before[e]) : slot.after[e];
-    alpha_.assign(slot.row, slot.classes.data(), values, m);
+    const T own = theta < 1 ? slot.own_before + theta * (slot.own - slot.own_before) : slot.own;
+    alpha_.assign(slot.row, slot.classes.data(), values, m, own);
   }
 
   Layout<T> rows_;
   std::vector<int32_t> y_;
   std::vector<T> C_;
   int64_t K_, stride_;
-  Relative loss_;
+  CoupledLoss loss_;
+  KeptWeights kept_;
   DualRows<T> alpha_;
   Buffer<T> W_;
   Buffer<T> scores_;  // of the rows of a wave

@@ -1,8 +1,6 @@
-// The certificate of the coupled losses, from the dual variables alone and in float64. With
-// u_c = 1 + s_c - s_y for the classes c != y of a row,
+// The certificate of the coupled losses, from the dual variables alone and in float64:
 //
-//     P = 1/2 |W|^2 + sum_i C_i loss_i,    D = sum_ic alpha_ic - 1/2 |W|^2,
-//     WW: loss = sum_c max(0, u_c),    CS: loss = max(0, max_c u_c).
+//     P = 1/2 |W|^2 + sum_i C_i loss_i,    D = sum_ic target_c alpha_ic - 1/2 |W|^2.
 //
 // P is taken at the weights as the model will store them, D at the float64 weights of the dual variables.
 // What threads add up is put together in a fixed order: the result does not depend on their number.
@@ -10,59 +8,72 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "certificate.hpp"
+#include "coupled_loss.hpp"
 #include "dual_rows.hpp"
 #include "feature_weights.hpp"
 #include "layout.hpp"
-#include "relative_margin.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 
 namespace manyclass {
 
-// The dual variables as coefficients of the weights: -alpha_ic, and their sum for the row's own class. What
-// rounding has put above C_i comes back to the feasible set here.
+// The dual variables as coefficients of the weights: -alpha_ic for the other classes, and for the own class
+// their sum (relative margins) or its own variable (absolute ones, to be centred). What rounding has put
+// above C_i comes back to the feasible set here.
 template <class T>
 class CoupledCoefficients {
  public:
   CoupledCoefficients(const DualRows<T>& alpha, const std::vector<int32_t>& labels, const std::vector<T>& C,
-                      Relative loss)
-      : alpha_(alpha), y_(labels), scale_(alpha.n(), 1.0), own_(alpha.n(), 0.0) {
+                      const CoupledLoss& loss, bool reduced)
+      : alpha_(alpha),
+        y_(labels),
+        loss_(loss),
+        reduced_(reduced),
+        scale_(alpha.n(), 1.0),
+        sum_(alpha.n(), 0.0) {
     for (int64_t i = 0; i < alpha.n(); ++i) {
       const auto a = alpha_[i];
       double sum = 0;
       for (int32_t e = 0; e < a.size; ++e) sum += a.values[e];
-      if (loss == Relative::cs && sum > C[i]) scale_[i] = C[i] / sum;
-      own_[i] = scale_[i] * sum;
+      if (loss.simplex && sum + a.own > C[i]) scale_[i] = C[i] / (sum + a.own);
+      sum_[i] = scale_[i] * sum;
     }
   }
 
-  int64_t size(int64_t i) const { return alpha_[i].size + (alpha_[i].size > 0); }
-  double own(int64_t i) const { return own_[i]; }
+  bool centred() const { return !loss_.relative; }
+  bool reduced() const { return reduced_; }
+  int32_t label(int64_t i) const { return y_[i]; }
+  int64_t size(int64_t i) const { return alpha_[i].size + (alpha_[i].size > 0 || alpha_[i].own > 0); }
+  double others(int64_t i) const { return sum_[i]; }                 // sum of their variables
+  double own(int64_t i) const { return scale_[i] * alpha_[i].own; }  // variable of the own class
 
   template <class F>
   void for_each(int64_t i, F f) const {
     const auto a = alpha_[i];
-    if (a.size == 0) return;
+    if (a.size == 0 && a.own == 0) return;
     const double scale = -scale_[i];
     for (int32_t e = 0; e < a.size; ++e) f(a.classes[e], scale * a.values[e]);
-    f(y_[i], own_[i]);
+    f(y_[i], loss_.relative ? sum_[i] : own(i));
   }
 
  private:
   const DualRows<T>& alpha_;
   const std::vector<int32_t>& y_;
-  std::vector<double> scale_, own_;
+  const CoupledLoss loss_;
+  const bool reduced_;
+  std::vector<double> scale_, sum_;
 };
 
 template <class T>
 class CoupledCertificate {
  public:
   CoupledCertificate(const Layout<T>& rows, const std::vector<int32_t>& labels, const std::vector<T>& C,
-                     const DualRows<T>& alpha, int64_t classes, Relative loss)
-      : rows_(rows), y_(labels), C_(C), K_(classes), loss_(loss), coef_(alpha, labels, C, loss) {}
+                     const DualRows<T>& alpha, int64_t classes, const CoupledLoss& loss, bool reduced)
+      : rows_(rows), y_(labels), C_(C), K_(classes), loss_(loss), coef_(alpha, labels, C, loss, reduced) {}
 
   // Primal, dual and largest violation over all variables. W (heads x stride) is set to the weights of the
   // dual variables, rounded.
@@ -101,7 +112,10 @@ class CoupledCertificate {
     for_each_feature(columns, coef_, K_, threads, [&](int64_t f, const auto& weights) {
       Certificate& part = parts[f / features_a_chunk];
       weights.add_squares(part.dual, part.primal);
-      if (head[f] >= 0) weights.copy_dense(W.data() + head[f] * stride, stride);
+      if (head[f] < 0) return;
+      T* w = W.data() + head[f] * stride;
+      weights.copy_dense(w);
+      std::fill(w + K_, w + stride, T(0));  // the mean is in the weights now
     });
     Certificate total;
     for (const auto& part : parts) total.add(part);
@@ -125,40 +139,50 @@ class CoupledCertificate {
   // s: the scores from the head; all classes are here, with room behind them to a whole vector.
   Certificate certify_row(int64_t i, double* s, int64_t stride, Scratch& mine) const {
     const double Ci = C_[i];
+    const FeasibleSet<T> set(loss_, C_[i]);
     if (rows_.norm[i] == 0) {
-      // Every margin is 0 whatever the weights, and all variables stand at the bound.
-      const double bound = Ci * (loss_ == Relative::ww ? double(K_ - 1) : 1.0);
-      return {bound, bound, 0};
+      // Every margin is 0 whatever the weights, and all variables stand at their bounds.
+      const double own = set.own_cap > 0 ? loss_.own_target : 0, other = set.cap > 0 ? 1 : 0;
+      const double value =
+          loss_.simplex ? Ci * std::max(own, other) : set.own_cap * own + set.cap * other * double(K_ - 1);
+      return {value, value, 0};
     }
     score_rest(i, s, mine);
     std::fill(s + K_, s + stride, nothing);
     const int32_t y = y_[i];
-    const double shift = 1 - s[y];
-    s[y] = nothing;
-    double loss = 0, worst = 0, most = 0, least = has_slack<T>(coef_.own(i), Ci) ? 0 : -nothing;
+    const double own_score = std::exchange(s[y], nothing);
+    const double shift = loss_.relative ? 1 - own_score : 1;  // excess = score + shift
+    const double held = coef_.own(i) + coef_.others(i);
+    double loss = 0, worst = 0, most = 0, least = has_slack<T>(held, Ci) ? 0 : -nothing;
+    const auto see = [&](double excess, double value, double cap) {
+      if (cap == 0) return;
+      if (!loss_.simplex) loss += cap * std::max(0.0, excess);
+      worst = std::max(worst, excess > 0 ? (value < cap ? excess : 0.0) : (value > 0 ? -excess : 0.0));
+      most = std::max(most, excess);
+      if (value > 0) least = std::min(least, excess);
+    };
+    see(loss_.own_target - own_score, coef_.own(i), set.own_cap);
     coef_.for_each(i, [&](int32_t c, double coef) {
       if (c == y) return;
-      const double u = s[c] + shift, a = -coef;
+      see(s[c] + shift, -coef, set.cap);
       s[c] = nothing;
-      loss += std::max(0.0, u);
-      worst = std::max(worst, u > 0 ? (a < Ci ? u : 0.0) : -u);
-      most = std::max(most, u);
-      least = std::min(least, u);
     });
-    // A class without a variable in use adds max(0, u_c), and violates by as much.
+    // A class without a variable in use adds max(0, excess), and violates by as much.
     vec<double> sums = {}, tops = {};
-    for (int64_t c = 0; c < stride; c += Lanes<double>::count) {
+    for (int64_t c = 0; c < stride && set.cap > 0; c += Lanes<double>::count) {
       const vec<double> u = larger<double>(load(s + c) + shift, vec<double>{});
       sums += u;
       tops = larger<double>(tops, u);
     }
+    double sum = 0;
     for (int l = 0; l < Lanes<double>::count; ++l) {
-      loss += sums[l];
+      sum += sums[l];
       worst = std::max(worst, tops[l]);
       most = std::max(most, tops[l]);
     }
-    if (loss_ == Relative::ww) return {Ci * loss, coef_.own(i), worst};
-    return {Ci * most, coef_.own(i), most - std::min(least, most)};
+    const double dual = loss_.own_target * coef_.own(i) + coef_.others(i);
+    if (loss_.simplex) return {Ci * most, dual, most - std::min(least, most)};
+    return {set.cap > 0 ? loss + set.cap * sum : loss, dual, worst};
   }
 
   // s += the part of the features without dense weights, each weight rounded as the model will have it.
@@ -177,17 +201,31 @@ class CoupledCertificate {
           mine.sums[c] = 0;  // a class that comes again adds nothing more
         });
     }
-    coef_.for_each(i, [&](int32_t c, double v) {
-      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+    const int64_t first = rows_.single_ptr[i], last = rows_.single_ptr[i + 1];
+    if (first == last) return;
+    const auto add = [&](int64_t c, double v) {
+      for (int64_t j = first; j < last; ++j)
         s[c] += double(rows_.single_value[j]) * static_cast<T>(rows_.single_value[j] * v);
-    });
+    };
+    if (coef_.reduced()) {
+      add(y_[i], coef_.others(i));
+      return;
+    }
+    if (!coef_.centred()) {
+      coef_.for_each(i, add);
+      return;
+    }
+    const double mean = (coef_.own(i) - coef_.others(i)) / double(K_);
+    std::fill(mine.sums.data(), mine.sums.data() + K_, -mean);
+    coef_.for_each(i, [&](int32_t c, double v) { mine.sums[c] += v; });
+    for (int64_t c = 0; c < K_; ++c) add(c, std::exchange(mine.sums[c], 0.0));
   }
 
   const Layout<T>& rows_;
   const std::vector<int32_t>& y_;
   const std::vector<T>& C_;
   const int64_t K_;
-  const Relative loss_;
+  const CoupledLoss loss_;
   const CoupledCoefficients<T> coef_;
 };
 

@@ -1,4 +1,5 @@
-// The sparse dual variables: for each row the classes c != y_i with alpha_ic > 0, and the values.
+// The sparse dual variables: for each row the classes c != y_i with alpha_ic > 0, and the values; and the
+// variable of the own class, where the loss has one.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +17,8 @@ class DualRows {
     const int32_t* classes;
     const T* values;
     int32_t size;
-    T sum;  // coefficient of the row in the weights of its own class
+    T sum;  // of the values
+    T own;
   };
 
   explicit DualRows(int64_t n) : rows_(n) {}
@@ -28,7 +30,7 @@ class DualRows {
   Row operator[](int64_t i) const {
     const Slot& r = rows_[i];
     const auto* classes = static_cast<const int32_t*>(r.memory);
-    return {classes, reinterpret_cast<const T*>(classes + r.room), r.size, r.sum};
+    return {classes, reinterpret_cast<const T*>(classes + r.room), r.size, r.sum, r.own};
   }
 
   // Ask for the place where row i lies; then, from there, for its variables.
@@ -43,8 +45,9 @@ class DualRows {
   int64_t n() const { return static_cast<int64_t>(rows_.size()); }
 
   // Keeps the positive ones of the m given values. Rows may be assigned from different threads.
-  void assign(int64_t i, const int32_t* classes, const T* values, int64_t m) {
+  void assign(int64_t i, const int32_t* classes, const T* values, int64_t m, T own = 0) {
     Slot& r = rows_[i];
+    r.own = own;
     int32_t size = 0;
     for (int64_t e = 0; e < m; ++e) size += values[e] > 0;
     if (size > r.room || size < r.room / 4) {
@@ -69,7 +72,7 @@ class DualRows {
 
   int64_t entries() const {
     int64_t total = 0;
-    for (const auto& r : rows_) total += r.size;
+    for (const auto& r : rows_) total += r.size + (r.own > 0);
     return total;
   }
   int64_t bytes() const {
@@ -82,7 +85,7 @@ class DualRows {
   struct Slot {
     void* memory = nullptr;  // room classes, then room values
     int32_t size = 0, room = 0;
-    T sum = 0;
+    T sum = 0, own = 0;
   };
   std::vector<Slot> rows_;
 };

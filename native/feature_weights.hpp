@@ -43,18 +43,20 @@ struct Columns {
   int64_t features() const { return static_cast<int64_t>(ptr.size()) - 1; }
 };
 
-// One feature at a time. Coefs: size(i), and for_each(i, f(class, coefficient of row i in w_class)).
+// One feature at a time. Coefs: size(i), and for_each(i, f(class, coefficient of row i in w_class));
+// centred(): the mean over the classes is to be taken from every weight; reduced(): only the classes of rows
+// that have the feature, label(i), have a weight.
 template <class T, class Coefs>
 class FeatureWeights {
  public:
   FeatureWeights(const Columns<T>& columns, const Coefs& coef, int64_t classes)
-      : columns_(columns), coef_(coef), sums_(padded<T>(classes)) {}
+      : columns_(columns), coef_(coef), classes_(classes), sums_(padded<T>(classes)) {}
 
   void load_feature(int64_t f) {
     clear();
     int64_t terms = 0;
     for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) terms += coef_.size(columns_.row[e]);
-    few_ = terms * 16 < sums_.size();
+    few_ = terms * 16 < sums_.size() && !(coef_.centred() && terms > 0);
     for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) {
       const double x = columns_.value[e];
       const int32_t row = columns_.row[e];
@@ -66,9 +68,9 @@ class FeatureWeights {
       else
         coef_.for_each(row, [&](int32_t c, double v) { sums_[c] += x * v; });
     }
-    if (!few_) return;
-    std::sort(touched_.begin(), touched_.end());
-    touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+    if (coef_.centred() && !few_) centre();
+    if (few_) sort_unique(touched_);
+    if (coef_.reduced()) reduce(f);
   }
 
   // Of the weights as the model stores them:
@@ -112,9 +114,9 @@ class FeatureWeights {
     for (int64_t c = 0; c < sums_.size(); ++c) put(c);
   }
 
-  // All of them, to `out`, which has room for `classes`.
-  void copy_dense(T* out, int64_t classes) const {
-    for (int64_t c = 0; c < classes; ++c) out[c] = static_cast<T>(sums_[c]);
+  // All of them.
+  void copy_dense(T* out) const {
+    for (int64_t c = 0; c < classes_; ++c) out[c] = static_cast<T>(sums_[c]);
   }
 
   // Adds sum_c w_fc^2, of the float64 weights and of the weights as the model stores them.
@@ -132,6 +134,31 @@ class FeatureWeights {
   }
 
  private:
+  static void sort_unique(std::vector<int32_t>& v) {
+    std::sort(v.begin(), v.end());
+    v.erase(std::unique(v.begin(), v.end()), v.end());
+  }
+
+  void reduce(int64_t f) {
+    kept_.clear();
+    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e)
+      kept_.push_back(coef_.label(columns_.row[e]));
+    sort_unique(kept_);
+    const auto keep = [&](int32_t c) {
+      if (!std::binary_search(kept_.begin(), kept_.end(), c)) sums_[c] = 0;
+    };
+    if (few_)
+      for (int32_t c : touched_) keep(c);
+    else
+      for (int64_t c = 0; c < classes_; ++c) keep(static_cast<int32_t>(c));
+  }
+
+  void centre() {
+    double sum = 0;
+    for (int64_t c = 0; c < classes_; ++c) sum += sums_[c];
+    for (int64_t c = 0; c < classes_; ++c) sums_[c] -= sum / double(classes_);
+  }
+
   void clear() {
     if (few_)
       for (int32_t c : touched_) sums_[c] = 0;
@@ -142,9 +169,11 @@ class FeatureWeights {
 
   const Columns<T>& columns_;
   const Coefs& coef_;
+  const int64_t classes_;
   Buffer<double> sums_;
   bool few_ = true;               // `touched_` lists the classes that may have a weight; else any may
   std::vector<int32_t> touched_;  // ascending
+  std::vector<int32_t> kept_;     // reduce: the classes that have a weight
 };
 
 // visit(f, its weights) for all features, shared out to the threads.

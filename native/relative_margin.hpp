@@ -1,4 +1,4 @@
-// The row sub-problem of the relative-margin losses (WW, CS).
+// The row sub-problem of the losses on relative margins (WW, CS).
 //
 //   Fix all rows but one, with label y and k = x.x. For the classes c != y let
 //     g_c = s_y - s_c - 1      the gradient,      v_c = alpha_c - g_c / k,      A = sum_c alpha_c.
@@ -13,23 +13,10 @@
 #include <cstdint>
 #include <limits>
 
+#include "coupled_loss.hpp"
 #include "vector.hpp"
 
 namespace manyclass {
-
-enum class Relative { ww, cs };
-
-template <class T>
-struct FeasibleSet {
-  T cap;    // of one variable
-  T total;  // of their sum
-};
-
-// CS: what the variables leave of C_i is the variable of "no violation". Is it in use, but for rounding?
-template <class T>
-bool has_slack(double sum, double C) {
-  return C - sum > 32 * std::numeric_limits<T>::epsilon() * C;
-}
 
 // v_c of the classes whose variable is 0, as they come from the scores: v = s * scale + shift. Classes that
 // are listed by hand (`v` below), and the row's own class, have a score of minus infinity here.
@@ -47,7 +34,7 @@ struct Line {
 };
 
 template <class T>
-Line<T> evaluate(const T* v, int64_t m, const DenseValues<T>& dense, FeasibleSet<T> set, T A, T tau) {
+Line<T> evaluate(const T* v, int64_t m, const DenseValues<T>& dense, const FeasibleSet<T>& set, T A, T tau) {
   T sum = 0, free = 0;
 #pragma omp simd reduction(+ : sum, free)
   for (int64_t e = 0; e < m; ++e) {
@@ -80,7 +67,8 @@ Line<T> evaluate(const T* v, int64_t m, const DenseValues<T>& dense, FeasibleSet
 // The root of F, at least `lo`, at most `hi` (no v_c is larger). Classes left out can only raise F, hence the
 // root: the result for fewer classes is a lower bound for more.
 template <class T>
-T solve_threshold(const T* v, int64_t m, const DenseValues<T>& dense, FeasibleSet<T> set, T A, T lo, T hi) {
+T solve_threshold(const T* v, int64_t m, const DenseValues<T>& dense, const FeasibleSet<T>& set, T A, T lo,
+                  T hi) {
   constexpr T tiny = 4 * std::numeric_limits<T>::epsilon();
   T tau = lo;
   for (int step = 0; step < 64; ++step) {

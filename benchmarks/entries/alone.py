@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from statistics import median
 
 from benchmarks.measure import Run, seconds, shortfalls
-from benchmarks.objective import LOSSES
 from benchmarks.results import Bar, Row, versions_of
 from benchmarks.session import Case, Session
-from benchmarks.solvers import ours
+from benchmarks.solvers import SVMS, ours
 
 TITLES = {
     "progress": "WW and CS: seconds and epochs to a gap and to a violation",
+    "llw-convergence": "LLW: epochs to a gap for small and large C",
     "wordnet-memory": "12,582 classes: Crammer-Singer to gap 1e-2",
     "memory": "Peak while training against data, weights and dual variables as stored",
     "tolerances": "Test error and time against tolerance",
@@ -31,12 +31,17 @@ def cases() -> Iterator[Case]:
     for problem in ("bench-1k", "wordnet-min5"):
         for loss in ("ww", "cs"):
             yield Case("progress", problem, ours(loss), progress)
-        for loss in LOSSES:
+        for loss in SVMS:
             yield Case("memory", problem, ours(loss), peak_over_stored, bar=Bar(1.3, at_least=False))
+    epochs = Bar(100, at_least=False)
+    yield Case("llw-convergence", "news20", ours("llw", C=1e4, tol=1e-3), epochs_to_gap, bar=epochs)
+    for problem in ("letter", "usps", "satimage"):
+        for C in (0.1, 1.0, 10.0):
+            yield Case("llw-convergence", problem, ours("llw", C=C, tol=1e-2), epochs_to_gap)
     limit = Bar(1.5, at_least=False)
     yield Case("wordnet-memory", "wordnet", ours("cs"), peak_gigabytes, bar=limit)
     for problem in ("bench-1k", "wordnet-min5", "news20"):
-        for loss in LOSSES:
+        for loss in SVMS:
             yield Case("tolerances", problem, ours(loss), tolerance_table)
 
 
@@ -60,6 +65,21 @@ def progress(session: Session, case: Case) -> list[Row]:
         )
         rows.append(case.row(f"epochs to {target}", runs[0].reply.iterations, note=_certificate(runs[0])))
     return rows
+
+
+def epochs_to_gap(session: Session, case: Case) -> list[Row]:
+    """Passes over the rows and seconds of one fit, at the solver's own C and gap."""
+    options = case.ours.options
+    run = session.runner.train(
+        case.ours, session.problem(case.problem), stop="gap", tol=options["tol"], max_iter=100_000
+    )
+    at = f"gap {options['tol']:g} at C = {options['C']:g}"
+    return [
+        case.row(
+            f"epochs to {at}", run.reply.iterations, bar=case.bar, versions=versions_of(run), note=_certificate(run)
+        ),
+        case.row(f"seconds to {at}", run.seconds, repetitions={"ours": [run.seconds]}),
+    ]
 
 
 def peak_gigabytes(session: Session, case: Case) -> list[Row]:

@@ -12,9 +12,15 @@ from benchmarks.session import Case, Session
 from benchmarks.solvers import (
     LIBLINEAR_CS,
     LIBLINEAR_HINGE,
+    LIBLINEAR_LOGISTIC_DUAL,
+    LIBLINEAR_LOGISTIC_NEWTON,
     LIBLINEAR_SQUARED_HINGE,
+    LIBLINEAR_SQUARED_HINGE_NEWTON,
     MULTICORE_SQUARED_HINGE,
     PECOS,
+    SKLEARN_GRID_SEARCH,
+    SKLEARN_MAXENT,
+    SKLEARN_ONE_VS_ONE,
     ours,
 )
 
@@ -24,6 +30,12 @@ TITLES = {
     "squared-hinge-liblinear": "One-vs-rest squared hinge against LIBLINEAR -s 1",
     "squared-hinge-multicore": "One-vs-rest squared hinge against liblinear-multicore -s 1 -m 2",
     "squared-hinge-pecos": "One-vs-rest squared hinge with intercept against PECOS without a tree",
+    "logistic-liblinear": "One-vs-rest logistic against LIBLINEAR -s 7 and -s 0",
+    "newton-liblinear": "One-vs-rest by Newton's method against LIBLINEAR -s 0 and -s 2",
+    "one-vs-one-sklearn": "One-vs-one squared hinge against scikit-learn's OneVsOneClassifier(LinearSVC)",
+    "cv-sklearn": "5 folds, 9 values of C, against scikit-learn's GridSearchCV(LinearSVC, n_jobs=2)",
+    "maxent-sklearn": "Maximum entropy against scikit-learn's LogisticRegression",
+    "llw-alternating": "LLW against the published alternating algorithm, C = 100, gap 1e-3",
     "news20-one-thread": "One thread against one thread, 20 classes",
 }
 
@@ -37,6 +49,26 @@ def cases() -> Iterator[Case]:
         yield _case("squared-hinge-liblinear", problem, LIBLINEAR_SQUARED_HINGE, 20)
         yield _case("squared-hinge-multicore", problem, MULTICORE_SQUARED_HINGE, 20, quick=False)
         yield _case("squared-hinge-pecos", problem, PECOS, 6, quick=False, fit_intercept=True)
+    for peer in (LIBLINEAR_LOGISTIC_DUAL, LIBLINEAR_LOGISTIC_NEWTON):
+        for problem, times in (("bench-1k", 10), ("news20", 2)):
+            yield _case("logistic-liblinear", problem, peer, times, quick=False)
+    for problem in ("bench-1k", "news20"):
+        for peer in (LIBLINEAR_LOGISTIC_NEWTON, LIBLINEAR_SQUARED_HINGE_NEWTON):
+            solver = ours(peer.loss, solver="newton")
+            yield Case("newton-liblinear", problem, solver, to_peers_primal, peer, Bar(3))
+    for problem in ("letter", "news20"):
+        yield _case("one-vs-one-sklearn", problem, SKLEARN_ONE_VS_ONE, 10, quick=False)
+    yield Case("cv-sklearn", "news20", ours("squared_hinge"), same_search, SKLEARN_GRID_SEARCH, Bar(10))
+    for problem, times in (("bench-1k", 10), ("news20", 5)):
+        yield _case("maxent-sklearn", problem, SKLEARN_MAXENT, times, quick=False)
+    yield Case(
+        "llw-alternating",
+        "news20",
+        ours("llw", C=100.0),
+        same_gap,
+        ours("llw", C=100.0, solver="alternating"),
+        Bar(20),
+    )
     for peer, times in ((LIBLINEAR_CS, 1.8), (LIBLINEAR_HINGE, 3), (LIBLINEAR_SQUARED_HINGE, 3)):
         solver = ours(peer.loss, threads=1, fit_intercept=False)
         bar = Bar(times)
@@ -93,6 +125,50 @@ def to_peers_primal(session: Session, case: Case) -> list[Row]:
         case.row("test error of the peer", first.error),
         case.row("peak GB of ours", reached.reply.peak_bytes / 1e9),
         case.row("peak GB of the peer", first.reply.peak_bytes / 1e9),
+    ]
+
+
+def same_gap(session: Session, case: Case) -> list[Row]:
+    """Times faster than another of our solvers, both to a gap of 1e-3; the peer runs once."""
+    problem = session.problem(case.problem)
+    rule = {"stop": "gap", "tol": 1e-3, "max_iter": 100_000}
+    peer = session.runner.train(case.peer, problem, **rule)
+    runs = [session.runner.train(case.ours, problem, **rule) for _ in range(session.repetitions)]
+    times = {"ours": seconds(runs), "peer": [peer.seconds]}
+    return [
+        case.row(
+            "times faster",
+            peer.seconds / median(seconds(runs)),
+            bar=case.bar,
+            repetitions=times,
+            versions=versions_of(runs[0]),
+            note=shortfalls(*runs, peer),
+        ),
+        case.row("epochs of ours", runs[0].reply.iterations),
+        case.row("epochs of the peer", peer.reply.iterations),
+    ]
+
+
+def same_search(session: Session, case: Case) -> list[Row]:
+    """Times faster at choosing C from the same penalties in the same folds."""
+    problem = session.problem(case.problem)
+    asked = {"Cs": [2.0**e for e in range(-5, 4)], "folds": 5}
+    first = session.runner.search(case.peer, problem, **asked)
+    our_runs, peer_runs = alternate(
+        lambda: session.runner.search(case.ours, problem, **asked),
+        lambda: session.runner.search(case.peer, problem, **asked),
+        (session.repetitions, session.peer_repetitions(first.seconds) - 1),
+    )
+    peer_runs = [first, *peer_runs]
+    return [
+        case.row(
+            "times faster",
+            times_faster(our_runs, peer_runs),
+            bar=case.bar,
+            repetitions={"ours": seconds(our_runs), "peer": seconds(peer_runs)},
+            versions=versions_of(our_runs[0], first),
+            note=f"ours: {our_runs[0].reply.note}; peer: {first.reply.note}",
+        )
     ]
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.measure import alternate, busy_cores, seconds, shortfalls, times_faster
-from benchmarks.objective import LOSSES
 from benchmarks.results import Bar, Row, versions_of
 from benchmarks.session import Case, Session
-from benchmarks.solvers import ours
+from benchmarks.solvers import SVMS, ours
 
 TITLES = {
     "threads": "Two threads against one",
@@ -19,7 +18,7 @@ TITLES = {
 def cases() -> Iterator[Case]:
     """Every loss on every set; with 20 classes, or with busy cores, the bar is never to be slower."""
     for problem, times in (("bench-1k", 1.6), ("wordnet-min5", 1.6), ("news20", 1.0)):
-        for loss in LOSSES:
+        for loss in SVMS:
             two, one = ours(loss, threads=2), ours(loss, threads=1)
             quick = problem == "bench-1k"
             yield Case("threads", problem, two, side_by_side, one, Bar(times), quick)

@@ -1,8 +1,19 @@
-"""scikit-learn's reader of LIBSVM text. (Its `LinearSVC` is LIBLINEAR, which is measured directly.)"""
+"""scikit-learn's reader of LIBSVM text, multinomial logistic regression (lbfgs), one-vs-one and grid search.
+
+No intercepts. Its `LinearSVC` is LIBLINEAR, which is measured directly where it stands alone.
+"""
 
 from __future__ import annotations
 
+import warnings
+
+import numpy as np
 from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.multiclass import OneVsOneClassifier
+from sklearn.svm import LinearSVC
 
 from benchmarks.protocol import Outcome, Request, Task, serve
 
@@ -20,5 +31,47 @@ def outcome(rows) -> Outcome:
     return Outcome(note=f"{X.shape[0]} rows, {X.nnz} non-zeros")
 
 
+def prepare_training(request: Request):
+    X, y = request.load_problem()
+    if request.options.get("estimator") == "one-vs-one":
+        return OneVsOneClassifier(LinearSVC(fit_intercept=False)), X, y
+    return LogisticRegression(C=request.options.get("C", 1.0), fit_intercept=False, max_iter=1000), X, y
+
+
+def train(state):
+    model, X, y = state
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(X, y)
+
+
+def weights(model) -> Outcome:
+    if isinstance(model, OneVsOneClassifier):
+        # Its second class is the positive one, ours the first.
+        return Outcome(weights=-np.stack([binary.coef_[0] for binary in model.estimators_], axis=1))
+    return Outcome(weights=model.coef_.T, iterations=int(model.n_iter_.max()))
+
+
+def prepare_search(request: Request):
+    X, y = request.load_problem()
+    folds = KFold(request.options["folds"], shuffle=True, random_state=0)
+    search = GridSearchCV(
+        LinearSVC(fit_intercept=False), {"C": request.options["Cs"]}, cv=folds, n_jobs=2, refit=False
+    )
+    return search, X, y
+
+
+def best(search) -> Outcome:
+    found = search.cv_results_["mean_test_score"]
+    return Outcome(note=f"best C {search.best_params_['C']:g}, accuracy {found.max():.4f}")
+
+
 if __name__ == "__main__":
-    serve({"read": Task(prepare, fit, outcome)}, packages=("scikit-learn",))
+    serve(
+        {
+            "read": Task(prepare, fit, outcome),
+            "train": Task(prepare_training, train, weights),
+            "search": Task(prepare_search, train, best),
+        },
+        packages=("scikit-learn",),
+    )

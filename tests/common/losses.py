@@ -3,15 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
-from manyclass import MulticlassSVC, OneVsRestSVC
+from manyclass.estimators import ESTIMATORS, estimator_for
 
-ESTIMATORS = {"ww": MulticlassSVC, "cs": MulticlassSVC, "hinge": OneVsRestSVC, "squared_hinge": OneVsRestSVC}
 LOSSES = list(ESTIMATORS)
-
-
-def make(loss, **parameters):
-    """An unfitted estimator for this loss."""
-    return ESTIMATORS[loss](loss, **parameters)
+make = estimator_for
 
 
 def text_like(n=120, d=60, K=7, seed=0, nnz=6):

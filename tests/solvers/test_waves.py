@@ -13,7 +13,7 @@ def sweep(loss, X, y, K, times, wave=32):
     n, d = X.shape
     single = np.dtype(np.float32)
     rows = native(core, "Layout", single)(X.indptr.astype(np.int64), X.indices, X.data.astype(single), d, 0.0, 1)
-    kernel = native(core, "Coupled", single)(rows, y.astype(np.int32), np.ones(n, single), K, loss)
+    kernel = native(core, "Coupled", single)(rows, y.astype(np.int32), np.ones(n, single), K, loss, 0.5, False)
     rng = np.random.default_rng(0)
     for _ in range(times):
         kernel.sweep(rng.permutation(n), wave, True, 0.0, 64, 1)

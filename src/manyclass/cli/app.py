@@ -1,4 +1,4 @@
-"""The five commands under one roof."""
+"""The commands under one roof."""
 
 from typing import Annotated
 
@@ -6,10 +6,12 @@ import typer
 
 import manyclass
 
+from .cv import cv
 from .demo import demo
 from .evaluate import evaluate
 from .inspect import inspect
 from .predict import predict
+from .reproduce import reproduce
 from .train import train
 
 app = typer.Typer(
@@ -51,5 +53,5 @@ def manyclass_command(
     """
 
 
-for command in (train, predict, evaluate, inspect, demo):
+for command in (train, predict, evaluate, inspect, cv, reproduce, demo):
     app.command()(command)

@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators import MulticlassSVC, OneVsRestSVC
+from ..estimators import MulticlassSVC, estimator_for
 
 
 class Loss(str, Enum):
@@ -20,8 +20,19 @@ class Loss(str, Enum):
 
     ww = "ww"
     cs = "cs"
+    llw = "llw"
+    mmr = "mmr"
+    rm = "rm"
+    adm = "adm"
+    atm = "atm"
+    ats = "ats"
     hinge = "hinge"
     squared_hinge = "squared_hinge"
+    logistic = "logistic"
+    maxent = "maxent"
+    ovo_hinge = "ovo_hinge"
+    ovo_squared_hinge = "ovo_squared_hinge"
+    ovo_logistic = "ovo_logistic"
 
 
 class Dtype(str, Enum):
@@ -36,8 +47,19 @@ USUAL = MulticlassSVC().get_params()
 TITLES = {
     Loss.ww: "Weston-Watkins",
     Loss.cs: "Crammer-Singer",
+    Loss.llw: "Lee-Lin-Wahba",
+    Loss.mmr: "maximum-margin regression",
+    Loss.rm: "reinforced",
+    Loss.adm: "ADM",
+    Loss.atm: "ATM",
+    Loss.ats: "ATS",
     Loss.hinge: "OvR hinge",
     Loss.squared_hinge: "OvR squared hinge",
+    Loss.logistic: "OvR logistic",
+    Loss.maxent: "maximum entropy",
+    Loss.ovo_hinge: "OvO hinge",
+    Loss.ovo_squared_hinge: "OvO squared hinge",
+    Loss.ovo_logistic: "OvO logistic",
 }
 
 
@@ -47,7 +69,7 @@ class Fit:
 
     Attributes
     ----------
-    estimator : MulticlassSVC or OneVsRestSVC
+    estimator : LinearClassifier
     seconds : float
     peak_memory : int
         Bytes of the whole process.
@@ -66,9 +88,8 @@ def fit(loss: Loss, X: Any, y: Any, *, progress: bool, **parameters: Any) -> Fit
 
     A fit that stops early does not warn here: the commands say so themselves, in words that fit a shell.
     """
-    kind = MulticlassSVC if loss in (Loss.ww, Loss.cs) else OneVsRestSVC
     given = {name: value for name, value in parameters.items() if value is not None}
-    estimator = kind(loss.value, verbose=int(progress and sys.stderr.isatty()), **given)
+    estimator = estimator_for(loss.value, verbose=int(progress and sys.stderr.isatty()), **given)
     forgotten = forget_peak_memory()
     begin = time.perf_counter()
     with warnings.catch_warnings():

@@ -132,6 +132,8 @@ def largest_features(model: LinearModel, class_name: str, count: int) -> list[tu
     -------
     list of (feature, weight)
     """
+    if model.pairs:
+        raise InputError("a one-vs-one model has weights for pairs of classes, not for a class")
     found = [code for code, label in enumerate(model.classes.tolist()) if str(label) == class_name]
     if not found:
         near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][:5]

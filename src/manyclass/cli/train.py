@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from ..data import encode_labels
-from ..estimators import MulticlassSVC, OneVsRestSVC
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
 from ..model.class_names import class_tensors
@@ -56,8 +55,7 @@ def document_frequency(text: str) -> Any:
 
 def usual(parameter: str) -> str:
     """Say what the estimators take if nothing is given."""
-    values = {str(kind().get_params()[parameter]) for kind in (MulticlassSVC, OneVsRestSVC)}
-    return f"[default: {' or '.join(sorted(values))}]"
+    return f"[default: {USUAL[parameter]}]"
 
 
 @output.answers_errors
@@ -66,7 +64,12 @@ def train(
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Model to write. [default: DATA's name + .manyclass]")
     ] = None,
-    loss: Annotated[Loss, typer.Option("--loss", "-l", help="ww and cs train all classes together.")] = Loss.ww,
+    loss: Annotated[
+        Loss, typer.Option("--loss", "-l", help="hinge, squared_hinge, logistic: one-vs-rest.")
+    ] = Loss.ww,
+    gamma: Annotated[
+        float | None, typer.Option(min=0, max=1, help=f"Weight of the own class in --loss rm. {usual('gamma')}")
+    ] = None,
     C: Annotated[float, typer.Option("-C", callback=positive, help="Larger fits the rows more closely.")] = 1.0,
     tol: Annotated[float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")] = None,
     stop: Annotated[Stop, typer.Option(help="Relative duality gap, or largest violation.")] = Stop.gap,
@@ -108,6 +111,8 @@ def train(
     writes its model, and the exit code is 3 (out of passes or time) or 130 (Ctrl-C).
     """
     output.log_to_stderr(quiet=quiet)
+    if gamma is not None and loss is not Loss.rm:
+        raise typer.BadParameter(f"only --loss rm has it, not {loss.value}", param_hint="--gamma")
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
     _check_target(target)
     begin = time.perf_counter()
@@ -120,6 +125,7 @@ def train(
         rows.X,
         rows.labels,
         progress=not quiet,
+        gamma=gamma,
         C=C,
         tol=tol,
         stop=stop.value,

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
-from ..problems import PROBLEMS
+from ..problems import Binary, Problem
 from ..solvers import Certificate, ClassBlocks, CoupledRows, Progress, Solver, StopRule, TrainingSet
 from .progress import ProgressDisplay
 
@@ -84,8 +84,28 @@ class _Clock:
         return time.perf_counter() - self.begin
 
 
+class StopAll:
+    """Asks fits in several threads to stop."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._interrupts: list[Any] = []
+
+    def add(self, interrupt: Any) -> None:
+        """Take in the interrupt of one more fit."""
+        self._interrupts.append(interrupt)
+        if self.requested:
+            interrupt.request()
+
+    def request(self) -> None:
+        """Stop them all, also those that begin later."""
+        self.requested = True
+        for interrupt in self._interrupts:
+            interrupt.request()
+
+
 @contextmanager
-def _listening(interrupt: Any) -> Iterator[None]:
+def listening(interrupt: Any) -> Iterator[None]:
     """Turn Ctrl-C into a request to stop. Only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -144,11 +164,21 @@ def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget) ->
 
 
 def _make_solver(
-    loss: str, data: TrainingSet, budget: Budget, interrupt: Any, *, dtype: np.dtype, seed: int, threads: int
+    problem: Problem,
+    data: TrainingSet,
+    budget: Budget,
+    interrupt: Any,
+    *,
+    dtype: np.dtype,
+    seed: int,
+    threads: int,
+    keep_state: bool,
+    solver: str,
 ) -> Solver:
-    problem = PROBLEMS[loss]
-    if problem.kernel == "coupled":
-        return CoupledRows(problem, data, dtype=dtype, seed=seed, threads=threads)
+    if not isinstance(problem, Binary):
+        return CoupledRows(
+            problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"
+        )
     return ClassBlocks(
         problem,
         data,
@@ -156,12 +186,14 @@ def _make_solver(
         seed=seed,
         threads=threads,
         max_epochs=budget.max_iter,
+        newton=solver == "newton",
+        keep_state=keep_state,
         interrupt=interrupt,
     )
 
 
 def run(
-    loss: str,
+    problem: Problem,
     data: TrainingSet,
     rule: StopRule,
     budget: Budget,
@@ -172,13 +204,15 @@ def run(
     state: dict[str, np.ndarray] | None = None,
     keep_state: bool = False,
     verbose: bool = False,
+    solver: str = "auto",
+    stop_with: StopAll | None = None,
 ) -> Result:
     """Train.
 
     Parameters
     ----------
-    loss : str
-        A name in `manyclass.problems.PROBLEMS`.
+    problem : Problem
+        The loss.
     data : TrainingSet
         The rows.
     rule : StopRule
@@ -193,6 +227,11 @@ def run(
         Whether to give the dual variables back.
     verbose : bool
         Show progress.
+    solver : str
+        "auto" or "dual"; "newton" on the primal, for smooth one-vs-rest losses; "alternating", the published
+        algorithm for "llw".
+    stop_with : StopAll, optional
+        Through which many fits are asked to stop at once; Ctrl-C always can.
 
     Returns
     -------
@@ -200,23 +239,35 @@ def run(
     """
     clock = _Clock()
     interrupt = core.Interrupt()
+    if stop_with is not None:
+        stop_with.add(interrupt)
     if budget.time_limit is not None:
         interrupt.stop_after(budget.time_limit)
     history: list[dict[str, Any]] = []
-    with _listening(interrupt), ProgressDisplay(rule, verbose) as display:
+    with listening(interrupt), ProgressDisplay(rule, verbose) as display:
         with clock.phase("layout"):
-            solver = _make_solver(loss, data, budget, interrupt, dtype=dtype, seed=seed, threads=threads)
+            work = _make_solver(
+                problem,
+                data,
+                budget,
+                interrupt,
+                dtype=dtype,
+                seed=seed,
+                threads=threads,
+                keep_state=keep_state,
+                solver=solver,
+            )
             if state is not None:
-                solver.load_state(state)
+                work.load_state(state)
         reason = None
         while reason is None:
             with clock.phase("sweeps"):
-                progress = solver.advance(rule)
+                progress = work.advance(rule)
             reason = _budget_spent(budget, clock, progress, interrupt)
             found = None
             if progress.ready or reason is not None:
                 with clock.phase("certificate"):
-                    found = solver.certificate()
+                    found = work.certificate()
                 if rule.met(found):
                     reason = "converged"
             if progress.row_ended or found is not None:
@@ -224,12 +275,12 @@ def run(
                 logger.debug("%s", history[-1])
             display.show(progress, found)
         assert found is not None
-        memory = solver.memory()
+        memory = work.memory()
         memory["data"] += data.X.nbytes  # the caller's rows are held beside the solver's own
-        kept = solver.state() if keep_state else None
+        kept = work.state() if keep_state else None
         with clock.phase("weights"):
-            untrained = solver.untrained()
-            weights = solver.weights()
+            untrained = work.untrained()
+            weights = work.weights()
     # The weights while training make room for those of the model: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
     found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget))

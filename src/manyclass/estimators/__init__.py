@@ -1,5 +1,23 @@
 """What people touch from Python: thin scikit-learn classes."""
 
-from .svc import MulticlassSVC, OneVsRestSVC
+from .by_loss import ESTIMATORS, estimator_for
+from .calibration import CalibratedClassifier
+from .linear_classifier import LinearClassifier
+from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
+from .selection import Selection, select_C
+from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 
-__all__ = ["MulticlassSVC", "OneVsRestSVC"]
+__all__ = [
+    "ESTIMATORS",
+    "CalibratedClassifier",
+    "LinearClassifier",
+    "MaxEnt",
+    "MulticlassSVC",
+    "OneVsOneLogistic",
+    "OneVsOneSVC",
+    "OneVsRestLogistic",
+    "OneVsRestSVC",
+    "Selection",
+    "estimator_for",
+    "select_C",
+]

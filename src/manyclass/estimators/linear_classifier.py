@@ -3,15 +3,17 @@
 import json
 import logging
 import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
@@ -19,15 +21,89 @@ from ..data import RowMatrix, check_matrix, encode_labels
 from ..engines import Budget, run
 from ..model import LinearModel
 from ..model.linear import thread_count
-from ..solvers import StopRule, TrainingSet
+from ..problems import PROBLEMS, Problem
+from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 
 logger = logging.getLogger("manyclass")
+
+
+PARAMETERS = """
+    C : float
+        Penalty of the loss of a row, on one scale for all losses: larger fits the training rows more closely.
+    stop : "gap" or "kkt"
+        Stop when the relative duality gap, or the largest violation of the optimality conditions, is at most `tol`.
+    tol : float
+        The tolerance of `stop`.
+    max_iter : int
+        Passes over the rows at the most.
+    time_limit : float, optional
+        Seconds at the most. A fit that runs out of passes or time, or is interrupted by Ctrl-C, keeps the best
+        model so far and warns.
+    fit_intercept : bool
+        Add a constant feature; its weights are regularised like all others.
+    intercept_scaling : float
+        Value of the constant feature.
+    class_weight : dict, "balanced" or None
+        Factors of C by class; "balanced" makes them inversely proportional to the class sizes.
+    warm_start : bool
+        Keep the dual variables, and start the next fit on the same rows from them.
+    n_jobs : int, optional
+        Threads; None or -1 for all cores. The result is the same to the last bit for any number.
+    random_state : int, RandomState or None
+        Seed of the order in which rows are visited.
+    dtype : "float32" or "float64"
+        Type of weights and dual variables; certificates are always in float64.
+    solver : str
+        "dual": coordinate ascent on the dual, which is also what "auto" takes. Some losses have another; see above.
+    feature_reduction : bool
+        Give a class weights only for features that some of its own training rows have: a smaller model, at some
+        cost in accuracy. For "ww", "cs", maximum entropy and one-vs-rest.
+    verbose : int
+        Above 0: a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        The labels.
+    certificate_ : Certificate
+        Primal and dual value, relative gap and largest violation over all variables; exit reason and message.
+    history_ : list of dict
+        A row a pass: seconds, epochs, primal, dual, gap, violation, active, certified.
+    times_ : dict
+        Seconds of each phase.
+    memory_ : dict
+        Bytes of data, weights and dual variables while training.
+    copies_ : list of str
+        What of X had to be copied, with sizes.
+    n_iter_ : int
+        Passes over the rows.
+    kept_weights_ : int
+        Weights that the model can have, the constants not counted: all, or with `feature_reduction` those of features
+        that rows of the class have.
+    model_ : LinearModel
+        Weights of shape (d, K), dense or sparse; can be saved with `manyclass.save_model`.
+    coef_, intercept_ : arrays of shape (K, d) and (K,)
+        As scikit-learn has them.
+"""
+
+
+def _knows_probabilities(estimator: "LinearClassifier") -> bool:
+    fitted = getattr(estimator, "model_", None)
+    return estimator._probability is not None or (
+        fitted is not None and fitted.settings.get("probability") is not None
+    )
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):
     """Base of the estimators: everything but the choice of losses."""
 
+    loss: str
+    _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
     _losses: ClassVar[tuple[str, ...]]
+    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {}  # besides "auto" and "dual": those for some losses only
+    _reducible: ClassVar[tuple[str, ...]] = ()  # losses that feature reduction is for
+    _pairs: ClassVar[bool] = False  # one-vs-one
+    _probability: ClassVar[dict[str, Any] | None] = None  # from scores to probabilities, if the loss knows how
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -42,28 +118,30 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         "n_jobs": [None, Integral],
         "random_state": ["random_state"],
         "dtype": [StrOptions({"float32", "float64"}), type],
+        "solver": [str],
+        "feature_reduction": ["boolean"],
         "verbose": ["verbose"],
     }
 
     def __init__(
         self,
-        loss: str,
         *,
-        C: float,
-        stop: str,
-        tol: float,
-        max_iter: int,
-        time_limit: float | None,
-        fit_intercept: bool,
-        intercept_scaling: float,
-        class_weight: dict[Any, float] | str | None,
-        warm_start: bool,
-        n_jobs: int | None,
-        random_state: Any,
-        dtype: Any,
-        verbose: int,
+        C: float = 1.0,
+        stop: str = "gap",
+        tol: float = 0.01,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        dtype: Any = "float32",
+        solver: str = "auto",
+        feature_reduction: bool = False,
+        verbose: int = 0,
     ):
-        self.loss = loss
         self.C = C
         self.stop = stop
         self.tol = tol
@@ -76,6 +154,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.dtype = dtype
+        self.solver = solver
+        self.feature_reduction = feature_reduction
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearClassifier":
@@ -101,9 +181,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         classes, codes = encode_labels(labels)
         data = self._training_set(rows, classes, codes, labels, sample_weight)
         dtype = np.dtype(self.dtype)
+        problem = self._problem()
+        if self._pairs:
+            refuse_absurd_pairs(data, problem, dtype=dtype, threads=thread_count(self.n_jobs))
         seed = self._seed()
         result = run(
-            self.loss,
+            problem,
             data,
             StopRule(self.stop, self.tol),  # type: ignore[arg-type]
             Budget(self.max_iter, self.time_limit),
@@ -113,6 +196,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             state=self._warm_state(data, classes),
             keep_state=self.warm_start,
             verbose=bool(self.verbose),
+            solver=self.solver,
+            stop_with=getattr(self, "_stop_with", None),
         )
         self.classes_ = classes
         self.certificate_ = result.certificate
@@ -123,8 +208,42 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = result.n_iter
         self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
         self.model_ = self._make_model(result.weights, result.untrained, classes, seed)
+        self.kept_weights_ = _count_kept(data, self.model_.weights.shape[1])
         self._sparse_coef = False
         return self
+
+    def fit_path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list["LinearClassifier"]:
+        """Train for several penalties, each from where the one before has ended.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for `fit`.
+        Cs : iterable of float
+            The penalties; they are taken in ascending order.
+
+        Returns
+        -------
+        list of fitted estimators, one for each penalty, in ascending order
+        """
+        return list(self.path(X, y, Cs, sample_weight))
+
+    def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> Iterator["LinearClassifier"]:
+        """Do what `fit_path` does, giving each fitted estimator as soon as it is there."""
+        last: LinearClassifier | None = None
+        for C in sorted(Cs):
+            model = clone(self).set_params(C=C, warm_start=True)
+            model._stop_with = getattr(self, "_stop_with", None)
+            if last is not None:
+                classes, shape, variables = last._dual_state
+                # Variables at their bounds stay there.
+                model._dual_state = (classes, shape, variables | {"values": variables["values"] * (C / last.C)})
+            if last is not None and not self.warm_start:
+                last._dual_state = None
+            last = model.fit(X, y, sample_weight)
+            yield last.set_params(warm_start=self.warm_start)
+        if last is not None and not self.warm_start:
+            last._dual_state = None
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row.
@@ -174,6 +293,44 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         rows = self._rows_to_predict(X)
         scores = self.model_.scores(rows, n_jobs=self.n_jobs)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @available_if(_knows_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of every class for every row.
+
+        Of maximum entropy; of one-vs-rest logistic regression, where what each class gives on its own is scaled to a
+        sum of 1; and of an estimator that `CalibratedClassifier` has fitted.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        rows = self._rows_to_predict(X)
+        return self.model_.probabilities(rows, n_jobs=self.n_jobs)
+
+    @available_if(_knows_probabilities)
+    def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """Find the k most likely classes of each row and their probabilities, without ever holding those of all.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        k : int
+            How many; at most the number of classes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n, k)
+            Best first.
+        probabilities : ndarray of shape (n, k)
+        """
+        rows = self._rows_to_predict(X)
+        codes, found = self.model_.topk_probabilities(rows, k, n_jobs=self.n_jobs)
+        return self.classes_[codes], found
 
     @property
     def coef_(self) -> np.ndarray | sp.csr_matrix:
@@ -228,11 +385,27 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
 
+    def _problem(self) -> Problem:
+        return PROBLEMS[f"ovo_{self.loss}" if self._pairs else self.loss]
+
     def _check_parameters(self) -> None:
         if self.loss not in self._losses:
             names = ", ".join(repr(name) for name in self._losses)
             raise ValueError(f"loss must be one of {names} for {type(self).__name__}, got {self.loss!r}")
         self._validate_params()
+        trained = self._solvers.get(self.solver, ())
+        if self.solver not in ("auto", "dual") and self.loss not in trained:
+            if trained:
+                names = " or ".join(repr(name) for name in trained)
+                raise ValueError(f"solver={self.solver!r} trains loss {names} only, not {self.loss!r}")
+            names = ", ".join(repr(name) for name in ("auto", "dual", *self._solvers))
+            raise ValueError(f"solver must be one of {names} for {type(self).__name__}, got {self.solver!r}")
+        if self.feature_reduction and (self.loss not in self._reducible or self.solver == "newton"):
+            raise ValueError(
+                f"feature_reduction is not for {type(self).__name__} with loss={self.loss!r} and "
+                f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by "
+                "the dual"
+            )
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
 
@@ -300,7 +473,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("all sample weights are zero; give at least one row a positive weight")
             given: Any = rows.as_csr() if rows.is_sparse else rows.dense
             rows, codes, weight = check_matrix(given[kept]), codes[kept], weight[kept]
-        return TrainingSet(rows, codes, weight, len(classes), constant)
+        return TrainingSet(rows, codes, weight, len(classes), constant, self.feature_reduction)
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
@@ -308,7 +481,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _warm_state(self, data: TrainingSet, classes: np.ndarray) -> dict[str, np.ndarray] | None:
-        stored = getattr(self, "_dual_state", None)
+        stored = self._dual_state
         if not self.warm_start or stored is None:
             return None
         known, shape, state = stored
@@ -319,18 +492,33 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _make_model(self, weights: Any, untrained: np.ndarray, classes: np.ndarray, seed: int) -> LinearModel:
         dtype = np.dtype(self.dtype)
-        intercept = np.zeros(len(classes), dtype)
+        intercept = np.zeros(weights.shape[1], dtype)
         if self.fit_intercept:
             weights, last = _split_last_row(weights)
             intercept[:] = last * self.intercept_scaling
-        intercept[untrained] = -np.inf
+        pairs = self._pairs
+        if not pairs:  # a pair without weights has no vote
+            intercept[untrained] = -np.inf
         settings = {name: value for name, value in self.get_params().items() if name not in ("verbose", "n_jobs")}
-        settings |= {"estimator": type(self).__name__, "random_state": seed, "dtype": dtype.name}
+        settings |= {"estimator": type(self).__name__, "loss": self.loss, "random_state": seed, "dtype": dtype.name}
+        settings["pairs"] = pairs
+        settings["probability"] = self._probability
         settings["class_weight"] = _plain(self.class_weight)
         found = self.certificate_
         certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}
         certificate |= {"exit_reason": found.exit_reason, "message": found.message, "epochs": self.n_iter_}
         return LinearModel(weights, intercept, classes, settings, certificate)
+
+
+def _count_kept(data: TrainingSet, columns: int) -> int:
+    if not data.reduced:
+        return data.X.n_features * columns
+    X = data.X.as_csr()
+    # Stored zeros are not values.
+    present = sp.csr_matrix((X.data != 0, X.indices, X.indptr), shape=X.shape).astype(np.int32)
+    rows = np.arange(data.X.n_rows)
+    own = sp.csr_matrix((np.ones(len(rows), np.int32), (data.codes, rows)), shape=(data.n_classes, len(rows)))
+    return int(((own @ present) > 0).nnz)
 
 
 def _split_last_row(weights: Any) -> tuple[Any, np.ndarray]:

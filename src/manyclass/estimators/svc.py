@@ -1,80 +1,54 @@
-"""The two estimators: all-in-one and one-vs-rest support vector machines."""
+"""Support vector machines: all-in-one, one-vs-rest and one-vs-one."""
 
+from numbers import Real
 from typing import Any, ClassVar
 
-from .linear_classifier import LinearClassifier
+import numpy as np
+from sklearn.utils._param_validation import Interval, Options
 
-_PARAMETERS = """
-    C : float
-        Penalty of the loss of a row, on one scale for all losses: larger fits the training rows more closely.
-    stop : "gap" or "kkt"
-        Stop when the relative duality gap, or the largest violation of the optimality conditions, is at most `tol`.
-    tol : float
-        The tolerance of `stop`.
-    max_iter : int
-        Passes over the rows at the most.
-    time_limit : float, optional
-        Seconds at the most. A fit that runs out of passes or time, or is interrupted by Ctrl-C, keeps the best
-        model so far and warns.
-    fit_intercept : bool
-        Add a constant feature; its weights are regularised like all others.
-    intercept_scaling : float
-        Value of the constant feature.
-    class_weight : dict, "balanced" or None
-        Factors of C by class; "balanced" makes them inversely proportional to the class sizes.
-    warm_start : bool
-        Keep the dual variables, and start the next fit on the same rows from them.
-    n_jobs : int, optional
-        Threads; None or -1 for all cores. The result is the same to the last bit for any number.
-    random_state : int, RandomState or None
-        Seed of the order in which rows are visited.
-    dtype : "float32" or "float64"
-        Type of weights and dual variables; certificates are always in float64.
-    verbose : int
-        Above 0: a progress bar.
+from ..problems import Problem, Reinforced
+from .linear_classifier import PARAMETERS, LinearClassifier
 
-    Attributes
-    ----------
-    classes_ : ndarray of shape (K,)
-        The labels.
-    certificate_ : Certificate
-        Primal and dual value, relative gap and largest violation over all variables; exit reason and message.
-    history_ : list of dict
-        A row a pass: seconds, epochs, primal, dual, gap, violation, active, certified.
-    times_ : dict
-        Seconds of each phase.
-    memory_ : dict
-        Bytes of data, weights and dual variables while training.
-    copies_ : list of str
-        What of X had to be copied, with sizes.
-    n_iter_ : int
-        Passes over the rows.
-    model_ : LinearModel
-        Weights of shape (d, K), dense or sparse; can be saved with `manyclass.save_model`.
-    coef_, intercept_ : arrays of shape (K, d) and (K,)
-        As scikit-learn has them.
-"""
+# For C=inf: what is tried until no variable is at its bound.
+UNCONSTRAINED = [10.0**e for e in range(1, 9)]
 
 
 class MulticlassSVC(LinearClassifier):
     __doc__ = f"""All-in-one multi-class support vector machines, trained exactly.
 
     Minimises `1/2 |W|^2 + sum_i C_i loss_i`, with one weight vector a class and a loss on the margins between a
-    row's own class and all others.
+    row's own class and all others, or on the scores.
 
     Parameters
     ----------
-    loss : "ww" or "cs"
-        Weston-Watkins: the sum over the other classes of `max(0, 1 - (s_y - s_c))`. Crammer-Singer: their maximum.
-    {_PARAMETERS.strip()}
+    loss : "ww", "cs", "llw", "mmr", "rm", "adm", "atm" or "ats"
+        On the margins between the own class and the others: "ww" (Weston-Watkins), the sum over the other classes
+        of `max(0, 1 - (s_y - s_c))`, or "cs" (Crammer-Singer), their maximum. On the scores themselves, with
+        weights that sum to zero over the classes: "llw" (Lee-Lin-Wahba), the sum over the other classes of
+        `max(0, 1 + s_c)`; "adm", their maximum; "mmr" (maximum-margin regression), `max(0, 1 - s_y)`; "ats" and
+        "atm", sum and maximum over all classes; "rm" (reinforced), see `gamma`.
+    gamma : float
+        For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
+        With `solver="alternating"`, "llw" is trained by the published algorithm, a class at a time for a fixed mean
+        of the weights. It is slower by far, and here to be compared with.
+    {PARAMETERS.strip()}
     """
 
-    _losses: ClassVar[tuple[str, ...]] = ("ww", "cs")
+    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"alternating": ("llw",)}
+    _reducible: ClassVar[tuple[str, ...]] = ("ww", "cs")
+    _losses: ClassVar[tuple[str, ...]] = ("ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats")
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearClassifier._parameter_constraints,
+        "gamma": [Interval(Real, 0, 1, closed="both")],
+        "C": [Interval(Real, 0, None, closed="neither"), Options(Real, {np.inf})],
+    }
 
     def __init__(
         self,
         loss: str = "ww",
         *,
+        gamma: float = 0.5,
         C: float = 1.0,
         stop: str = "gap",
         tol: float = 0.01,
@@ -87,10 +61,11 @@ class MulticlassSVC(LinearClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         dtype: Any = "float32",
+        solver: str = "auto",
+        feature_reduction: bool = False,
         verbose: int = 0,
     ):
         super().__init__(
-            loss,
             C=C,
             stop=stop,
             tol=tol,
@@ -103,22 +78,55 @@ class MulticlassSVC(LinearClassifier):
             n_jobs=n_jobs,
             random_state=random_state,
             dtype=dtype,
+            solver=solver,
+            feature_reduction=feature_reduction,
             verbose=verbose,
         )
+        self.loss = loss
+        self.gamma = gamma
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MulticlassSVC":
+        """Train.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for all estimators. With `loss="llw"` and `C=inf`, no row may have a loss: C is raised until no dual
+            variable is at its bound, where any larger C has the same optimum. `certificate_` is for this C, `C_`.
+
+        Returns
+        -------
+        self
+        """
+        if not (isinstance(self.C, Real) and np.isposinf(self.C)):
+            super().fit(X, y, sample_weight)
+            self.C_ = self.C
+            return self
+        if self.loss != "llw":
+            raise ValueError(f'C=inf is for loss="llw" only, not {self.loss!r}')
+        if sample_weight is not None or self.class_weight is not None:
+            raise ValueError("weights of rows or classes mean nothing with C=inf, where no row may have a loss")
+        given, kept = self.C, self.warm_start
+        try:
+            for C in UNCONSTRAINED:
+                self.set_params(C=C, warm_start=True)
+                super().fit(X, y, sample_weight)
+                values = self._dual_state[2]["values"]
+                if self.certificate_.exit_reason != "converged" or values.max(initial=0) < 0.999 * C:
+                    self.C_ = C
+                    return self
+        finally:
+            self.set_params(C=given, warm_start=kept)
+            if not kept:
+                self._dual_state = None
+        raise ValueError(f"some row has a loss whatever the weights, as far as C={C:g} can tell; give a finite C")
+
+    def _problem(self) -> Problem:
+        return Reinforced(self.gamma) if self.loss == "rm" else super()._problem()
 
 
-class OneVsRestSVC(LinearClassifier):
-    __doc__ = f"""One binary support vector machine a class, all trained together and exactly.
-
-    Minimises `1/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each class c, with `t_ic = 1` for its own rows and -1
-    for all others.
-
-    Parameters
-    ----------
-    loss : "hinge" or "squared_hinge"
-        `max(0, 1 - m)` or its square.
-    {_PARAMETERS.strip()}
-    """
+class BinarySVC(LinearClassifier):
+    """What one-vs-rest and one-vs-one have in common."""
 
     _losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
 
@@ -138,10 +146,11 @@ class OneVsRestSVC(LinearClassifier):
         n_jobs: int | None = None,
         random_state: Any = 0,
         dtype: Any = "float32",
+        solver: str = "auto",
+        feature_reduction: bool = False,
         verbose: int = 0,
     ):
         super().__init__(
-            loss,
             C=C,
             stop=stop,
             tol=tol,
@@ -154,5 +163,42 @@ class OneVsRestSVC(LinearClassifier):
             n_jobs=n_jobs,
             random_state=random_state,
             dtype=dtype,
+            solver=solver,
+            feature_reduction=feature_reduction,
             verbose=verbose,
         )
+        self.loss = loss
+
+
+class OneVsRestSVC(BinarySVC):
+    __doc__ = f"""One binary support vector machine a class, all trained together and exactly.
+
+    Minimises `1/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each class c, with `t_ic = 1` for its own rows and -1
+    for all others.
+
+    Parameters
+    ----------
+    loss : "hinge" or "squared_hinge"
+        `max(0, 1 - m)` or its square. With `solver="newton"` the square is trained by Newton's method on the primal,
+        with a trust region; the violation in its certificate is the largest part of the gradient.
+    {PARAMETERS.strip()}
+    """
+
+    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("squared_hinge",)}
+    _reducible: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
+
+
+class OneVsOneSVC(BinarySVC):
+    __doc__ = f"""One binary support vector machine for each pair of classes, trained without copying the rows.
+
+    Minimises `1/2 |w_ab|^2 + sum_i C_i loss(t_i w_ab.x_i)` over the rows of the classes a and b, with `t_i = 1` for a
+    and -1 for b. The class with most votes is predicted; of equal votes the one with the larger sum of margins.
+
+    Parameters
+    ----------
+    loss : "hinge" or "squared_hinge"
+        `max(0, 1 - m)` or its square.
+    {PARAMETERS.strip()}
+    """
+
+    _pairs: ClassVar[bool] = True

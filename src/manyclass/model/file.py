@@ -2,9 +2,9 @@
 
 | tensor | type | shape |
 |---|---|---|
-| `weights` | float32 or float64 | (features, K), if dense |
+| `weights` | float32 or float64 | (features, K or pairs of classes), if dense |
 | `weights.indptr`, `weights.indices`, `weights.values` | int64, int32, float | CSR of that shape, if sparse |
-| `intercept` | as the weights | (K,) |
+| `intercept` | as the weights | as many as columns of weights |
 | `classes` | integers, floats or truth values | (K,), ascending, if the labels are such |
 | `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
 | `text.*` | | what `TextFeatures.to_tensors` gives, if the model takes raw text |
@@ -177,12 +177,14 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
     try:
         weights = _read_weights(tensors)
         classes = read_classes(tensors)
-        n_features, n_classes = weights.shape
-        if classes.size != n_classes:
-            raise ValueError(f"{n_classes} columns of weights, but {classes.size} classes")
-        _check_intercept(tensors["intercept"], weights)
-        text = _read_text(tensors, n_features)
         settings = _from_json("settings", metadata)
+        pairs = settings.get("pairs", False)
+        columns = classes.size * (classes.size - 1) // 2 if pairs else classes.size
+        if columns != weights.shape[1]:
+            wanted = f"{columns} pairs of {classes.size} classes" if pairs else f"{columns} classes"
+            raise ValueError(f"{weights.shape[1]} columns of weights, but {wanted}")
+        _check_intercept(tensors["intercept"], weights)
+        text = _read_text(tensors, weights.shape[0])
         certificate = _from_json("certificate", metadata)
         if tensors.unused:
             raise ValueError(f"unexpected tensors: {', '.join(sorted(tensors.unused))}")

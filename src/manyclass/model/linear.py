@@ -10,9 +10,12 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..data import RowMatrix, TextFeatures, check_matrix
+from .probability import probabilities
 
 # Rows scored by one call into the core: Ctrl-C is answered in between.
 ROWS_AT_ONCE = 4096
+# Scores held at once where all of a row are needed.
+SCORES_AT_ONCE = 1 << 24
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -29,11 +32,15 @@ def thread_count(n_jobs: int | None) -> int:
 class LinearModel:
     """Scores are `X @ weights + intercept`; the class with the largest one is predicted.
 
+    A one-vs-one model has a column for each pair of classes `a < b`, in the order of `numpy.triu_indices`. A positive
+    score is a vote for a, a negative one for b; the score of a class is the number of its votes, plus a number below
+    one half in size that orders classes with equal votes by the sum of their margins.
+
     Attributes
     ----------
-    weights : ndarray or csr_matrix of shape (n_features, K), float32 or float64
+    weights : ndarray or csr_matrix of shape (n_features, K or pairs), float32 or float64
         One row a feature: that is how they are read when a sparse row is scored.
-    intercept : ndarray of shape (K,)
+    intercept : ndarray of shape (K or pairs,)
         Minus infinity marks a class that was never trained (an interrupted one-vs-rest fit): it is never
         predicted.
     classes : ndarray of shape (K,)
@@ -54,6 +61,11 @@ class LinearModel:
     text: TextFeatures | None = None
 
     @property
+    def pairs(self) -> bool:
+        """Whether this is a one-vs-one model."""
+        return bool(self.settings.get("pairs", False))
+
+    @property
     def n_features(self) -> int:
         """Number of features."""
         return int(self.weights.shape[0])
@@ -61,7 +73,7 @@ class LinearModel:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return int(self.weights.shape[1])
+        return len(self.classes)
 
     @property
     def dtype(self) -> np.dtype:
@@ -77,7 +89,7 @@ class LinearModel:
     def density(self) -> float:
         """Share of the weights that are not zero."""
         nonzero = self.weights.nnz if self.is_sparse else int(np.count_nonzero(self.weights))
-        return nonzero / max(1, self.n_features * self.n_classes)
+        return nonzero / max(1, self.weights.shape[0] * self.weights.shape[1])
 
     @property
     def nbytes(self) -> int:
@@ -101,8 +113,11 @@ class LinearModel:
         """
         rows = self._check(X)
         out = np.empty((rows.n_rows, self.n_classes), self.dtype)
-        for part, begin, end in _parts(rows):
-            self._score(part, None, out[begin:end], thread_count(n_jobs))
+        for part, begin, end in _parts(rows, self._rows_at_once()):
+            if self.pairs:
+                out[begin:end] = self._pair_votes(part, thread_count(n_jobs))
+            else:
+                self._score(part, None, out[begin:end], thread_count(n_jobs))
         return out
 
     def topk(self, X: Any, k: int, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -127,9 +142,66 @@ class LinearModel:
         rows = self._check(X)
         codes = np.empty((rows.n_rows, k), np.int32)
         scores = np.empty((rows.n_rows, k), self.dtype)
-        for part, begin, end in _parts(rows):
-            self._score(part, codes[begin:end], scores[begin:end], thread_count(n_jobs))
+        for part, begin, end in _parts(rows, self._rows_at_once()):
+            if self.pairs:
+                votes = self._pair_votes(part, thread_count(n_jobs))
+                codes[begin:end] = np.argsort(-votes, axis=1, kind="stable")[:, :k]
+                scores[begin:end] = np.take_along_axis(votes, codes[begin:end], axis=1)
+            else:
+                self._score(part, codes[begin:end], scores[begin:end], thread_count(n_jobs))
         return codes, scores
+
+    def probabilities(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
+        """Probability of every class for every row, if the model knows any.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        n_jobs : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return probabilities(self._probability_rule(), self.scores(X, n_jobs=n_jobs))
+
+    def topk_probabilities(self, X: Any, k: int, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Find the k most likely classes of each row, without ever holding the probabilities of all.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        k : int
+            At most the number of classes.
+        n_jobs : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        codes : int32 ndarray of shape (n, k)
+            Positions in `classes`, best first; of equal ones the lower one first.
+        probabilities : ndarray of shape (n, k)
+        """
+        if not 1 <= k <= self.n_classes:
+            raise ValueError(f"k must be between 1 and the number of classes, {self.n_classes}; got {k}")
+        rule = self._probability_rule()
+        rows = self._check(X)
+        codes = np.empty((rows.n_rows, k), np.int32)
+        found = np.empty((rows.n_rows, k), self.dtype)
+        for part, begin, end in _parts(rows, _rows_for(self.n_classes)):
+            scores = self.scores(part, n_jobs=n_jobs)
+            codes[begin:end] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+            found[begin:end] = np.take_along_axis(probabilities(rule, scores), codes[begin:end], axis=1)
+        return codes, found
+
+    def _probability_rule(self) -> dict[str, Any]:
+        rule = self.settings.get("probability")
+        if rule is None:
+            raise ValueError(
+                "this model has no probabilities; train maximum entropy or logistic regression, or calibrate it"
+            )
+        return rule
 
     def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """Give the best class of each row."""
@@ -143,6 +215,23 @@ class LinearModel:
             )
         return rows
 
+    def _rows_at_once(self) -> int:
+        return _rows_for(self.weights.shape[1]) if self.pairs else ROWS_AT_ONCE
+
+    def _pair_votes(self, part: sp.csr_matrix, threads: int) -> np.ndarray:
+        scores = np.empty((part.shape[0], self.weights.shape[1]), self.dtype)
+        self._score(part, None, scores, threads)
+        first, second = np.triu_indices(self.n_classes, 1)
+        pairs = np.arange(len(first))
+        # (pairs, K): to which class a positive and a negative score go
+        to_first, to_second = (
+            sp.csr_matrix((np.ones(len(pairs), np.float32), (pairs, to)), shape=(len(pairs), self.n_classes))
+            for to in (first, second)
+        )
+        votes = (scores > 0) @ to_first + (scores < 0) @ to_second
+        margins = scores @ (to_first - to_second)
+        return votes + margins / (3 * (np.abs(margins) + 1))
+
     def _score(self, part: sp.csr_matrix, codes: np.ndarray | None, scores: np.ndarray, threads: int) -> None:
         given = (part.indptr.astype(np.int64, copy=False), part.indices, part.data)
         w = self.weights
@@ -153,10 +242,14 @@ class LinearModel:
             core.score_dense(*given, w, self.intercept, codes, scores, threads)
 
 
-def _parts(rows: RowMatrix) -> Iterator[tuple[sp.csr_matrix, int, int]]:
+def _rows_for(scores_a_row: int) -> int:
+    return max(1, min(ROWS_AT_ONCE, SCORES_AT_ONCE // scores_a_row))
+
+
+def _parts(rows: RowMatrix, at_once: int) -> Iterator[tuple[sp.csr_matrix, int, int]]:
     whole = rows.as_csr() if rows.is_sparse else None
-    for begin in range(0, rows.n_rows, ROWS_AT_ONCE):
-        end = min(rows.n_rows, begin + ROWS_AT_ONCE)
+    for begin in range(0, rows.n_rows, at_once):
+        end = min(rows.n_rows, begin + at_once)
         if whole is None:
             assert rows.dense is not None
             yield sp.csr_matrix(rows.dense[begin:end]), begin, end

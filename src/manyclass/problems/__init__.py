@@ -1,9 +1,37 @@
 """One file a loss family: primal, dual, violation, row sub-problem."""
 
-from .one_vs_rest import Hinge, SquaredHinge
+from .absolute_margin import (
+    LargestOfAll,
+    LargestOfOthers,
+    LeeLinWahba,
+    MaximumMarginRegression,
+    Reinforced,
+    SumOfAll,
+)
+from .binary import Binary, Hinge, Logistic, SquaredHinge
+from .maximum_entropy import MaximumEntropy
 from .problem import Problem
 from .relative_margin import CrammerSinger, WestonWatkins
 
-PROBLEMS: dict[str, Problem] = {p.name: p for p in (WestonWatkins(), CrammerSinger(), Hinge(), SquaredHinge())}
+PROBLEMS: dict[str, Problem] = {
+    p.name: p
+    for p in (
+        WestonWatkins(),
+        CrammerSinger(),
+        LeeLinWahba(),
+        MaximumMarginRegression(),
+        Reinforced(),
+        LargestOfOthers(),
+        LargestOfAll(),
+        SumOfAll(),
+        MaximumEntropy(),
+        Hinge(),
+        SquaredHinge(),
+        Logistic(),
+        Hinge(pairs=True),
+        SquaredHinge(pairs=True),
+        Logistic(pairs=True),
+    )
+}
 
-__all__ = ["PROBLEMS", "Problem"]
+__all__ = ["PROBLEMS", "Binary", "Problem", "Reinforced"]

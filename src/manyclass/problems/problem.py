@@ -12,13 +12,16 @@ class Problem(ABC):
     """One loss: `1/2 |W|^2 + sum_i C_i loss(scores_i, y_i)` and its dual, as formulas on whole arrays.
 
     These are the formulas that the compiled kernels are tested against, written for reading and for small
-    problems: scores and dual variables are dense `(n, K)` arrays. Shapes: `X (n, d)`, `W (d, K)`,
-    `alpha (n, K)`, `y (n,)` codes, `C (n,)` penalties.
+    problems: scores and dual variables are dense `(n, K)` arrays, where K is what `columns` gives. Shapes:
+    `X (n, d)`, `W (d, K)`, `alpha (n, K)`, `y (n,)` codes, `C (n,)` penalties.
     """
 
-    name: ClassVar[str]
-    #: The family of kernels that trains it: "coupled" (all classes of a row at once) or "one_vs_rest".
+    name: str
+    #: The family of kernels that trains it: "coupled" or "maximum_entropy" (all classes of a row at once), or
+    #: "binary".
     kernel: ClassVar[str]
+    #: Whether rare features can go without dense weights: not where all weights are in use.
+    sparse_weights: ClassVar[bool] = True
 
     @abstractmethod
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -39,6 +42,18 @@ class Problem(ABC):
     @abstractmethod
     def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
         """Best new dual variables `(K,)` of one row with all others fixed; `k = x.x > 0`."""
+
+    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Upper bound of each variable; `own`: whether its class is the row's own."""
+        return np.full(np.shape(own), np.inf)
+
+    def total(self, C: np.ndarray) -> np.ndarray:
+        """Upper bound of the sum of a row's variables."""
+        return np.full(np.shape(C), np.inf)
+
+    def columns(self, n_classes: int) -> int:
+        """Columns of weights, scores and dual variables: the classes, for one-vs-one their pairs."""
+        return n_classes
 
     def weights(self, alpha: np.ndarray, X: Rows, y: np.ndarray) -> np.ndarray:
         """Weights `(d, K)` of the dual variables."""

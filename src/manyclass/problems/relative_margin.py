@@ -49,12 +49,8 @@ class RelativeMargin(Problem):
     def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
         return float(alpha.sum())
 
-    def _limits(self, C: float) -> tuple[float, float]:
-        """Upper bound of one variable, and of their sum."""
-        raise NotImplementedError
-
     def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
-        cap, total = self._limits(C)
+        cap, total = float(self.cap(np.array(False), np.array(C))), float(self.total(np.array(C)))
         v = alpha + _excess(scores[None], np.array([y]))[0] / k
         tau = _threshold(v, cap, total, float(alpha.sum()))
         return np.clip(v - tau, 0, cap)
@@ -73,8 +69,8 @@ class WestonWatkins(RelativeMargin):
         u[np.arange(len(y)), y] = 0
         return np.where(u > 0, u * (alpha < C[:, None]), -u * (alpha > 0)).max(axis=1)
 
-    def _limits(self, C: float) -> tuple[float, float]:
-        return C, np.inf
+    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.where(own, 0.0, C)
 
 
 class CrammerSinger(RelativeMargin):
@@ -93,5 +89,8 @@ class CrammerSinger(RelativeMargin):
         least = np.where(alpha.sum(axis=1) < C * (1 - 1e-12), np.minimum(least, 0), least)
         return np.maximum(most - np.minimum(least, most), 0)
 
-    def _limits(self, C: float) -> tuple[float, float]:
-        return np.inf, C
+    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.where(own, 0.0, np.inf)
+
+    def total(self, C: np.ndarray) -> np.ndarray:
+        return C

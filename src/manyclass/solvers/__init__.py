@@ -2,7 +2,7 @@
 
 from .class_blocks import ClassBlocks
 from .coupled_rows import CoupledRows
-from .layout import estimate_memory
+from .estimate import estimate_memory, refuse_absurd_pairs
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "StopRule",
     "TrainingSet",
     "estimate_memory",
+    "refuse_absurd_pairs",
 ]

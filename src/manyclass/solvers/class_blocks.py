@@ -1,4 +1,4 @@
-"""One-vs-rest losses: blocks of neighbouring classes, each trained to its end before the next."""
+"""Many binary problems: blocks of neighbouring ones, each trained to its end before the next."""
 
 import math
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from ..problems import Problem
+from ..problems import Binary
 from .layout import gather_weights, make_layout
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 
@@ -16,7 +16,7 @@ BLOCKS_A_THREAD = 4
 
 
 class BlockResult(NamedTuple):
-    """The end of one block; see BlockResult in one_vs_rest.hpp."""
+    """The end of one block; see BlockResult in binary_blocks.hpp."""
 
     primal: float
     dual: float
@@ -27,29 +27,38 @@ class BlockResult(NamedTuple):
 
 
 class ClassBlocks:
-    """Each block of classes alone over all rows; see `native/one_vs_rest.hpp`."""
+    """Each block of problems alone over its rows; see `native/binary_blocks.hpp`."""
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Binary,
         data: TrainingSet,
         *,
         dtype: np.dtype,
         seed: int,
         threads: int,
         max_epochs: int,
+        newton: bool,
+        keep_state: bool,
         interrupt: Any,
     ):
-        if problem.kernel != "one_vs_rest":
-            raise ValueError(f"this solver trains one-vs-rest losses; {problem.name!r} is {problem.kernel!r}")
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._max_epochs, self._interrupt = max_epochs, interrupt
-        self._loss, self._C = problem.name, data.C
-        self._n, self._K = data.X.n_rows, data.n_classes
+        self._problem, self._codes, self._C = problem, data.codes, data.C
+        self._n, self._n_classes = data.X.n_rows, data.n_classes
+        self._problems = problem.columns(data.n_classes)
         self._features = data.X.n_features + (data.constant != 0)
-        self._at_zero = float(data.C.sum())  # primal value of a class without weights
-        self._kernel = native(core, "OneVsRest", self._dtype)(
-            make_layout(data, self._dtype, 1), data.codes, data.C.astype(self._dtype), self._K, problem.name
+        self._kernel = native(core, "BinaryBlocks", self._dtype)(
+            make_layout(data, self._dtype, 1),
+            data.codes,
+            data.C.astype(self._dtype),
+            self._n_classes,
+            self._features,
+            problem.loss,
+            problem.pairs,
+            newton,
+            data.reduced,
+            keep_state,
         )
         self._width = self._kernel.width
         self._next = 0
@@ -94,12 +103,19 @@ class ClassBlocks:
         )
 
     def certificate(self) -> Certificate:
-        """Add up the blocks' certificates. A class that was never trained has weights 0 and dual value 0."""
+        """Add up the blocks' certificates. A problem that was never trained has weights 0 and dual value 0."""
         found = self._sum()
-        missing = len(self.untrained())
-        if missing == 0:
+        untrained = self.untrained()
+        if len(untrained) == 0:
             return found
-        return Certificate(found.primal + missing * self._at_zero, found.dual, max(found.violation, 1.0))
+        by_class = np.bincount(self._codes, self._C, self._n_classes)
+        if self._problem.pairs:
+            first, second = np.triu_indices(self._n_classes, 1)
+            C = (by_class[first] + by_class[second])[untrained].sum()
+        else:
+            C = len(untrained) * by_class.sum()
+        at_zero = float(C * self._problem.loss_at(np.zeros(1))[0])
+        return Certificate(found.primal + at_zero, found.dual, max(found.violation, 1.0))
 
     def memory(self) -> dict[str, int]:
         """Bytes of data, and of weights and dual variables (one block a thread, and those that are kept)."""
@@ -111,8 +127,8 @@ class ClassBlocks:
         }
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Weights `(features, K)` from the dual variables."""
-        return gather_weights(self._kernel, self._features, self._K, self._threads)
+        """Weights `(features, problems)` from the dual variables."""
+        return gather_weights(self._kernel, self._features, self._problems, self._threads)
 
     def state(self) -> dict[str, np.ndarray]:
         """The dual variables by rows: CSR arrays."""
@@ -121,13 +137,15 @@ class ClassBlocks:
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
-        values = state["values"]
-        if self._loss == "hinge":
-            values = np.minimum(values, np.repeat(self._C, np.diff(state["indptr"])))
+        row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
+        own = state["classes"] == self._codes[row]
+        values = np.minimum(state["values"], self._problem.cap(own, self._C[row]))
         self._kernel.set_alpha(state["indptr"], state["classes"], values.astype(self._dtype))
 
     def untrained(self) -> np.ndarray:
-        """Classes whose block was never begun."""
-        begun = np.zeros(self._blocks, bool)
-        begun[list(self._results)] = True
-        return np.flatnonzero(~np.repeat(begun, self._width)[: self._K])
+        """Problems whose block was never begun."""
+        begun = np.zeros(self._problems, bool)
+        for block in self._results:
+            first, many = self._kernel.problems_of(block)
+            begun[first : first + many] = True
+        return np.flatnonzero(~begun)

@@ -1,4 +1,4 @@
-"""Whole rows of the coupled losses (WW, CS): full passes, and cheap ones between them on the classes in use."""
+"""Whole rows of the coupled losses: full passes, and cheap ones between them on the classes in use."""
 
 import time
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..problems import Problem
+from .closed_form import bounds_are_optimal, state_at_bounds
 from .layout import gather_weights, make_layout, tail_rows, wave_size
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .team_size import TeamSize
@@ -15,7 +16,9 @@ from .team_size import TeamSize
 # A call into the core takes about this many multiplications: some tenths of a second.
 WORK_AT_ONCE = 5e8
 # Classes that may join a row's support in one visit of a max-type loss. Early on nearly all classes are tied.
-MOST_NEW = {"ww": np.iinfo(np.int64).max, "cs": 256}
+MOST_NEW = {"cs": 256}
+KERNELS = {"coupled": "Coupled", "maximum_entropy": "MaximumEntropy"}
+ANY_NUMBER = np.iinfo(np.int64).max
 # A cheap pass gathers single weights, about this many times slower than reading whole rows of them.
 GATHER_COST = 20
 MOST_CHEAP_PASSES = 3
@@ -57,19 +60,38 @@ class _Pass:
 class CoupledRows:
     """Coordinate ascent on the dual, a row at a time; see `native/coupled.hpp`."""
 
-    def __init__(self, problem: Problem, data: TrainingSet, *, dtype: np.dtype, seed: int, threads: int):
-        if problem.kernel != "coupled":
+    def __init__(
+        self,
+        problem: Problem,
+        data: TrainingSet,
+        *,
+        dtype: np.dtype,
+        seed: int,
+        threads: int,
+        alternating: bool = False,
+    ):
+        if problem.kernel not in KERNELS:
             raise ValueError(f"this solver trains coupled losses; {problem.name!r} is {problem.kernel!r}")
-        self._loss = problem.name
+        self._problem, self._loss = problem, problem.name
+        self._codes = data.codes
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._n, self._K = data.X.n_rows, data.n_classes
         self._C = data.C
         self._features = data.X.n_features + (data.constant != 0)
         self._width = data.X.nnz / max(1, self._n) + (data.constant != 0)
-        self._wave = wave_size(data)
-        layout = make_layout(data, self._dtype, tail_rows(self._K))
-        self._kernel = native(core, "Coupled", self._dtype)(
-            layout, data.codes, data.C.astype(self._dtype), self._K, self._loss
+        self._wave = wave_size(data, problem)
+        self._alternating = alternating
+        sparse = problem.sparse_weights and not data.reduced
+        tail = 0 if alternating else tail_rows(self._K) if sparse else 1
+        layout = make_layout(data, self._dtype, tail)
+        self._kernel = native(core, KERNELS[problem.kernel], self._dtype)(
+            layout,
+            data.codes,
+            data.C.astype(self._dtype),
+            self._K,
+            self._loss,
+            getattr(problem, "gamma", 0.5),
+            data.reduced,
         )
         self._team = {full: TeamSize(threads) for full in (True, False)}
         self._pass = self._new_pass(0, full=True)
@@ -79,6 +101,8 @@ class CoupledRows:
         self._believed = OPTIMISM  # the estimated gap over the one a certificate will find
         self._dual_bytes = 0  # at their most: early on more variables are in use than in the end
         self._loaded = False
+        if problem.name == "llw" and not alternating and bounds_are_optimal(data):
+            self.load_state(state_at_bounds(data))
 
     def _new_pass(self, number: int, *, full: bool) -> _Pass:
         self._kernel.begin_pass()
@@ -86,6 +110,8 @@ class CoupledRows:
         return _Pass(number, full, rng.permutation(self._n))
 
     def _rows_at_once(self, share: float) -> int:
+        if self._alternating:
+            return self._n
         waves = share * WORK_AT_ONCE / (self._wave * max(1.0, self._width * self._K))
         return self._wave * max(1, int(waves))
 
@@ -101,10 +127,13 @@ class CoupledRows:
         # that those left where they are do not hold up the end.
         enter = 0.8 * rule.tol if rule.stop == "kkt" else 0.0
         begin = time.perf_counter()
-        *seen, asleep = self._kernel.sweep(
-            now.order[now.done : end], self._wave, now.full, enter, MOST_NEW[self._loss], team.threads
-        )
-        team.learn(end - now.done, time.perf_counter() - begin, asleep)
+        rows = now.order[now.done : end]
+        if self._alternating:
+            *seen, _ = self._kernel.alternate(rows, self._threads)
+        else:
+            most_new = MOST_NEW.get(self._loss, ANY_NUMBER)
+            *seen, asleep = self._kernel.sweep(rows, self._wave, now.full, enter, most_new, team.threads)
+            team.learn(end - now.done, time.perf_counter() - begin, asleep)
         now.see(end, *seen)
         ended = end == self._n
         ready = self._end_pass(now, rule) if ended else False
@@ -142,7 +171,8 @@ class CoupledRows:
         assert self._last_full is not None
         support = self._kernel.dual_entries / max(1, self._n)
         return (
-            support * GATHER_COST < self._K
+            not self._alternating
+            and support * GATHER_COST < self._K
             and self._cheap_passes < MOST_CHEAP_PASSES
             and (ended.full or ended.gap > CHEAP_ENOUGH * self._last_full.gap)
         )
@@ -175,11 +205,10 @@ class CoupledRows:
         """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
         indptr, values = state["indptr"], state["values"]
         row = np.repeat(np.arange(self._n), np.diff(indptr))
-        if self._loss == "ww":
-            values = np.minimum(values, self._C[row])
-        else:
-            sums = np.bincount(row, weights=values, minlength=self._n)
-            values = values * np.minimum(1.0, self._C / np.maximum(sums, 1e-300))[row]
+        own = state["classes"] == self._codes[row]
+        values = np.minimum(values, self._problem.cap(own, self._C[row]))
+        sums = np.bincount(row, weights=values, minlength=self._n)
+        values = values * np.minimum(1.0, self._problem.total(self._C) / np.maximum(sums, 1e-300))[row]
         self._kernel.set_alpha(indptr, state["classes"], values.astype(self._dtype))
         self._loaded = True  # the certificate that comes first also sets the training weights
 

@@ -27,6 +27,8 @@ class TrainingSet:
         K; classes without rows are allowed.
     constant : float
         Value of the constant feature; 0 for none.
+    reduced : bool
+        Feature reduction: a class has weights only for features that some of its rows have.
     """
 
     X: RowMatrix
@@ -34,6 +36,7 @@ class TrainingSet:
     C: np.ndarray
     n_classes: int
     constant: float = 0.0
+    reduced: bool = False
 
 
 @dataclass(frozen=True)

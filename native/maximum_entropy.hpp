@@ -1,0 +1,482 @@
+// Maximum entropy (multinomial logistic regression): coordinate ascent on its dual, a row at a time, all
+// classes at once.
+//
+//   P(W) = 1/2 |W|^2 + sum_i C_i (log sum_c exp s_ic - s_iy)
+//   D(a) = -1/2 |W|^2 - sum_ic a_ic log(a_ic / C_i),   a_ic > 0,  sum_c a_ic = C_i
+//   w_c = sum_i (C_i [y_i = c] - a_ic) x_i
+//
+//   One row, with k = x.x: the new a solve  log a_c + k a_c = s_c + k (old a_c) - mu,  mu such that they add
+//   up. In l_c = log(a_c / C_i) and with q = k C_i this is l_c + q exp(l_c) = h_c - mu: two nested Newton
+//   iterations, a vector of classes at a time.
+//
+// All variables are in use, so they are kept dense, as l. Rows go in waves with a common step theta, as in
+// coupled.hpp. A row's dual value is concave along its step and largest at its end: the part of the way is
+// worth at least that part of the gain, so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual, X
+// being what the rows of the wave take from each other.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "certificate.hpp"
+#include "kept_weights.hpp"
+#include "layout.hpp"
+#include "pass_stats.hpp"
+#include "team.hpp"
+#include "vector.hpp"
+#include "vector_math.hpp"
+
+namespace manyclass {
+
+template <class T>
+class MaximumEntropySolver {
+ public:
+  MaximumEntropySolver(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
+                       bool reduced)
+      : rows_(std::move(layout)),
+        y_(std::move(labels)),
+        C_(std::move(C)),
+        K_(classes),
+        stride_(padded<T>(classes)),
+        state_(rows_.n * stride_),
+        W_(rows_.heads() * stride_) {
+    if (rows_.tails() != 0) throw std::logic_error("dense weights want every shared feature in the head");
+    if (reduced) kept_ = KeptWeights(rows_, y_, K_);
+    // All of C_i on the own class: W is 0.
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      std::fill(state(i), state(i) + stride_, least);
+      state(i)[y_[i]] = 0;
+    }
+  }
+  MaximumEntropySolver(const MaximumEntropySolver&) = delete;
+
+  // As in coupled.hpp.
+  void begin_pass() {
+    for (auto& slot : slots_) slot.total = {};
+    waves_ = 0;
+    thetas_ = 0;
+  }
+
+  PassStats sweep(const int64_t* order, int64_t count, int64_t wave, int threads) {
+    if (!kept_.all()) wave = 1;  // as in coupled.hpp
+    if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
+    threads = static_cast<int>(std::min<int64_t>(threads, wave));
+    for (auto* buffer : {&scores_, &next_, &changes_}) buffer->reserve(wave * stride_);
+    const int64_t tiles = (stride_ + tile_width<T> - 1) / tile_width<T>, vectors = stride_ / L;
+    const int64_t groups = std::min(wave, (2 * threads + tiles - 1) / tiles);
+    const int64_t slices = threads == 1 ? 1 : std::min<int64_t>(vectors, 2 * threads);
+    Team team(threads);
+    T theta = 1;
+    team.run([&](int me) {
+      std::vector<T> mark(rows_.heads(), T(0));
+      for (int64_t first = 0; first < count; first += wave) {
+        const int64_t size = std::min(wave, count - first);
+        team.share_out(tiles * groups, me, [&](int64_t t) {
+          const int64_t low = t / groups * tile_width<T>, high = std::min(stride_, low + tile_width<T>);
+          const int64_t g = t % groups;
+          for (int64_t r = g * size / groups; r < (g + 1) * size / groups; ++r) {
+            const int64_t i = order[first + r], b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
+            score_tile(W_.data() + low, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b,
+                       e - b, scores_.data() + r * stride_ + low, high - low);
+          }
+        });
+        team.meet();
+        team.share_out(size, me, [&](int64_t r) { solve_row(order[first + r], r); });
+        team.meet();
+        const auto move = [&](int64_t slice, T step) {
+          update(size, step == 1 ? T(1) : step - 1, slice * vectors / slices * L,
+                 (slice + 1) * vectors / slices * L);
+          for (int64_t r = slice * size / slices; r < (slice + 1) * size / slices; ++r) commit(r, step);
+        };
+        team.share_out(1 + slices, me, [&](int64_t t) {
+          if (t == 0)
+            theta = common_step(size, mark);
+          else
+            move(t - 1, T(1));
+        });
+        team.meet();
+        if (theta != 1) {
+          team.share_out(slices, me, [&](int64_t slice) { move(slice, theta); });
+          team.meet();
+        }
+        if (me == 0) {
+          ++waves_;
+          thetas_ += theta;
+        }
+      }
+    });
+    PassStats total;
+    for (auto& slot : slots_) total.add(slot.total);
+    total.waves = waves_;
+    total.theta = thetas_;
+    total.asleep = team.seconds_asleep();
+    return total;
+  }
+
+  // In float64 and from the dual variables alone, which are scaled to their sums; the training weights are
+  // set to theirs, rounded as the model will store them.
+  Certificate certificate(int threads) {
+    std::vector<double> log_sums(rows_.n);
+    const int64_t blocks = (K_ + block_width - 1) / block_width,
+                  groups = (rows_.n + rows_at_once - 1) / rows_at_once;
+    std::vector<Certificate> of_block(blocks), of_group(groups);
+    Team team(threads);
+    team.run([&](int me) {
+      team.share_out(groups, me, [&](int64_t g) {
+        for (int64_t i = g * rows_at_once; i < std::min(rows_.n, (g + 1) * rows_at_once); ++i)
+          log_sums[i] = log_sum_exp(state(i));
+      });
+      team.meet();
+      Buffer<double> exact(rows_.heads() * block_width);
+      team.share_out(blocks, me,
+                     [&](int64_t b) { of_block[b] = set_weights(b * block_width, log_sums, exact); });
+      team.meet();
+      Buffer<double> scores(rows_at_once * stride_);
+      team.share_out(groups, me,
+                     [&](int64_t g) { of_group[g] = certify_rows(g * rows_at_once, log_sums, scores); });
+    });
+    Certificate total;
+    for (const auto& part : of_block) total.add(part);
+    for (const auto& part : of_group) total.add(part);
+    return total;
+  }
+
+  // The model (features x classes), from the weights that the last certificate has set.
+  void copy_model(T* out) const {
+    for (int64_t h = 0; h < rows_.heads(); ++h)
+      std::copy_n(W_.data() + h * stride_, K_, out + rows_.head_features[h] * K_);
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      if (rows_.single_ptr[i] == rows_.single_ptr[i + 1]) continue;
+      const double log_sum = log_sum_exp(state(i));
+      for (int64_t c = 0; c < K_; ++c) {
+        const double coef = coefficient(i, c, log_sum);
+        if (!kept_.all() && c != y_[i]) continue;
+        for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+          out[rows_.single_index[j] * K_ + c] = static_cast<T>(coef * rows_.single_value[j]);
+      }
+    }
+  }
+
+  // log(a_ic / C_i), rows x stride
+  T* state(int64_t i) { return state_.data() + i * stride_; }
+  const T* state(int64_t i) const { return state_.data() + i * stride_; }
+  const Layout<T>& rows() const { return rows_; }
+  int64_t classes() const { return K_; }
+  T penalty(int64_t i) const { return C_[i]; }
+  int64_t dual_bytes() const { return state_.bytes(); }
+  int64_t weight_bytes() const { return W_.bytes(); }
+
+  static constexpr T least = -30;  // of log(a / C): as good as nothing
+
+ private:
+  static constexpr int L = Lanes<T>::count, L64 = Lanes<double>::count;
+  static constexpr int64_t block_width = 16, rows_at_once = 16;
+
+  struct Slot {
+    int64_t row = 0;
+    bool changed = false;
+    double gain = 0;  // of the dual, if the row moved alone
+    PassStats stats, total;
+  };
+
+  template <class A>
+  static double sum_lanes(vec<A> v) {
+    double sum = 0;
+    for (int l = 0; l < Lanes<A>::count; ++l) sum += v[l];
+    return sum;
+  }
+
+  // Of the classes of a row; what pads them is below all others.
+  double log_sum_exp(const T* l) const {
+    double most = l[0];
+    for (int64_t c = 1; c < K_; ++c) most = std::max<double>(most, l[c]);
+    vec<double> sums = {};
+    double rest = 0;
+    const int64_t whole = K_ / L64 * L64;
+    for (int64_t c = 0; c < whole; c += L64) sums += exp_of<double>(load_as<double>(l + c) - most);
+    for (int64_t c = whole; c < K_; ++c) rest += std::exp(double(l[c]) - most);
+    return most + std::log(sum_lanes<double>(sums) + rest);
+  }
+
+  // C_i [y_i = c] - a_ic
+  double coefficient(int64_t i, int64_t c, double log_sum) const {
+    return C_[i] * ((c == y_[i] ? 1.0 : 0.0) - std::exp(double(state(i)[c]) - log_sum));
+  }
+
+  void solve_row(int64_t i, int64_t r) {
+    Slot& slot = slots_[r];
+    slot.row = i;
+    slot.stats = {};
+    slot.changed = rows_.norm[i] > 0;
+    if (!slot.changed) return;
+    const T* old = state(i);
+    T* s = scores_.data() + r * stride_;
+    T* l = next_.data() + r * stride_;
+    T* change = changes_.data() + r * stride_;
+    const T Ci = C_[i], k = rows_.norm[i], q = k * Ci, own_coef = rows_.tail_norm[i] * Ci;
+    const vec<T> zero = {};
+
+    // Scores with the features of this row alone; the largest; the state as it is, measured.
+    const T own_share = std::exp(old[y_[i]]);
+    if (kept_.all())
+      for (int64_t c = 0; c < stride_; c += L)
+        store(s + c, load(s + c) - own_coef * exp_of<T>(load(old + c)));
+    else
+      s[y_[i]] -= own_coef * own_share;
+    s[y_[i]] += own_coef;
+    for (int64_t c = K_; c < stride_; ++c) s[c] = least_score;
+    vec<T> tops = zero + least_score;
+    for (int64_t c = 0; c < stride_; c += L) tops = larger<T>(tops, load(s + c));
+    T top = tops[0];
+    for (int v = 1; v < L; ++v) top = std::max(top, tops[v]);
+    double partition = 0, entropy = 0, fit = 0;  // sum exp(s - top), -sum p l, sum p s
+    for (int64_t c = 0; c < stride_; c += L) {
+      const vec<T> at = load(old + c), p = exp_of<T>(at), score = load(s + c);
+      partition += sum_lanes<T>(exp_of<T>(score - top));
+      entropy -= sum_lanes<T>(p * at);
+      fit += sum_lanes<T>(p * (score > least_score ? score : zero));
+    }
+    const double log_partition = top + std::log(partition);
+    vec<T> worst = zero;
+    for (int64_t c = 0; c < stride_; c += L) {
+      const vec<T> d = exp_of<T>(load(old + c)) - exp_of<T>(load(s + c) - static_cast<T>(log_partition));
+      worst = larger<T>(worst, larger<T>(d, -d));
+    }
+    slot.stats.loss = Ci * (log_partition - s[y_[i]]);
+    slot.stats.alpha_sum = Ci * entropy;
+    slot.stats.gap = Ci * (log_partition - entropy - fit);
+    for (int v = 0; v < L; ++v) slot.stats.violation = std::max<double>(slot.stats.violation, worst[v]);
+
+    // h = s + q p, l + q exp(l) = h - mu. From the weighted mean of what mu would be for each class.
+    for (int64_t c = 0; c < stride_; c += L) store(change + c, load(s + c) + q * exp_of<T>(load(old + c)));
+    T mu = static_cast<T>(fit + entropy);
+    double low = -1e30, high = 1e30;
+    // Near the root of l + q exp(l) = target: q exp(l) is w with w + log w = z, z = target + log q.
+    const T log_q = std::log(q);
+    const auto guess = [&] {
+      for (int64_t c = 0; c < stride_; c += L) {
+        const vec<T> target = load(change + c) - mu, z = target + log_q;
+        const vec<T> large = larger<T>(z, zero + 1), e = exp_of<T>(z < T(1) ? z : zero + 1);
+        store(l + c, z > T(1) ? log_of<T>(large - log_of<T>(large)) - log_q : target - e / (1 + e));
+      }
+    };
+    guess();
+    constexpr T precise = sizeof(T) == 4 ? T(1e-6) : T(1e-13);
+    for (int round = 0; round < 60; ++round) {
+      vec<T> sums = zero, slopes = zero, moved = zero;
+      for (int64_t c = 0; c < stride_; c += L) {
+        const vec<T> target = load(change + c) - mu;
+        vec<T> at = load(l + c);
+        for (int inner = 0; inner < 2; ++inner) {
+          const vec<T> e = q * exp_of<T>(at), step = (at + e - target) / (1 + e);
+          at -= step;
+          if (inner == 1) moved = larger<T>(moved, larger<T>(step, -step));
+        }
+        const vec<T> p = exp_of<T>(at);
+        store(l + c, at);
+        sums += p;
+        slopes += p / (1 + q * p);
+      }
+      T most = 0;
+      for (int v = 0; v < L; ++v) most = std::max(most, moved[v]);
+      const double sum = sum_lanes<T>(sums), slope = sum_lanes<T>(slopes) / sum, off = std::log(sum);
+      (off > 0 ? low : high) = mu;
+      if (std::abs(off) <= precise && most <= 100 * precise) break;
+      double to = mu + off / slope;
+      if (!(to > low && to < high)) to = low > -1e30 && high < 1e30 ? (low + high) / 2 : mu + off;
+      const T shift = static_cast<T>(to) - mu;
+      if (shift == 0 && most <= 100 * precise) break;
+      mu = static_cast<T>(to);
+      if (std::abs(shift) > 1) {
+        guess();
+        continue;
+      }
+      for (int64_t c = 0; c < stride_; c += L) {
+        const vec<T> at = load(l + c);
+        store(l + c, at - shift / (1 + q * exp_of<T>(at)));
+      }
+    }
+
+    // Scaled to its sum; then the change of the coefficients and what it is worth.
+    double sum = 0;
+    for (int64_t c = 0; c < stride_; c += L) sum += sum_lanes<T>(exp_of<T>(load(l + c)));
+    const T scale = static_cast<T>(std::log(sum));
+    double square = 0, slope = 0, new_entropy = 0;
+    for (int64_t c = 0; c < stride_; c += L) {
+      vec<T> at = load(l + c) - scale;
+      at = at > least ? at : zero + least;
+      store(l + c, at);
+      const vec<T> p = exp_of<T>(at), d = Ci * (exp_of<T>(load(old + c)) - p);
+      store(change + c, d);
+      square += sum_lanes<T>(d * d);
+      slope += sum_lanes<T>(d * (load(s + c) > least_score ? load(s + c) : zero));
+      new_entropy -= sum_lanes<T>(p * at);
+    }
+    const double least_gain = 0.5 * k * square;  // near the optimum rounding may hide it
+    slot.gain = std::max(least_gain, Ci * (new_entropy - entropy) - slope - 0.5 * k * square);
+  }
+
+  T common_step(int64_t size, std::vector<T>& mark) const {
+    double gain = 0, shared = 0;
+    for (int64_t r = 0; r < size; ++r) {
+      const Slot& slot = slots_[r];
+      if (!slot.changed) continue;
+      gain += slot.gain;
+      rows_.for_each_shared(slot.row, [&](int64_t f, T x) { mark[f] = x; });
+      for (int64_t o = r + 1; o < size; ++o) {
+        if (!slots_[o].changed) continue;
+        double product = 0;
+        rows_.for_each_shared(slots_[o].row, [&](int64_t f, T x) { product += double(mark[f]) * x; });
+        if (product == 0) continue;
+        vec<T> sums = {};
+        for (int64_t c = 0; c < stride_; c += L)
+          sums += load(changes_.data() + r * stride_ + c) * load(changes_.data() + o * stride_ + c);
+        shared += product * sum_lanes<T>(sums);
+      }
+      rows_.for_each_shared(slot.row, [&](int64_t f, T) { mark[f] = 0; });
+    }
+    return 2 * shared > gain ? static_cast<T>(gain / (2 * shared)) : T(1);
+  }
+
+  // W += step x_i change_i for the classes [low, high), rows in order
+  void update(int64_t size, T step, int64_t low, int64_t high) {
+    for (int64_t r = 0; r < size; ++r) {
+      if (!slots_[r].changed) continue;
+      const T* change = changes_.data() + r * stride_;
+      const int64_t i = slots_[r].row;
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        T* w = W_.data() + rows_.head_index[h] * stride_;
+        const T x = step * rows_.head_value[h];
+        if (kept_.all())
+          for (int64_t c = low; c < high; c += L) store(w + c, load(w + c) + x * load(change + c));
+        else
+          for (int64_t c = low; c < high; c += L)
+            store(w + c, load(w + c) + kept_.where_kept<T>(rows_.head_index[h], c, x * load(change + c)));
+      }
+    }
+  }
+
+  void commit(int64_t r, T theta) {
+    Slot& slot = slots_[r];
+    slot.total.add(std::exchange(slot.stats, {}));
+    if (!slot.changed) return;
+    T* l = state(slot.row);
+    const T* next = next_.data() + r * stride_;
+    const T* change = changes_.data() + r * stride_;
+    if (theta == 1) {
+      std::copy_n(next, stride_, l);
+      return;
+    }
+    // The full step has been taken before: from its end a part of the way back.
+    const T back = (1 - theta) / C_[slot.row];
+    for (int64_t c = 0; c < stride_; c += L) {
+      const vec<T> p = exp_of<T>(load(next + c)) + back * load(change + c);
+      const vec<T> floor = vec<T>{} + std::exp(least);
+      store(l + c, log_of<T>(larger<T>(p, floor)));
+    }
+  }
+
+  // Sets the weights of the classes from `first` on; gives 1/2 |w|^2 as it enters primal and dual.
+  Certificate set_weights(int64_t first, const std::vector<double>& log_sums, Buffer<double>& exact) {
+    const int64_t many = std::min<int64_t>(block_width, K_ - first);
+    std::fill(exact.data(), exact.data() + exact.size(), 0.0);
+    Certificate total;
+    alignas(64) double coef[block_width];
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      if (rows_.norm[i] == 0) continue;
+      for (int64_t l = 0; l < block_width; ++l)
+        coef[l] = l < many ? double(state(i)[first + l]) - log_sums[i] : -700;
+      for (int64_t l = 0; l < block_width; l += L64)
+        store(coef + l, -double(C_[i]) * exp_of<double>(load(coef + l)));
+      for (int64_t l = many; l < block_width; ++l) coef[l] = 0;
+      if (y_[i] >= first && y_[i] < first + many) coef[y_[i] - first] += C_[i];
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        double* w = exact.data() + int64_t(rows_.head_index[h]) * block_width;
+        for (int64_t l = 0; l < block_width; l += L64)
+          store(w + l, load(w + l) + double(rows_.head_value[h]) * load(coef + l));
+      }
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+        for (int64_t l = 0; l < many; ++l) {
+          if (!kept_.all() && first + l != y_[i]) continue;
+          const double w = coef[l] * rows_.single_value[j], stored = static_cast<T>(w);
+          total.dual -= w * w / 2;
+          total.primal += stored * stored / 2;
+        }
+    }
+    for (int64_t h = 0; h < rows_.heads(); ++h)
+      for (int64_t l = 0; l < many; ++l) {
+        const bool kept = kept_.all() || kept_.has(h, first + l);
+        const double w = kept ? exact[h * block_width + l] : 0, stored = static_cast<T>(w);
+        total.dual -= w * w / 2;
+        total.primal += stored * stored / 2;
+        W_[h * stride_ + first + l] = static_cast<T>(w);
+      }
+    return total;
+  }
+
+  Certificate certify_rows(int64_t first, const std::vector<double>& log_sums, Buffer<double>& scores) const {
+    const int64_t last = std::min(rows_.n, first + rows_at_once);
+    for (int64_t c = 0; c < stride_; c += tile_width<double>)
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
+        score_tile(W_.data() + c, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
+                   scores.data() + (i - first) * stride_ + c, std::min(tile_width<double>, stride_ - c));
+      }
+    Certificate part;
+    for (int64_t i = first; i < last; ++i)
+      part.add(certify_row(i, scores.data() + (i - first) * stride_, log_sums[i]));
+    return part;
+  }
+
+  Certificate certify_row(int64_t i, double* s, double log_sum) const {
+    const double Ci = C_[i];
+    if (rows_.norm[i] == 0) {  // all classes alike, whatever the weights
+      const double value = Ci * std::log(double(K_));
+      return {value, value, 0};
+    }
+    for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+      for (int64_t c = 0; c < K_; ++c) {
+        if (!kept_.all() && c != y_[i]) continue;
+        const double x = rows_.single_value[j];
+        s[c] += x * static_cast<T>(coefficient(i, c, log_sum) * x);
+      }
+    std::fill(s + K_, s + stride_, -1e300);
+    double top = s[0];
+    for (int64_t c = 1; c < K_; ++c) top = std::max(top, s[c]);
+    vec<double> sums = {};
+    for (int64_t c = 0; c < stride_; c += L64) sums += exp_of<double>(load(s + c) - top);
+    const double log_partition = top + std::log(sum_lanes<double>(sums));
+    vec<double> entropy = {}, worst = {};
+    for (int64_t c = 0; c < stride_; c += L64) {
+      const vec<double> l = load_as<double>(state(i) + c) - log_sum, p = exp_of<double>(l);
+      const vec<double> d = p - exp_of<double>(load(s + c) - log_partition);
+      // What pads the classes takes no part.
+      for (int v = 0; v < L64; ++v)
+        if (c + v < K_) {
+          entropy[v] -= p[v] * l[v];
+          worst[v] = std::max(worst[v], std::abs(d[v]));
+        }
+    }
+    double violation = 0;
+    for (int v = 0; v < L64; ++v) violation = std::max(violation, worst[v]);
+    return {Ci * (log_partition - s[y_[i]]), Ci * sum_lanes<double>(entropy), violation};
+  }
+
+  static constexpr T least_score = sizeof(T) == 4 ? T(-1e30) : T(-1e300);
+
+  Layout<T> rows_;
+  std::vector<int32_t> y_;
+  std::vector<T> C_;
+  int64_t K_, stride_;
+  KeptWeights kept_;
+  Buffer<T> state_, W_;
+  Buffer<T> scores_, next_, changes_;  // of the rows of a wave
+  std::vector<Slot> slots_;
+  int64_t waves_ = 0;  // of the pass so far, and the sum of their theta
+  double thetas_ = 0;
+};
+
+}  // namespace manyclass

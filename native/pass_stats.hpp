@@ -1,0 +1,27 @@
+// What a pass over some rows saw, each row before its own step.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+namespace manyclass {
+
+struct PassStats {
+  double loss = 0;       // sum_i C_i loss_i
+  double gap = 0;        // sum_i (C_i loss_i + sum_c alpha_ic g_ic): the duality gap, row by row
+  double alpha_sum = 0;  // sum_ic alpha_ic
+  double violation = 0;  // the largest
+  int64_t waves = 0;
+  double theta = 0;   // summed over the waves
+  double asleep = 0;  // seconds that threads waited for each other
+
+  void add(const PassStats& o) {
+    loss += o.loss;
+    gap += o.gap;
+    alpha_sum += o.alpha_sum;
+    violation = std::max(violation, o.violation);
+    waves += o.waves;
+    theta += o.theta;
+  }
+};
+
+}  // namespace manyclass

@@ -1,0 +1,141 @@
+"""`manyclass cv`: losses and penalties compared by cross-validation."""
+
+import logging
+import warnings
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from sklearn.exceptions import ConvergenceWarning
+
+from ..estimators import ESTIMATORS, estimator_for, select_C
+from . import output
+from .fitting import USUAL, Dtype
+from .inputs import Columns, DataFormat, naming, read_labelled
+from .train import document_frequency, positive, usual
+
+logger = logging.getLogger("manyclass.cli")
+MOST_PENALTIES = 1000
+
+
+def list_of_losses(text: str) -> Any:
+    """Read ww,cs,maxent."""
+    losses = [part.strip() for part in text.split(",")]
+    for loss in losses:
+        if loss not in ESTIMATORS:
+            raise typer.BadParameter(f"there is no loss {loss!r}; there are {', '.join(ESTIMATORS)}")
+    return losses
+
+
+def list_of_penalties(text: str) -> Any:
+    """Read 0.1,1,10 or, for all powers in between, 2^-5:2^3."""
+    try:
+        if ":" in text:
+            (base, first), (other, last) = (part.split("^") for part in text.split(":"))
+            if float(base) != float(other) or not 0 < float(base) != 1:
+                raise ValueError
+            exponents = range(int(first), int(last) + 1)
+            Cs = [float(base) ** e for e in exponents[: MOST_PENALTIES + 1]]
+        else:
+            Cs = [float(b) ** float(e or 1) for b, _, e in (part.partition("^") for part in text.split(","))]
+        if not Cs or not all(np.isfinite(C) and C > 0 for C in Cs) or len(Cs) > MOST_PENALTIES:
+            raise ValueError
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            f"{text!r} is neither a list such as 0.1,1,10 nor a range such as 2^-5:2^3"
+        ) from None
+    return sorted(set(Cs))
+
+
+@output.answers_errors
+def cv(
+    data: Annotated[str, typer.Argument(help="As for train; - for stdin.")],
+    losses: Annotated[
+        Any,
+        typer.Option("--loss", "-l", parser=list_of_losses, metavar="LOSS,LOSS", help="One or more, as for train."),
+    ] = "ww",
+    Cs: Annotated[
+        Any, typer.Option("-C", "--C", parser=list_of_penalties, metavar="C,C", help="Penalties: a list or a range.")
+    ] = "2^-5:2^3",
+    folds: Annotated[int, typer.Option(min=2, help="The rows are dealt to so many folds.")] = 5,
+    tol: Annotated[float | None, typer.Option(callback=positive, help=f"Relative gap. {usual('tol')}")] = None,
+    intercept: Annotated[bool, typer.Option(help="Add a constant feature.")] = USUAL["fit_intercept"],
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the folds and of the order of rows.")] = 0,
+    dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
+    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    min_df: Annotated[
+        Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
+    ] = "1",
+    format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Compare losses and penalties by cross-validation.
+
+    \b
+    Examples:
+      manyclass cv news20.gz --loss ww,cs,maxent --C 2^-5:2^3
+      manyclass cv news.csv -l squared_hinge -C 0.1,1,10 --folds 10
+
+    Prints the share of held-out rows that were right, for each loss and penalty, and the best of each loss. The words
+    of a table are counted over all rows, held-out ones too.
+    """
+    output.log_to_stderr(quiet=quiet)
+    rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
+    report: dict[str, Any] = {"rows": rows.X.shape[0], "folds": folds, "losses": {}}
+    given = {} if tol is None else {"tol": tol}
+    for loss in losses:
+        logger.info("%s: %d penalties in %d folds", loss, len(Cs), folds)
+        estimator = estimator_for(
+            loss, fit_intercept=intercept, n_jobs=jobs, random_state=seed, dtype=dtype.value, **given
+        )
+        with naming(data), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            found = select_C(estimator, rows.X, rows.labels, Cs, cv=folds)
+        report["losses"][loss] = {
+            "C": found.Cs,
+            "accuracy": found.means,
+            "deviation": found.accuracies.std(axis=1),
+            "largest_gap": found.gaps.max(axis=1),
+            "best_C": found.best_C,
+            "seconds": found.seconds,
+            "not_converged": len(caught),
+        }
+    if as_json:
+        typer.echo(output.to_json(report))
+    else:
+        _show(report)
+
+
+def _show(report: dict[str, Any]) -> None:
+    lines = [
+        [
+            loss,
+            output.number(float(C)),
+            output.percent(mean),
+            output.percent(deviation),
+            output.number(float(gap)),
+            "best" if found["best_C"] == C else "",
+        ]
+        for loss, found in report["losses"].items()
+        for C, mean, deviation, gap in zip(
+            found["C"], found["accuracy"], found["deviation"], found["largest_gap"], strict=True
+        )
+    ]
+    columns = ("loss", "C", "accuracy", "deviation", "largest gap", "")
+    output.show_table(f"{report['rows']} rows in {report['folds']} folds", columns, lines)
+    best = [
+        [
+            loss,
+            output.number(found["best_C"]),
+            output.percent(found["accuracy"].max()),
+            output.seconds(found["seconds"]),
+        ]
+        for loss, found in report["losses"].items()
+    ]
+    output.show_table("best of each loss", ("loss", "C", "accuracy", "seconds"), best)
+    for loss, found in report["losses"].items():
+        if found["not_converged"]:
+            logger.warning("%s: %d fits stopped before their target", loss, found["not_converged"])

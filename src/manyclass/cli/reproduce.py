@@ -1,0 +1,58 @@
+"""`manyclass reproduce`: a table of a paper, computed anew."""
+
+import logging
+import warnings
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from sklearn.exceptions import ConvergenceWarning
+
+from ..reproductions import REPRODUCTIONS, Reproduction
+from . import output
+from .output import InputError
+
+logger = logging.getLogger("manyclass.cli")
+Table = Enum("Table", {name.replace("-", "_"): name for name in REPRODUCTIONS}, type=str)  # type: ignore[misc]
+
+
+@output.answers_errors
+def reproduce(
+    table: Annotated[Table, typer.Argument(help="Which table.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the CSV file and the picture.")] = Path("."),
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Compute a table of a paper anew, with the paper's figures beside ours.
+
+    \b
+    Tables:
+      alber-b1   Alber et al., Table B.1: test error and density of WW and LLW
+      thesis-5   the NTU thesis: nine classifiers compared, with C by cross-validation
+
+    The data sets lie in the folder that the environment variable MANYCLASS_DATA names, each in a folder of its own
+    with train.svm.xz and, if it has test rows, test.svm.xz. Those that are not there are named and left out. Prints
+    the table, and writes it as CSV and as a picture.
+    """
+    output.log_to_stderr(quiet=quiet)
+    if not out.is_dir():
+        raise InputError(f"{out}: there is no such folder; make it first")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        found = REPRODUCTIONS[table.value](lambda what: logger.info("%s", what), jobs)
+    found.write_csv(out / f"{table.value}.csv")
+    found.write_picture(out / f"{table.value}.png")
+    _show(found)
+    if caught:
+        logger.warning("%d fits stopped before their target", len(caught))
+    logger.info("written: %s and %s", out / f"{table.value}.csv", out / f"{table.value}.png")
+
+
+def _show(found: Reproduction) -> None:
+    lines = [["" if row[name] is None else str(row[name]) for name in found.columns] for row in found.rows]
+    output.show_table(found.title, found.columns, lines)
+    for note in found.footnotes:
+        typer.echo(note)
+    if found.missing:
+        typer.echo(f"not at hand: {', '.join(found.missing)}")

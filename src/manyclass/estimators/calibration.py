@@ -1,0 +1,178 @@
+"""Probabilities for classifiers that only know scores."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_expit, logsumexp
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import KFold, check_cv
+from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from ..data import check_matrix, encode_labels
+from .linear_classifier import LinearClassifier
+
+# Scores that are looked at: with more, a sample of the rows is enough to find two numbers.
+SCORES_AT_MOST = 1 << 26
+
+
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier of this package with probabilities, fitted to the scores of held-out rows.
+
+    The classifier is trained on all rows. One or two numbers turn its scores into probabilities; they are the most
+    likely ones for the true classes of rows that were held out in cross-validation.
+
+    Parameters
+    ----------
+    estimator : LinearClassifier
+        Any estimator of this package.
+    method : "temperature" or "sigmoid"
+        Probabilities proportional to `exp(a s)`, or to `1 / (1 + exp(-a s - b))`.
+    cv : int, or what scikit-learn takes
+        Number of folds (dealt at random, by the estimator's `random_state`), a splitter, or an iterable of pairs.
+
+    Attributes
+    ----------
+    estimator_ : LinearClassifier
+        Trained on all rows; its model, saved with `manyclass.save_model`, keeps the probabilities.
+    classes_ : ndarray of shape (K,)
+    rule_ : dict
+        The numbers that were found.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "decision_function"])],
+        "method": [StrOptions({"temperature", "sigmoid"})],
+        "cv": ["cv_object"],
+    }
+
+    def __init__(self, estimator: LinearClassifier, *, method: str = "temperature", cv: Any = 5):
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "CalibratedClassifier":
+        """Train on all rows, and in each fold without its held-out ones.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for the estimator.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
+        rows = check_matrix(X)
+        matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
+        classes, codes = encode_labels(self.estimator_._check_labels(y, rows.n_rows))
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        scores, truth, counted = self._held_out_scores(matrix, codes, weights, len(classes))
+        self.rule_ = _fit_rule(self.method, scores, truth, counted)
+        self.estimator_.model_.settings["probability"] = self.rule_
+        self.classes_ = self.estimator_.classes_
+        self.n_features_in_ = self.estimator_.n_features_in_
+        return self
+
+    def _held_out_scores(
+        self, matrix: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        n = len(codes)
+        rng = np.random.default_rng(self.estimator_._seed())
+        looked_at = rng.permutation(n)[: max(1, SCORES_AT_MOST // n_classes)]
+        wanted = np.zeros(n, bool)
+        wanted[looked_at] = True
+        cv = self.cv
+        if isinstance(cv, int):
+            cv = KFold(min(cv, n), shuffle=True, random_state=self.estimator_._seed())
+        scores, truth, counted = [], [], []
+        for learn, held_out in check_cv(cv).split(matrix, codes):
+            held_out = held_out[wanted[held_out]]
+            present = np.unique(codes[learn])
+            if len(present) < 2 or len(held_out) == 0:
+                continue
+            given = None if weights is None else weights[learn]
+            model = clone(self.estimator).fit(matrix[learn], codes[learn], given).model_
+            # A class that the fold does not know gets the score of a class that speaks for nothing.
+            found = np.full((len(held_out), n_classes), -np.inf)
+            found[:, model.classes] = model.scores(matrix[held_out], n_jobs=self.estimator.n_jobs)
+            known = np.isin(codes[held_out], present)
+            scores.append(found[known])
+            truth.append(codes[held_out][known])
+            counted.append(np.ones(known.sum()) if weights is None else weights[held_out][known])
+        if not scores or sum(map(len, truth)) == 0:
+            raise ValueError("no held-out row is of a class that its fold has seen; give more rows or other folds")
+        return np.concatenate(scores), np.concatenate(truth), np.concatenate(counted)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict the class of each row, as the estimator does."""
+        check_is_fitted(self)
+        return self.estimator_.predict(X)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score every row for every class, as the estimator does."""
+        check_is_fitted(self)
+        return self.estimator_.decision_function(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of every class for every row.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+        """Find the k most likely classes of each row and their probabilities, without ever holding those of all.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        k : int
+            How many; at most the number of classes.
+
+        Returns
+        -------
+        labels : ndarray of shape (n, k)
+            Best first.
+        probabilities : ndarray of shape (n, k)
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_topk_proba(X, k)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _fit_rule(method: str, scores: np.ndarray, truth: np.ndarray, counted: np.ndarray) -> dict[str, Any]:
+    """The most likely numbers. The slope is found as its logarithm, so that it stays positive."""
+    rows, share = np.arange(len(truth)), counted / counted.sum()
+    trained = np.isfinite(scores)
+    finite = np.where(trained, scores, 0.0)
+    spread = max(float(finite.std()), 1e-12)
+
+    def surprise(parameters: np.ndarray) -> float:
+        slope = np.exp(parameters[0]) / spread
+        if method == "temperature":
+            log_p = np.where(trained, slope * finite, -np.inf)
+        else:
+            log_p = np.where(trained, log_expit(slope * finite + parameters[1]), -np.inf)
+        return float(share @ (logsumexp(log_p, axis=1) - log_p[rows, truth]))
+
+    start = [0.0] if method == "temperature" else [0.0, 0.0]
+    found = minimize(surprise, start, method="Nelder-Mead", options={"xatol": 1e-4, "fatol": 1e-9}).x
+    slope = float(np.exp(found[0]) / spread)
+    if method == "temperature":
+        return {"method": "softmax", "slope": slope}
+    return {"method": "sigmoid", "slope": slope, "offset": float(found[1])}

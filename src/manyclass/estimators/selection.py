@@ -1,0 +1,114 @@
+"""Choosing C by cross-validation: all folds at once, each along a path of C with warm starts."""
+
+import time
+import warnings
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, check_cv
+
+from ..data import check_matrix, encode_labels
+from ..engines import StopAll, listening
+from ..model.linear import thread_count
+from .linear_classifier import LinearClassifier
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What cross-validation found.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (c,)
+        The penalties, ascending.
+    accuracies : ndarray of shape (c, folds)
+        Share of the held-out rows whose class was predicted.
+    gaps : ndarray of shape (c, folds)
+        Relative duality gap of each fit.
+    seconds : float
+        Of everything.
+    """
+
+    Cs: np.ndarray
+    accuracies: np.ndarray
+    gaps: np.ndarray
+    seconds: float
+
+    @property
+    def means(self) -> np.ndarray:
+        """Mean accuracy of each penalty."""
+        return self.accuracies.mean(axis=1)
+
+    @property
+    def best_C(self) -> float:
+        """The penalty with the largest mean accuracy; of equal ones the smallest."""
+        return float(self.Cs[self.means.argmax()])
+
+
+def select_C(
+    estimator: LinearClassifier, X: Any, y: Any, Cs: Any, *, cv: Any = 5, sample_weight: Any = None
+) -> Selection:
+    """Compare penalties by cross-validation.
+
+    Folds are trained at the same time, one thread each, and in each fold one penalty after another, from where the
+    last one has ended: the rows are read and checked once.
+
+    Parameters
+    ----------
+    estimator : LinearClassifier
+        Any estimator of this package; it is not changed. Its `C` is ignored, its `n_jobs` is the number of folds that
+        are trained at a time.
+    X, y, sample_weight
+        As for `fit`.
+    Cs : iterable of float
+        The penalties.
+    cv : int, or what scikit-learn takes
+        Number of folds (dealt at random, by the estimator's `random_state`), a splitter, or an iterable of pairs.
+
+    Returns
+    -------
+    Selection
+    """
+    begin = time.perf_counter()
+    Cs = np.sort(np.asarray(list(Cs), dtype=float))
+    if Cs.size == 0 or not (Cs > 0).all():
+        raise ValueError(f"Cs must be positive numbers, at least one; got {Cs.tolist()}")
+    rows = check_matrix(X)
+    matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
+    _, codes = encode_labels(estimator._check_labels(y, rows.n_rows))
+    if isinstance(cv, int):
+        if not 2 <= cv <= rows.n_rows:
+            raise ValueError(f"cv must be between 2 and the number of rows, {rows.n_rows}; got {cv}")
+        cv = KFold(cv, shuffle=True, random_state=estimator._seed())
+    splits = list(check_cv(cv).split(matrix, codes))
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    accuracies, gaps = np.zeros((2, len(Cs), len(splits)))
+    stop = StopAll()
+
+    def train(fold: int) -> None:
+        learn, held_out = splits[fold]
+        worker = clone(estimator).set_params(n_jobs=1, verbose=0)
+        worker._stop_with = stop
+        given = None if weights is None else weights[learn]
+        for place, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):
+            accuracies[place, fold] = np.mean(fitted.predict(matrix[held_out]) == codes[held_out])
+            gaps[place, fold] = fitted.certificate_.gap
+            if stop.requested:
+                return
+
+    with listening(stop), warnings.catch_warnings():
+        warnings.simplefilter("once", ConvergenceWarning)
+        with ThreadPoolExecutor(min(len(splits), thread_count(estimator.n_jobs))) as pool:
+            jobs = [pool.submit(train, fold) for fold in range(len(splits))]
+            done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
+            if any(job.exception() for job in done):
+                stop.request()
+        for job in jobs:
+            job.result()
+    if stop.requested:
+        raise KeyboardInterrupt
+    return Selection(Cs, accuracies, gaps, time.perf_counter() - begin)

@@ -1,0 +1,142 @@
+"""Many binary problems on the same rows: hinge, squared hinge, logistic.
+
+One-vs-rest has a problem a class, with sign `t = 1` for its own rows and -1 for all others. One-vs-one has a problem
+for each pair of classes `a < b`, in the order of `numpy.triu_indices`: 1 for the rows of a, -1 for those of b, and 0
+for rows that take no part. Dual variables `alpha >= 0`, for the hinge and the logistic loss at most `C_i`.
+"""
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import entr, expit, logit
+
+from .problem import Problem
+
+
+class Binary(Problem):
+    """What they have in common.
+
+    Parameters
+    ----------
+    pairs : bool
+        One-vs-one instead of one-vs-rest.
+    """
+
+    kernel = "binary"
+    #: The loss of one binary problem.
+    loss: ClassVar[str]
+
+    def __init__(self, pairs: bool = False):
+        self.pairs = pairs
+        self.name = f"ovo_{self.loss}" if pairs else self.loss
+
+    def columns(self, n_classes: int) -> int:
+        return n_classes * (n_classes - 1) // 2 if self.pairs else n_classes
+
+    def _signs(self, y: np.ndarray, problems: int) -> np.ndarray:
+        if not self.pairs:
+            return np.where(np.arange(problems) == y[:, None], 1.0, -1.0)
+        n_classes = (1 + round(np.sqrt(1 + 8 * problems))) // 2
+        first, second = np.triu_indices(n_classes, 1)
+        return (first == y[:, None]) * 1.0 - (second == y[:, None])
+
+    def coefficients(self, alpha: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self._signs(y, alpha.shape[1]) * alpha
+
+    def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        t = self._signs(y, scores.shape[1])
+        return np.where(t != 0, self.loss_at(t * scores), 0).sum(axis=1)
+
+    def violations(self, scores: np.ndarray, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        t = self._signs(y, scores.shape[1])
+        return np.where(t != 0, self._violation(t * scores, alpha, C[:, None]), 0).max(axis=1)
+
+    def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
+        t = self._signs(np.array([y]), len(scores))[0]
+        return np.where(t != 0, self._best(t * scores, alpha, k, C), 0)
+
+    @abstractmethod
+    def loss_at(self, margin: np.ndarray) -> np.ndarray:
+        """Loss of a margin `t s`."""
+
+    @abstractmethod
+    def _violation(self, margin: np.ndarray, alpha: np.ndarray, C: np.ndarray) -> np.ndarray:
+        """Violation of the optimality condition of each variable."""
+
+    @abstractmethod
+    def _best(self, margin: np.ndarray, alpha: np.ndarray, k: float, C: float) -> np.ndarray:
+        """Best new value of each variable with all others fixed."""
+
+
+class Hinge(Binary):
+    """`max(0, 1 - m)`."""
+
+    loss = "hinge"
+
+    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(C, np.shape(own))
+
+    def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
+        return float(alpha.sum())
+
+    def loss_at(self, margin: np.ndarray) -> np.ndarray:
+        return np.maximum(0, 1 - margin)
+
+    def _violation(self, margin: np.ndarray, alpha: np.ndarray, C: np.ndarray) -> np.ndarray:
+        g = margin - 1
+        return np.where(g < 0, -g * (alpha < C), g * (alpha > 0))
+
+    def _best(self, margin: np.ndarray, alpha: np.ndarray, k: float, C: float) -> np.ndarray:
+        return np.clip(alpha - (margin - 1) / k, 0, C)
+
+
+class SquaredHinge(Binary):
+    """`max(0, 1 - m)^2`."""
+
+    loss = "squared_hinge"
+
+    def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
+        return float((alpha - np.square(alpha) / (4 * C[:, None])).sum())
+
+    def loss_at(self, margin: np.ndarray) -> np.ndarray:
+        return np.square(np.maximum(0, 1 - margin))
+
+    def _violation(self, margin: np.ndarray, alpha: np.ndarray, C: np.ndarray) -> np.ndarray:
+        g = margin - 1 + alpha / (2 * C)
+        return np.where(g < 0, -g, g * (alpha > 0))
+
+    def _best(self, margin: np.ndarray, alpha: np.ndarray, k: float, C: float) -> np.ndarray:
+        return np.maximum(alpha - (margin - 1 + alpha / (2 * C)) / (k + 1 / (2 * C)), 0)
+
+
+class Logistic(Binary):
+    """`log(1 + exp(-m))`."""
+
+    loss = "logistic"
+
+    @property
+    def sparse_weights(self) -> bool:  # type: ignore[override]
+        return self.pairs  # a pair has no weights for features that are in none of its rows
+
+    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(C, np.shape(own))
+
+    def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
+        share = alpha / C[:, None]
+        return float((C[:, None] * (entr(share) + entr(1 - share))).sum())
+
+    def loss_at(self, margin: np.ndarray) -> np.ndarray:
+        return np.logaddexp(0, -margin)
+
+    def _violation(self, margin: np.ndarray, alpha: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.abs(margin + logit(alpha / C))
+
+    def _best(self, margin: np.ndarray, alpha: np.ndarray, k: float, C: float) -> np.ndarray:
+        # u = logit(alpha / C) at the root of u + m + k (C expit(u) - alpha), which rises with u
+        low, high = -margin - k * (C - alpha), -margin + k * alpha
+        for _ in range(60):
+            u = (low + high) / 2
+            above = u + margin + k * (C * expit(u) - alpha) > 0
+            low, high = np.where(above, low, u), np.where(above, u, high)
+        return C * expit((low + high) / 2)

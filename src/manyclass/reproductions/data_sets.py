@@ -1,0 +1,65 @@
+"""The papers' data sets, from the folder that the environment variable MANYCLASS_DATA names."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler, normalize
+
+from ..data import encode_labels, load_svmlight
+
+VARIABLE = "MANYCLASS_DATA"
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Training and test rows with codes of their classes; -1 for a test class without training rows."""
+
+    X: sp.csr_matrix
+    y: np.ndarray
+    X_test: sp.csr_matrix
+    y_test: np.ndarray
+
+    @property
+    def n_classes(self) -> int:
+        """Classes with training rows."""
+        return int(self.y.max()) + 1
+
+
+def folder(name: str) -> Path | None:
+    """Where a data set lies, or None if it is not at hand."""
+    root = os.environ.get(VARIABLE)
+    if root is None:
+        raise ValueError(f"set {VARIABLE} to a folder with one sub-folder a data set (iris/train.svm.xz, ...)")
+    place = Path(root) / name
+    return place if (place / "train.svm.xz").is_file() else None
+
+
+def load(place: Path, *, test_share: float, seed: int = 0) -> DataSet:
+    """Read a data set; without test rows, hold out a share of the rows at random."""
+    X, labels = load_svmlight(place / "train.svm.xz")
+    if (place / "test.svm.xz").is_file():
+        X_test, test_labels = load_svmlight(place / "test.svm.xz", n_features=None)
+        width = max(X.shape[1], X_test.shape[1])
+        X.resize(X.shape[0], width)
+        X_test.resize(X_test.shape[0], width)
+    else:
+        order = np.random.default_rng(seed).permutation(X.shape[0])
+        held_out, learn = np.split(order, [round(test_share * len(order))])
+        X, X_test, labels, test_labels = X[learn], X[held_out], labels[learn], labels[held_out]
+    classes, y = encode_labels(labels)
+    code = {label: c for c, label in enumerate(classes.tolist())}
+    y_test = np.array([code.get(label, -1) for label in np.asarray(test_labels).tolist()])
+    return DataSet(X.tocsr(), y, X_test.tocsr(), y_test)
+
+
+def scale(data: DataSet, how: str) -> DataSet:
+    """Scale the features: "none", "unit norm" of rows, or "unit variance" of features, their means left alone."""
+    if how == "none":
+        return data
+    if how == "unit norm":
+        return DataSet(normalize(data.X), data.y, normalize(data.X_test), data.y_test)
+    scaler = StandardScaler(with_mean=False).fit(data.X)
+    return DataSet(scaler.transform(data.X), data.y, scaler.transform(data.X_test), data.y_test)

@@ -1,0 +1,92 @@
+"""Probabilities of calibrated classifiers."""
+
+import numpy as np
+import pytest
+from losses import make, text_like
+from scipy.special import softmax
+from sklearn.metrics import log_loss
+
+from manyclass import CalibratedClassifier, MaxEnt, MulticlassSVC, load_model, save_model
+
+
+def halves(seed=0, K=5):
+    X, y = text_like(600, 60, K, seed=seed)
+    flip = np.random.default_rng(seed).random(600) < 0.2
+    y[flip] = np.random.default_rng(seed + 1).integers(0, K, flip.sum())
+    return X[:400], y[:400], X[400:], y[400:]
+
+
+@pytest.mark.parametrize("loss", ["ww", "cs", "llw", "hinge", "squared_hinge", "ovo_hinge"])
+@pytest.mark.parametrize("method", ["temperature", "sigmoid"])
+def test_is_neither_too_sure_nor_too_modest(loss, method):
+    X, y, X_test, y_test = halves()
+    model = CalibratedClassifier(make(loss, C=30.0), method=method).fit(X, y)
+    p = model.predict_proba(X_test)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(model.predict(X_test), model.estimator_.predict(X_test))
+    np.testing.assert_array_equal(p.argmax(axis=1), model.predict(X_test))
+    scores = model.decision_function(X_test).astype(float)
+    scores /= scores.std()
+    # Sure of everything, and of nothing.
+    assert log_loss(y_test, p) < min(log_loss(y_test, softmax(slope * scores, axis=1)) for slope in (5, 0.1))
+
+
+def test_finds_the_most_likely_temperature():
+    """Of rows held out, which no other slope makes more likely."""
+    X, y, _, _ = halves(seed=2)
+    model = CalibratedClassifier(MulticlassSVC("cs"), cv=4).fit(X, y)
+    scores, truth, counted = model._held_out_scores(X, y, None, 5)
+
+    def surprise(slope):
+        return log_loss(truth, softmax(slope * scores, axis=1), labels=range(5))
+
+    best = model.rule_["slope"]
+    assert len(truth) == 400 and (counted == 1).all()
+    assert surprise(best) <= min(surprise(best * 1.05), surprise(best / 1.05))
+
+
+def test_maxent_needs_little_of_it():
+    X, y, X_test, y_test = halves(seed=3)
+    plain = MaxEnt().fit(X, y)
+    calibrated = CalibratedClassifier(MaxEnt()).fit(X, y)
+    assert 0.5 < calibrated.rule_["slope"] < 5
+    assert log_loss(y_test, calibrated.predict_proba(X_test)) < log_loss(y_test, plain.predict_proba(X_test)) + 0.02
+
+
+def test_topk_and_file(tmp_path):
+    X, y, X_test, _ = halves(seed=4)
+    model = CalibratedClassifier(MulticlassSVC(), method="sigmoid").fit(X, y)
+    labels, p = model.predict_topk_proba(X_test, 3)
+    everything = model.predict_proba(X_test)
+    np.testing.assert_array_equal(p, np.take_along_axis(everything, labels, axis=1))
+    assert (np.diff(p, axis=1) <= 0).all()
+    save_model(model.estimator_.model_, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").probabilities(X_test), everything)
+
+
+def test_only_those_who_know_have_probabilities():
+    X, y, _, _ = halves()
+    model = MulticlassSVC().fit(X, y)
+    assert not hasattr(model, "predict_proba")
+    assert hasattr(MaxEnt(), "predict_proba")
+    with pytest.raises(ValueError, match="has no probabilities"):
+        model.model_.probabilities(X)
+
+
+def test_rare_classes():
+    """Some classes have one row: whoever holds it out does not know it."""
+    X, y = text_like(60, 40, 40, seed=5)
+    p = CalibratedClassifier(MulticlassSVC()).fit(X, y).predict_proba(X)
+    assert p.shape == (60, 40) and np.isfinite(p).all()
+
+
+def test_no_rows_to_calibrate_on():
+    X, y = text_like(6, 30, 6, seed=6)
+    with pytest.raises(ValueError, match="no held-out row"):
+        CalibratedClassifier(MulticlassSVC()).fit(X, y)
+
+
+def test_bad_method():
+    X, y, _, _ = halves()
+    with pytest.raises(ValueError, match="method"):
+        CalibratedClassifier(MulticlassSVC(), method="isotonic").fit(X, y)

@@ -1,0 +1,82 @@
+"""Cross-validation over C: what separate fits would have found."""
+
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+from losses import LOSSES, make, text_like
+from sklearn.model_selection import KFold
+
+from manyclass import MulticlassSVC, select_C
+
+TIGHT = {"tol": 1e-6, "dtype": "float64", "max_iter": 100_000}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_equals_separate_fits(loss):
+    X, y = text_like(90, 40, 3, seed=1)
+    found = select_C(make(loss, **TIGHT), X, y, [10.0, 0.1, 1.0], cv=3)
+    assert found.Cs.tolist() == [0.1, 1.0, 10.0]
+    for place, C in enumerate(found.Cs):
+        for fold, (learn, held_out) in enumerate(KFold(3, shuffle=True, random_state=0).split(X)):
+            alone = make(loss, C=C, **TIGHT).fit(X[learn], y[learn])
+            # A row that lies between two classes may fall to either.
+            right = np.mean(alone.predict(X[held_out]) == y[held_out])
+            assert found.accuracies[place, fold] == pytest.approx(right, abs=0.04)
+    assert found.gaps.max() <= 1e-6
+    assert found.best_C == found.Cs[found.accuracies.mean(axis=1).argmax()]
+
+
+def test_does_not_depend_on_threads_and_leaves_the_estimator_alone():
+    X, y = text_like(200, 60, 6, seed=2)
+    estimator = MulticlassSVC("cs", C=3.0, n_jobs=1)
+    one = select_C(estimator, X, y, [0.1, 1.0])
+    assert estimator.C == 3.0 and not hasattr(estimator, "model_")
+    np.testing.assert_array_equal(
+        select_C(estimator.set_params(n_jobs=3), X, y, [0.1, 1.0]).accuracies, one.accuracies
+    )
+
+
+def test_labels_weights_and_dense_rows():
+    X, y = text_like(80, 40, 3, seed=3)
+    names = np.array(["a", "b", "c"])[y]
+    weight = np.ones(80)
+    given = select_C(MulticlassSVC(), X.toarray(), names, [1.0], sample_weight=weight)
+    np.testing.assert_array_equal(given.accuracies, select_C(MulticlassSVC(), X, y, [1.0]).accuracies)
+
+
+def test_a_class_that_a_fold_does_not_know_is_wrong_there():
+    X, y = text_like(40, 30, 3, seed=4)
+    y[y == 2] = 0
+    y[0] = 2
+    assert select_C(MulticlassSVC(), X, y, [1.0], cv=4).accuracies.max() <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("Cs", "cv", "message"),
+    [
+        ([], 5, "positive numbers"),
+        ([1.0, -1.0], 5, "positive numbers"),
+        ([1.0], 1, "between 2 and"),
+        ([1.0], 99, "40"),
+    ],
+)
+def test_bad_arguments(Cs, cv, message):
+    X, y = text_like(40, 30, 3)
+    with pytest.raises(ValueError, match=message):
+        select_C(MulticlassSVC(), X, y, Cs, cv=cv)
+
+
+def test_errors_of_a_fold_come_out():
+    X, y = text_like(40, 30, 3)
+    with pytest.raises(ValueError, match="loss must be one of"):
+        select_C(MulticlassSVC("nonsense"), X, y, [1.0])
+
+
+def test_ctrl_c_ends_all_folds():
+    X, y = text_like(2000, 300, 50, seed=5, nnz=40)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        select_C(MulticlassSVC(C=1e4, tol=1e-12, max_iter=10**9), X, y, [1e4, 1e5])
