@@ -34,8 +34,8 @@ WHY_FAR = {
     "iris": "That is one of the 15 test rows.",
     "letter": "At C = 10 the paper's distributed LLW had not converged: its reference solver gives 87.24 there.",
     "news20": "Other texts and features; the TF-IDF weights set the scale of C.",
-    "usps": "The rows come from another copy of the data, not compared with LIBSVM's. Rows of unit length, features of "
-    "unit variance and values from 0 to 1 are no nearer.",
+    "usps": "The rows come from another copy of the data, not compared with LIBSVM's. Rows of unit length, features "
+    "of unit variance and values from 0 to 1 are no nearer.",
 }
 LOSSES = ("ww", "llw")
 TOLERANCE = 1e-2
