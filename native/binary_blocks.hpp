@@ -248,6 +248,7 @@ class BinaryBlocks {
     Buffer<double> exact;           // W as the certificate makes it
     std::vector<int32_t> rows;      // of the block, those that have features
     std::vector<int32_t> features;  // of these rows, in the head
+    std::vector<char> seen;         // one-vs-one: whether a feature of the head is among them
     std::vector<int32_t> active;
     std::optional<Newton<T>> newton;
   };
@@ -578,12 +579,12 @@ class BinaryBlocks {
       for (int64_t c = block.first; c < block.first + block.many; ++c)
         work.rows.insert(work.rows.end(), members_[c].begin(), members_[c].end());
       std::sort(work.rows.begin(), work.rows.end());
-      work.features.clear();
+      work.seen.assign(rows_.heads(), false);
       for (int32_t i : work.rows)
-        for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
-          work.features.push_back(rows_.head_index[h]);
-      std::sort(work.features.begin(), work.features.end());
-      work.features.erase(std::unique(work.features.begin(), work.features.end()), work.features.end());
+        for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) work.seen[rows_.head_index[h]] = true;
+      work.features.clear();
+      for (int64_t f = 0; f < rows_.heads(); ++f)
+        if (work.seen[f]) work.features.push_back(static_cast<int32_t>(f));
     }
     for (int32_t f : work.features) std::fill_n(work.W.data() + int64_t(f) * width, width, T(0));
     with_loss([&]<Binary loss>() {

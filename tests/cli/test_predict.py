@@ -130,3 +130,22 @@ def test_a_failed_prediction_leaves_no_file(shell, model, svm):
 def test_text_that_is_not_utf8_is_shown_where_it_is(shell, text_model, tables):
     (tables / "latin.txt").write_bytes(b"a cat\na caf\xe9\n")
     assert "latin.txt:2:6: not UTF-8" in shell("predict", "t.manyclass", "latin.txt", code=2).stderr
+
+
+@pytest.mark.parametrize("options", [("--loss", "maxent"), ("--loss", "ww", "--calibrate", "sigmoid")])
+def test_probabilities_are_printed(shell, svm, options):
+    shell("train", "train.svm", "--model", "m", *options)
+    rows = [
+        json.loads(line)
+        for line in shell("predict", "m", "test.svm", "-k", 4, "--probabilities", "--json").stdout.splitlines()
+    ]
+    assert all(sum(row["probabilities"]) == pytest.approx(1, abs=1e-5) for row in rows)
+    first = shell("predict", "m", "test.svm", "--probabilities").stdout.splitlines()[0].split("\t")
+    assert float(first[1]) == pytest.approx(rows[0]["probabilities"][0])
+
+
+def test_models_without_probabilities_say_so(shell, svm):
+    shell("train", "train.svm", "--model", "m")
+    message = shell("predict", "m", "test.svm", "--probabilities", code=2).stderr
+    assert "m has no probabilities" in message and "--calibrate" in message
+    assert "choose one" in shell("predict", "m", "test.svm", "--probabilities", "--scores", code=2).stderr

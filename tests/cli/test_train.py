@@ -162,3 +162,14 @@ def test_missing_files_and_folders_are_named(shell, svm):
     assert "absent.svm" in shell("train", "absent.svm", code=2).stderr
     assert "no folder none" in shell("train", "train.svm", "--model", "none/m", code=2).stderr
     assert "a folder" in shell("train", ".", "--model", "m", code=2).stderr
+
+
+def test_solver_and_feature_reduction_reach_the_estimator(shell, svm):
+    report = shell.json("train", "train.svm", "--loss", "logistic", "--solver", "newton")
+    assert report["settings"]["solver"] == "newton"
+    report = shell.json("train", "train.svm", "--loss", "maxent", "--feature-reduction")
+    assert report["settings"]["feature_reduction"] is True
+    assert (
+        "trains loss 'squared_hinge' only"
+        in shell("train", "train.svm", "--loss", "hinge", "--solver", "newton", code=2).stderr
+    )

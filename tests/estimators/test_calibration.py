@@ -7,6 +7,7 @@ from scipy.special import softmax
 from sklearn.metrics import log_loss
 
 from manyclass import CalibratedClassifier, MaxEnt, MulticlassSVC, load_model, save_model
+from manyclass.estimators.calibration import held_out_scores
 
 
 def halves(seed=0, K=5):
@@ -35,7 +36,7 @@ def test_finds_the_most_likely_temperature():
     """Of rows held out, which no other slope makes more likely."""
     X, y, _, _ = halves(seed=2)
     model = CalibratedClassifier(MulticlassSVC("cs"), cv=4).fit(X, y)
-    scores, truth, counted = model._held_out_scores(X, y, None, 5)
+    scores, truth, counted = held_out_scores(model.estimator_, X, y, 4)
 
     def surprise(slope):
         return log_loss(truth, softmax(slope * scores, axis=1), labels=range(5))

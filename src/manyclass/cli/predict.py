@@ -25,6 +25,9 @@ def predict(
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="So many classes a row, the most likely first.")] = 1,
     scores: Annotated[bool, typer.Option("--scores", help="Print the score after each label.")] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Print the probability after each label.")
+    ] = False,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     format: Annotated[PredictFormat, typer.Option(help="auto: by the name of the file.")] = PredictFormat.auto,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
@@ -48,11 +51,19 @@ def predict(
     loaded = load_model(model)
     if k > loaded.n_classes:
         raise InputError(f"-k {k} asks for more classes than the {loaded.n_classes} that {model} has")
+    if probabilities and scores:
+        raise InputError("choose one of --scores and --probabilities")
+    if probabilities and loaded.settings.get("probability") is None:
+        raise InputError(
+            f"{model} has no probabilities; train with --loss maxent or logistic, or with --calibrate temperature"
+        )
+    find = loaded.topk_probabilities if probabilities else loaded.topk
+    name = "probabilities" if probabilities else "scores"
     with _writing(out) as write:
         for X in read_for_prediction(loaded, data, format, Columns(text_column)):
-            codes, values = loaded.topk(X, k, n_jobs=jobs)
-            lines = _json_lines if as_json else _tab_lines
-            for line in lines(loaded.classes[codes], values if scores else None):
+            codes, values = find(X, k, n_jobs=jobs)
+            labels, shown = loaded.classes[codes], values if scores or probabilities else None
+            for line in _json_lines(labels, shown, name) if as_json else _tab_lines(labels, shown):
                 write(line + "\n")
 
 
@@ -73,9 +84,9 @@ def _tab_lines(labels: np.ndarray, scores: np.ndarray | None) -> Iterator[str]:
         yield "\t".join(fields)
 
 
-def _json_lines(labels: np.ndarray, scores: np.ndarray | None) -> Iterator[str]:
+def _json_lines(labels: np.ndarray, values: np.ndarray | None, name: str) -> Iterator[str]:
     for row, names in enumerate(labels.tolist()):
         record = {"labels": names}
-        if scores is not None:
-            record["scores"] = scores[row].tolist()
+        if values is not None:
+            record[name] = values[row].tolist()
         yield output.to_json(record)

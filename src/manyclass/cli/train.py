@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..data import encode_labels
+from ..estimators.calibration import fit_rule
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
 from ..model.class_names import class_tensors
@@ -26,6 +27,23 @@ class Stop(str, Enum):
 
     gap = "gap"
     kkt = "kkt"
+
+
+class Solver(str, Enum):
+    """How it is trained."""
+
+    auto = "auto"
+    dual = "dual"
+    newton = "newton"
+    alternating = "alternating"
+
+
+class Calibrate(str, Enum):
+    """How scores become probabilities."""
+
+    none = "none"
+    temperature = "temperature"
+    sigmoid = "sigmoid"
 
 
 class ClassWeight(str, Enum):
@@ -70,6 +88,15 @@ def train(
     gamma: Annotated[
         float | None, typer.Option(min=0, max=1, help=f"Weight of the own class in --loss rm. {usual('gamma')}")
     ] = None,
+    solver: Annotated[
+        Solver, typer.Option(help="newton: one-vs-rest squared_hinge and logistic; alternating: llw.")
+    ] = Solver.auto,
+    feature_reduction: Annotated[
+        bool, typer.Option("--feature-reduction", help="Weights only for features of the class's own rows.")
+    ] = False,
+    calibrate: Annotated[
+        Calibrate, typer.Option(help="Fit probabilities to held-out rows, five times the work.")
+    ] = Calibrate.none,
     C: Annotated[float, typer.Option("-C", callback=positive, help="Larger fits the rows more closely.")] = 1.0,
     tol: Annotated[float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")] = None,
     stop: Annotated[Stop, typer.Option(help="Relative duality gap, or largest violation.")] = Stop.gap,
@@ -126,6 +153,8 @@ def train(
         rows.labels,
         progress=not quiet,
         gamma=gamma,
+        solver=solver.value,
+        feature_reduction=feature_reduction,
         C=C,
         tol=tol,
         stop=stop.value,
@@ -139,6 +168,9 @@ def train(
         dtype=dtype.value,
     )
     trained: LinearModel = done.estimator.model_
+    if calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
+        logger.info("fitting probabilities to held-out rows")
+        trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
     trained.text = rows.text
     trained.settings |= rows.reading
     # Written before anything else: a second Ctrl-C must not cost the model.

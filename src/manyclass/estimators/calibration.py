@@ -66,46 +66,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         self._validate_params()
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
-        rows = check_matrix(X)
-        matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
-        classes, codes = encode_labels(self.estimator_._check_labels(y, rows.n_rows))
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        scores, truth, counted = self._held_out_scores(matrix, codes, weights, len(classes))
-        self.rule_ = _fit_rule(self.method, scores, truth, counted)
+        codes = encode_labels(self.estimator_._check_labels(y, check_matrix(X).n_rows))[1]
+        self.rule_ = fit_rule(self.estimator_, X, codes, self.method, cv=self.cv, weights=weights)
         self.estimator_.model_.settings["probability"] = self.rule_
         self.classes_ = self.estimator_.classes_
         self.n_features_in_ = self.estimator_.n_features_in_
         return self
-
-    def _held_out_scores(
-        self, matrix: Any, codes: np.ndarray, weights: np.ndarray | None, n_classes: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        n = len(codes)
-        rng = np.random.default_rng(self.estimator_._seed())
-        looked_at = rng.permutation(n)[: max(1, SCORES_AT_MOST // n_classes)]
-        wanted = np.zeros(n, bool)
-        wanted[looked_at] = True
-        cv = self.cv
-        if isinstance(cv, int):
-            cv = KFold(min(cv, n), shuffle=True, random_state=self.estimator_._seed())
-        scores, truth, counted = [], [], []
-        for learn, held_out in check_cv(cv).split(matrix, codes):
-            held_out = held_out[wanted[held_out]]
-            present = np.unique(codes[learn])
-            if len(present) < 2 or len(held_out) == 0:
-                continue
-            given = None if weights is None else weights[learn]
-            model = clone(self.estimator).fit(matrix[learn], codes[learn], given).model_
-            # A class that the fold does not know gets the score of a class that speaks for nothing.
-            found = np.full((len(held_out), n_classes), -np.inf)
-            found[:, model.classes] = model.scores(matrix[held_out], n_jobs=self.estimator.n_jobs)
-            known = np.isin(codes[held_out], present)
-            scores.append(found[known])
-            truth.append(codes[held_out][known])
-            counted.append(np.ones(known.sum()) if weights is None else weights[held_out][known])
-        if not scores or sum(map(len, truth)) == 0:
-            raise ValueError("no held-out row is of a class that its fold has seen; give more rows or other folds")
-        return np.concatenate(scores), np.concatenate(truth), np.concatenate(counted)
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row, as the estimator does."""
@@ -155,7 +122,70 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-def _fit_rule(method: str, scores: np.ndarray, truth: np.ndarray, counted: np.ndarray) -> dict[str, Any]:
+def fit_rule(
+    fitted: LinearClassifier,
+    X: Any,
+    codes: np.ndarray,
+    method: str,
+    *,
+    cv: Any = 5,
+    weights: np.ndarray | None = None,
+) -> dict[str, Any]:
+    """Find the rule from scores to probabilities for an estimator that was trained on all rows.
+
+    Parameters
+    ----------
+    fitted : LinearClassifier
+    X : array or sparse matrix of shape (n, d)
+        The rows it was trained on.
+    codes : int array of shape (n,)
+        Their classes, as positions in its `classes_`.
+    method, cv
+        As for `CalibratedClassifier`.
+    weights : ndarray of shape (n,), optional
+        Sample weights.
+
+    Returns
+    -------
+    dict
+        As `manyclass.model.probability.probabilities` takes it.
+    """
+    return _most_likely_rule(method, *held_out_scores(fitted, X, codes, cv, weights))
+
+
+def held_out_scores(
+    fitted: LinearClassifier, X: Any, codes: np.ndarray, cv: Any, weights: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Scores, true classes and weights of rows that were held out in cross-validation."""
+    rows = check_matrix(X)
+    matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
+    n, n_classes = len(codes), len(fitted.classes_)
+    looked_at = np.random.default_rng(fitted._seed()).permutation(n)[: max(1, SCORES_AT_MOST // n_classes)]
+    wanted = np.zeros(n, bool)
+    wanted[looked_at] = True
+    if isinstance(cv, int):
+        cv = KFold(min(cv, n), shuffle=True, random_state=fitted._seed())
+    scores, truth, counted = [], [], []
+    for learn, every_held_out in check_cv(cv).split(matrix, codes):
+        held_out = every_held_out[wanted[every_held_out]]
+        present = np.unique(codes[learn])
+        if len(present) < 2 or len(held_out) == 0:
+            continue
+        given = None if weights is None else weights[learn]
+        model = clone(fitted).fit(matrix[learn], codes[learn], given).model_
+        # A class that the fold does not know takes no part there.
+        found = np.full((len(held_out), n_classes), -np.inf)
+        found[:, model.classes] = model.scores(matrix[held_out], n_jobs=fitted.n_jobs)
+        known = np.isin(codes[held_out], present)
+        scores.append(found[known])
+        truth.append(codes[held_out][known])
+        counted.append(np.ones(known.sum()) if weights is None else weights[held_out][known])
+    if sum(map(len, truth)) == 0:
+        raise ValueError("no held-out row is of a class that its fold has seen; give more rows or other folds")
+    return np.concatenate(scores), np.concatenate(truth), np.concatenate(counted)
+
+
+def _most_likely_rule(method: str, scores: np.ndarray, truth: np.ndarray, counted: np.ndarray) -> dict[str, Any]:
     """The most likely numbers. The slope is found as its logarithm, so that it stays positive."""
     rows, share = np.arange(len(truth)), counted / counted.sum()
     trained = np.isfinite(scores)

@@ -37,10 +37,10 @@ def folder(name: str) -> Path | None:
     return place if (place / "train.svm.xz").is_file() else None
 
 
-def load(place: Path, *, test_share: float, seed: int = 0) -> DataSet:
-    """Read a data set; without test rows, hold out a share of the rows at random."""
+def load(place: Path, *, test_share: float, own_split: bool = False, seed: int = 0) -> DataSet:
+    """Read a data set; without test rows, or with `own_split`, hold out a share of the training rows at random."""
     X, labels = load_svmlight(place / "train.svm.xz")
-    if (place / "test.svm.xz").is_file():
+    if (place / "test.svm.xz").is_file() and not own_split:
         X_test, test_labels = load_svmlight(place / "test.svm.xz", n_features=None)
         width = max(X.shape[1], X_test.shape[1])
         X.resize(X.shape[0], width)
