@@ -32,6 +32,7 @@
 
 #include "binary_loss.hpp"
 #include "certificate.hpp"
+#include "feature_weights.hpp"
 #include "interrupt.hpp"
 #include "kept_weights.hpp"
 #include "layout.hpp"
@@ -72,7 +73,9 @@ class BinaryBlocks {
         loss_(loss),
         pairs_(pairs),
         newton_(newton),
-        keep_variables_(keep_variables || !has_dense_model()),
+        dense_(!pairs && (loss == Binary::logistic || newton ||
+                          features * classes * static_cast<int64_t>(sizeof(T)) <= small_model)),
+        keep_variables_(keep_variables || !dense_),
         members_(classes),
         empty_C_(classes, 0.0) {
     if (newton && (pairs || loss == Binary::hinge))
@@ -205,8 +208,8 @@ class BinaryBlocks {
     rows_ = {};
   }
 
-  // features x problems, where all weights are in use.
-  bool has_dense_model() const { return (loss_ == Binary::logistic && !pairs_) || newton_; }
+  // features x problems: where all weights are in use, or few enough.
+  bool has_dense_model() const { return dense_; }
   Buffer<T> take_dense_model() { return std::move(model_); }
 
   int64_t dual_bytes() const {
@@ -581,7 +584,8 @@ class BinaryBlocks {
       std::sort(work.rows.begin(), work.rows.end());
       work.seen.assign(rows_.heads(), false);
       for (int32_t i : work.rows)
-        for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) work.seen[rows_.head_index[h]] = true;
+        for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+          work.seen[rows_.head_index[h]] = true;
       work.features.clear();
       for (int64_t f = 0; f < rows_.heads(); ++f)
         if (work.seen[f]) work.features.push_back(static_cast<int32_t>(f));
@@ -637,7 +641,8 @@ class BinaryBlocks {
     for (int32_t i : work.rows) {
       if (rows_.single_ptr[i] == rows_.single_ptr[i + 1]) continue;
       Wide<T> a(work.state.data() + int64_t(i) * width);
-      for (auto& part : a.part) part = BinaryLoss<Binary::logistic>::variable(part, double(C_[i]));
+      for (auto& part : a.part)
+        part = with_loss([&]<Binary loss>() { return BinaryLoss<loss>::variable(part, double(C_[i])); });
       const Wide<T> coef = with_signs(a, i, block);
       store_single_weights(i, block, [coef = kept_.all() ? coef : own_lane(i, block, coef)](int64_t l, T x) {
         return coef[l] * x;
@@ -770,7 +775,7 @@ class BinaryBlocks {
   std::vector<T> C_;
   int64_t K_;
   Binary loss_;
-  bool pairs_, newton_, keep_variables_;
+  bool pairs_, newton_, dense_, keep_variables_;
   std::vector<int32_t> filled_;                // the rows that have features
   std::vector<std::vector<int32_t>> members_;  // one-vs-one: these by class
   std::vector<double> empty_C_;                // sum of C_i over the other rows, by class

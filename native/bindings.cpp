@@ -105,17 +105,17 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
 // of a sparse matrix, else those.
 template <class T, class Coefs>
 nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K, int threads) {
-  constexpr int64_t small = int64_t(1) << 24;
   const int64_t features = columns.features(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
   std::vector<int64_t> ptr(features + 1, 0);
-  if (dense_bytes > small) {
+  if (dense_bytes > small_model) {
     nb::gil_scoped_release nogil;
     for_each_feature(columns, coef, K, threads,
                      [&](int64_t f, const auto& weights) { ptr[f + 1] = weights.nonzeros(); });
     for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
   }
   const int64_t nonzeros = ptr.back();
-  if (dense_bytes <= small || nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
+  if (dense_bytes <= small_model ||
+      nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
     auto W = new_array<T>({features, K});
     {
       nb::gil_scoped_release nogil;

@@ -12,6 +12,9 @@
 
 namespace manyclass {
 
+// Bytes up to which a model is dense whatever its zeros.
+inline constexpr int64_t small_model = int64_t(1) << 24;
+
 // The rows by features, in the caller's numbering: who has feature f.
 template <class T>
 struct Columns {
