@@ -478,6 +478,8 @@ class BinaryBlocks {
         result.done = met(rule, result.certificate);
         if (result.done || out_of_epochs) break;
         tol /= 2;
+        ++result.epochs;  // a certificate reads all rows, too; and where rounding hides the rest, passes must
+                          // end
         continue;
       }
       at = newton.template advance<loss>(at, active, result.epochs, signs);

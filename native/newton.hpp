@@ -70,7 +70,7 @@ class Newton {
       if (radius_[l] == 0) radius_[l] = std::sqrt(gg[l]);
     Wide<T> predicted;
     bool at_border[width] = {};
-    passes += minimise_model(gg, active, at_border, predicted, signs);
+    passes += std::max<int64_t>(1, minimise_model(gg, active, at_border, predicted, signs));
 
     Wide<T> now;
     const Wide<T> step_norm = norm(step_);

@@ -73,6 +73,13 @@ def test_stops_by_gradient(loss):
     assert fitted.certificate_.violation <= 1e-6
 
 
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_a_target_beyond_float32_ends_with_the_passes(loss):
+    X, y = text_like(80, 40, 5, seed=6)
+    with pytest.warns(match="stopped after max_iter=300"):
+        make(loss, tol=1e-13, max_iter=300, solver="newton").fit(X, y)
+
+
 def test_is_refused_where_it_cannot_be():
     X, y = text_like(20, 10, 3)
     with pytest.raises(ValueError, match="solver='newton' trains loss 'squared_hinge' only, not 'hinge'"):

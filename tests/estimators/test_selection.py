@@ -54,6 +54,13 @@ def test_a_class_that_a_fold_does_not_know_is_wrong_there():
     assert select_C(MulticlassSVC(), X, y, [1.0], cv=4).accuracies.max() <= 1.0
 
 
+def test_fits_that_stop_early_are_counted():
+    X, y = text_like(80, 40, 3, seed=6)
+    with pytest.warns(match="10 of 10 fits stopped before their target"):
+        found = select_C(MulticlassSVC(max_iter=1, tol=1e-9), X, y, [1.0, 2.0])
+    assert not found.converged.any()
+
+
 @pytest.mark.parametrize(
     ("Cs", "cv", "message"),
     [

@@ -45,7 +45,7 @@ def reproduce(
     found.write_picture(out / f"{table.value}.png")
     _show(found)
     if caught:
-        logger.warning("%d fits stopped before their target", len(caught))
+        logger.warning("some fits stopped before their target: %s", caught[-1].message)
     logger.info("written: %s and %s", out / f"{table.value}.csv", out / f"{table.value}.png")
 
 

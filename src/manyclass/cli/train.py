@@ -168,14 +168,15 @@ def train(
         dtype=dtype.value,
     )
     trained: LinearModel = done.estimator.model_
-    if calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
-        logger.info("fitting probabilities to held-out rows")
-        trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
     trained.text = rows.text
     trained.settings |= rows.reading
     # Written before anything else: a second Ctrl-C must not cost the model.
     begin = time.perf_counter()
     save_model(trained, target)
+    if calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
+        logger.info("fitting probabilities to held-out rows")
+        trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
+        save_model(trained, target)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
     error = None
     if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait

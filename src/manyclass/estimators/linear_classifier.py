@@ -502,7 +502,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         settings = {name: value for name, value in self.get_params().items() if name not in ("verbose", "n_jobs")}
         settings |= {"estimator": type(self).__name__, "loss": self.loss, "random_state": seed, "dtype": dtype.name}
         settings["pairs"] = pairs
-        settings["probability"] = self._probability
+        settings["probability"] = self._probability and dict(self._probability)
         settings["class_weight"] = _plain(self.class_weight)
         found = self.certificate_
         certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}

@@ -29,6 +29,8 @@ class Selection:
         Share of the held-out rows whose class was predicted.
     gaps : ndarray of shape (c, folds)
         Relative duality gap of each fit.
+    converged : ndarray of shape (c, folds)
+        Whether each fit has reached its target.
     seconds : float
         Of everything.
     """
@@ -36,6 +38,7 @@ class Selection:
     Cs: np.ndarray
     accuracies: np.ndarray
     gaps: np.ndarray
+    converged: np.ndarray
     seconds: float
 
     @property
@@ -55,7 +58,7 @@ def select_C(
     """Compare penalties by cross-validation.
 
     Folds are trained at the same time, one thread each, and in each fold one penalty after another, from where the
-    last one has ended: the rows are read and checked once.
+    last one has ended. Fits that stop before their target are counted in one warning.
 
     Parameters
     ----------
@@ -87,6 +90,7 @@ def select_C(
     splits = list(check_cv(cv).split(matrix, codes))
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
     accuracies, gaps = np.zeros((2, len(Cs), len(splits)))
+    converged = np.zeros(gaps.shape, bool)
     stop = StopAll()
 
     def train(fold: int) -> None:
@@ -97,11 +101,12 @@ def select_C(
         for place, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):
             accuracies[place, fold] = np.mean(fitted.predict(matrix[held_out]) == codes[held_out])
             gaps[place, fold] = fitted.certificate_.gap
+            converged[place, fold] = fitted.certificate_.exit_reason == "converged"
             if stop.requested:
                 return
 
     with listening(stop), warnings.catch_warnings():
-        warnings.simplefilter("once", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         with ThreadPoolExecutor(min(len(splits), thread_count(estimator.n_jobs))) as pool:
             jobs = [pool.submit(train, fold) for fold in range(len(splits))]
             done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
@@ -111,4 +116,8 @@ def select_C(
             job.result()
     if stop.requested:
         raise KeyboardInterrupt
-    return Selection(Cs, accuracies, gaps, time.perf_counter() - begin)
+    short = int((~converged).sum())
+    if short:
+        message = f"{short} of {converged.size} fits stopped before their target; raise max_iter or tol"
+        warnings.warn(message, ConvergenceWarning, stacklevel=2)
+    return Selection(Cs, accuracies, gaps, converged, time.perf_counter() - begin)
