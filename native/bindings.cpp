@@ -168,6 +168,13 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
       .def(
+          "settle",
+          [](Coupled& s, In<int64_t> ptr, In<int64_t> rows, int64_t rounds, double enter, int64_t most_new) {
+            s.settle(ptr.data(), rows.data(), static_cast<int64_t>(ptr.size()) - 1, rounds,
+                     static_cast<T>(enter), most_new);
+          },
+          "ptr"_a, "rows"_a, "rounds"_a, "enter"_a, "most_new"_a, NoGil())
+      .def(
           "alternate",
           [](Coupled& s, In<int64_t> order, int threads) {
             const PassStats p = s.alternate(order.data(), static_cast<int64_t>(order.size()), threads);
@@ -176,11 +183,13 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "order"_a, "threads"_a, NoGil())
       .def(
           "certificate",
-          [](Coupled& s, int threads) {
-            const Certificate c = s.certificate(threads);
-            return std::make_tuple(c.primal, c.dual, c.violation);
+          [](Coupled& s, int threads, double scale, std::vector<double> further) {
+            const auto [c, primals] = s.certificate(threads, scale, std::move(further));
+            return std::make_tuple(c.primal, c.dual, c.violation, primals);
           },
-          "threads"_a, NoGil())
+          "threads"_a, "scale"_a = 1.0, "further"_a = std::vector<double>(), NoGil())
+      .def("refresh", &Coupled::refresh, "threads"_a, NoGil())
+      .def("set_relaxation", [](Coupled& s, double factor) { s.set_relaxation(static_cast<T>(factor)); })
       .def("alpha",
            [](Coupled& s) {
              std::vector<int64_t> ptr{0};
@@ -218,12 +227,15 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
                s.alpha().assign(i, others.data(), held.data(), static_cast<int64_t>(held.size()), own);
              }
            })
-      .def("weights",
-           [](Coupled& s, int64_t features, int threads) {
-             const Columns<T> columns(s.rows(), features);
-             s.release();
-             return model_weights<T>(columns, s.coefficients(), s.classes(), threads);
-           })
+      .def(
+          "weights",
+          [](Coupled& s, int64_t features, int threads, double scale) {
+            const Columns<T> columns(s.rows(), features);
+            s.release();
+            const CoupledCoefficients<T> coef = s.coefficients();
+            return model_weights<T>(columns, ScaledCoefficients<T>(coef, scale), s.classes(), threads);
+          },
+          "features"_a, "threads"_a, "scale"_a = 1.0)
       .def_prop_ro("data_bytes", [](const Coupled& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", [](const Coupled& s) { return s.weights().bytes(); })
       .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })

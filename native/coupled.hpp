@@ -134,6 +134,22 @@ class CoupledSolver {
     return total;
   }
 
+  // Rows that are much alike undo each other's steps: visited in turn they need very many. Such a group
+  // (rows[ptr[g]] to rows[ptr[g + 1]]) is visited again and again, its scores following from the products of
+  // its rows, until it gains little or `rounds` are over; the weights learn of it once.
+  void settle(const int64_t* ptr, const int64_t* rows, int64_t groups, int64_t rounds, T enter,
+              int64_t most_new) {
+    int64_t most = 0;
+    for (int64_t g = 0; g < groups; ++g) most = std::max(most, ptr[g + 1] - ptr[g]);
+    if (slots_.empty()) slots_.resize(1);
+    Scratch mine(stride_, rows_, 1);
+    Buffer<T> scores(most * stride_), moved(most * stride_), seen(stride_);
+    std::vector<T> products(most * most);
+    for (int64_t g = 0; g < groups; ++g)
+      settle_group(rows + ptr[g], ptr[g + 1] - ptr[g], rounds, enter, most_new,
+                   {scores, moved, seen, products}, mine);
+  }
+
   // One pass of the alternating algorithm (LLW).
   PassStats alternate(const int64_t* order, int64_t count, int threads) {
     return manyclass::alternate(rows_, y_, C_, K_, stride_, order, count, alpha_, W_, threads);
@@ -141,12 +157,23 @@ class CoupledSolver {
 
   CoupledCoefficients<T> coefficients() const { return {alpha_, y_, C_, loss_, !kept_.all()}; }
 
-  // Primal, dual and largest violation over all variables, in float64. The training weights are set to those
-  // of the dual variables on the way, which removes what rounding has accumulated.
-  Certificate certificate(int threads) {
-    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_, !kept_.all())
+  // Primal, dual and largest violation over all variables, in float64, for a model with the weights of the
+  // dual variables times `scale`; and the primal at further factors. The training weights are set to the
+  // model's: `refresh` before going on if that is not 1.
+  std::pair<Certificate, std::vector<double>> certificate(int threads, double scale,
+                                                          std::vector<double> further) {
+    return CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_, !kept_.all(), scale, std::move(further))
         .certify(W_, stride_, threads);
   }
+
+  // The training weights anew from the dual variables: without what rounding has accumulated.
+  void refresh(int threads) {
+    CoupledCertificate<T>(rows_, y_, C_, alpha_, K_, loss_, !kept_.all(), 1, {})
+        .set_weights(W_, stride_, threads);
+  }
+
+  // By how much steps go beyond the best one of their row: less than 2.
+  void set_relaxation(T factor) { relax_ = factor; }
 
   const Layout<T>& rows() const { return rows_; }
   const std::vector<int32_t>& labels() const { return y_; }
@@ -171,6 +198,9 @@ class CoupledSolver {
       for (int64_t c = 0; c < K_; ++c) w[c] -= mean;
     }
   }
+
+  // Steps are taken as if the dual curved less than it does: each still raises it, while `relax` < 2.
+  T curvature(int64_t i) const { return rows_.norm[i] / relax_; }
 
   // A row's step, computed by one thread and applied by all.
   struct Slot {
@@ -219,6 +249,57 @@ class CoupledSolver {
     std::vector<double> overlap;
   };
 
+  struct GroupScratch {
+    Buffer<T>&scores, &moved, &seen;  // moved: changes of the coefficients so far
+    std::vector<T>& products;
+  };
+
+  void settle_group(const int64_t* group, int64_t size, int64_t rounds, T enter, int64_t most_new,
+                    const GroupScratch& at, Scratch& mine) {
+    constexpr double little = 0.01;  // of what the first round found
+    for (int64_t r = 0; r < size; ++r) {
+      T* s = at.scores.data() + r * stride_;
+      const int64_t i = group[r], b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
+      for (int64_t low = 0; low < stride_; low += tile_width<T>)
+        score_tile(W_.data() + low, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
+                   s + low, std::min(stride_ - low, tile_width<T>));
+      score_tail(i, s, mine);
+      rows_.for_each_shared(i, [&](int64_t f, T x) { mine.mark[f] = x; });
+      for (int64_t q = 0; q < size; ++q) {
+        double product = 0;
+        rows_.for_each_shared(group[q], [&](int64_t f, T x) { product += double(mine.mark[f]) * x; });
+        at.products[r * size + q] = q == r ? rows_.norm[i] : static_cast<T>(product);
+      }
+      rows_.for_each_shared(i, [&](int64_t f, T) { mine.mark[f] = 0; });
+    }
+    std::fill(at.moved.data(), at.moved.data() + size * stride_, T(0));
+    Slot& slot = slots_[0];
+    double first = 0;
+    for (int64_t round = 0; round < rounds; ++round) {
+      double gap = 0;
+      for (int64_t r = 0; r < size; ++r) {
+        slot.row = group[r];
+        std::copy_n(at.scores.data() + r * stride_, stride_, at.seen.data());
+        solve_scored(slot, at.seen.data(), true, enter, most_new, mine);
+        gap += slot.stats.gap;
+        if (!slot.changed) continue;
+        slot.for_each_change(y_[slot.row], K_, [&](int32_t c, T change) {
+          at.moved[r * stride_ + c] += change;
+          for (int64_t q = 0; q < size; ++q) at.scores[q * stride_ + c] += at.products[r * size + q] * change;
+        });
+        alpha_.assign(slot.row, slot.classes.data(), slot.after.data(),
+                      static_cast<int64_t>(slot.after.size()), slot.own);
+      }
+      if (round == 0) first = gap;
+      if (gap <= little * first) break;
+    }
+    for (int64_t r = 0; r < size; ++r)
+      for (int64_t h = rows_.head_ptr[group[r]]; h < rows_.head_ptr[group[r] + 1]; ++h) {
+        T* w = W_.data() + rows_.head_index[h] * stride_;
+        for (int64_t c = 0; c < stride_; ++c) w[c] += rows_.head_value[h] * at.moved[r * stride_ + c];
+      }
+  }
+
   // theta
   T common_step(int64_t size, Scratch& mine) const {
     if (size == 1) return 1;
@@ -240,7 +321,7 @@ class CoupledSolver {
       });
       const double own = rows_.norm[slot.row] * square;
       Q += own;
-      gain += std::max(slot.gain, own);  // near the optimum rounding may hide that it is not less
+      gain += std::max(slot.gain, own / relax_);  // near the optimum rounding may hide that it is not less
     }
     for (const auto& change : mine.changes) mine.latest[change.cls] = -1;
     for (int64_t r = 0; r < size; ++r) {
@@ -346,6 +427,14 @@ class CoupledSolver {
       score_tail(i, s, mine);
     else
       score_support(i, a, s, mine);
+    solve_scored(slot, s, full, enter, most_new, mine);
+  }
+
+  // s: the scores, of all classes (`full`) or of those in use; they are lost.
+  void solve_scored(Slot& slot, T* s, bool full, T enter, int64_t most_new, Scratch& mine) {
+    const auto a = alpha_[slot.row];
+    slot.changed = false;
+    slot.stats = {};
     slot.classes.assign(a.classes, a.classes + a.size);
     slot.before.assign(a.values, a.values + a.size);
     if (loss_.relative)
@@ -358,7 +447,7 @@ class CoupledSolver {
                       int64_t most_new, Scratch& mine) {
     const int64_t i = slot.row;
     const int32_t y = y_[i];
-    const T Ci = C_[i], k = rows_.norm[i];
+    const T Ci = C_[i], k = curvature(i);
     const FeasibleSet<T> set(loss_, Ci);
     T* v = mine.v.data();
     const T own = s[y];
@@ -451,7 +540,7 @@ class CoupledSolver {
     constexpr T none = std::numeric_limits<T>::lowest();
     const int64_t i = slot.row;
     const int32_t y = y_[i];
-    const T k = rows_.norm[i], inverse = 1 / k, mean = s[K_];
+    const T k = curvature(i), inverse = 1 / k, mean = s[K_];
     const double Ci = C_[i], own_excess = loss_.own_target - double(s[y] - mean);
     const FeasibleSet<T> set(loss_, C_[i]);
     T* v = mine.v.data();
@@ -604,6 +693,7 @@ class CoupledSolver {
   Buffer<T> W_;
   Buffer<T> scores_;  // of the rows of a wave
   std::vector<Slot> slots_;
+  T relax_ = 1;
   int64_t waves_ = 0;  // of the pass so far, and the sum of their theta
   double thetas_ = 0;
 };

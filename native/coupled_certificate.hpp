@@ -2,7 +2,9 @@
 //
 //     P = 1/2 |W|^2 + sum_i C_i loss_i,    D = sum_ic target_c alpha_ic - 1/2 |W|^2.
 //
-// P is taken at the weights as the model will store them, D at the float64 weights of the dual variables.
+// P is taken at the weights as the model will store them, D at the float64 weights of the dual variables. The
+// model may have these weights times a factor: where most rows would rather have larger margins than the dual
+// variables give them yet, that is a much better primal point.
 // What threads add up is put together in a fixed order: the result does not depend on their number.
 #pragma once
 #include <algorithm>
@@ -68,26 +70,87 @@ class CoupledCoefficients {
   std::vector<double> scale_, sum_;
 };
 
+// The same times a factor: the coefficients of the model's weights.
+template <class T>
+class ScaledCoefficients {
+ public:
+  ScaledCoefficients(const CoupledCoefficients<T>& coef, double scale) : coef_(coef), scale_(scale) {}
+
+  bool centred() const { return coef_.centred(); }
+  bool reduced() const { return coef_.reduced(); }
+  int32_t label(int64_t i) const { return coef_.label(i); }
+  int64_t size(int64_t i) const { return coef_.size(i); }
+  double others(int64_t i) const { return scale_ * coef_.others(i); }
+  double own(int64_t i) const { return scale_ * coef_.own(i); }
+
+  template <class F>
+  void for_each(int64_t i, F f) const {
+    coef_.for_each(i, [&](int32_t c, double v) { f(c, scale_ * v); });
+  }
+
+ private:
+  const CoupledCoefficients<T>& coef_;
+  const double scale_;
+};
+
 template <class T>
 class CoupledCertificate {
  public:
+  // `scale`: of the model's weights. `further`: factors to try on top of it.
   CoupledCertificate(const Layout<T>& rows, const std::vector<int32_t>& labels, const std::vector<T>& C,
-                     const DualRows<T>& alpha, int64_t classes, const CoupledLoss& loss, bool reduced)
-      : rows_(rows), y_(labels), C_(C), K_(classes), loss_(loss), coef_(alpha, labels, C, loss, reduced) {}
+                     const DualRows<T>& alpha, int64_t classes, const CoupledLoss& loss, bool reduced,
+                     double scale, std::vector<double> further)
+      : rows_(rows),
+        y_(labels),
+        C_(C),
+        K_(classes),
+        loss_(loss),
+        coef_(alpha, labels, C, loss, reduced),
+        scale_(scale),
+        scaled_(coef_, scale),
+        further_(std::move(further)) {}
 
-  // Primal, dual and largest violation over all variables. W (heads x stride) is set to the weights of the
-  // dual variables, rounded.
-  Certificate certify(Buffer<T>& W, int64_t stride, int threads) const {
+  // Primal, dual and largest violation over all variables; and the primal at the further factors. W (heads x
+  // stride) is set to the weights of the dual variables times `scale`, rounded.
+  std::pair<Certificate, std::vector<double>> certify(Buffer<T>& W, int64_t stride, int threads) const {
     Certificate total = set_weights(W, stride, threads);
+    std::vector<double> primals(further_.size());
+    for (size_t f = 0; f < further_.size(); ++f) primals[f] = further_[f] * further_[f] * total.primal;
     std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
+    std::vector<double> losses(parts.size() * further_.size(), 0.0);
     Team team(threads);
     team.run([&](int me) {
       Scratch mine(stride);
-      team.share_out(static_cast<int64_t>(parts.size()), me,
-                     [&](int64_t p) { parts[p] = certify_rows(p * rows_at_once, W, stride, mine); });
+      team.share_out(static_cast<int64_t>(parts.size()), me, [&](int64_t p) {
+        parts[p] = certify_rows(p * rows_at_once, W, stride, mine, losses.data() + p * further_.size());
+      });
     });
     for (const auto& part : parts) total.add(part);
-    return total;
+    for (size_t e = 0; e < losses.size(); ++e) primals[e % further_.size()] += losses[e];
+    return {total, primals};
+  }
+
+  // Sets W alone: 1/2 |W|^2, as it enters primal and dual.
+  Certificate set_weights(Buffer<T>& W, int64_t stride, int threads) const {
+    int64_t features = 0;
+    for (int64_t f : rows_.head_features) features = std::max(features, f + 1);
+    for (int64_t f : rows_.tail_features) features = std::max(features, f + 1);
+    for (int64_t f : rows_.single_index) features = std::max(features, f + 1);
+    std::vector<int32_t> head(features, -1);
+    for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = static_cast<int32_t>(h);
+    const Columns<T> columns(rows_, features);
+    std::vector<Certificate> parts((features + features_a_chunk - 1) / features_a_chunk);
+    for_each_feature(columns, scaled_, K_, threads, [&](int64_t f, const auto& weights) {
+      Certificate& part = parts[f / features_a_chunk];
+      weights.add_squares(part.dual, part.primal);
+      if (head[f] < 0) return;
+      T* w = W.data() + head[f] * stride;
+      weights.copy_dense(w);
+      std::fill(w + K_, w + stride, T(0));  // the mean is in the weights now
+    });
+    Certificate total;
+    for (const auto& part : parts) total.add(part);
+    return {total.primal / 2, -total.dual / (2 * scale_ * scale_), 0};
   }
 
  private:
@@ -99,30 +162,8 @@ class CoupledCertificate {
     Buffer<double> scores, sums;
   };
 
-  // 1/2 |W|^2, as it enters primal and dual.
-  Certificate set_weights(Buffer<T>& W, int64_t stride, int threads) const {
-    int64_t features = 0;
-    for (int64_t f : rows_.head_features) features = std::max(features, f + 1);
-    for (int64_t f : rows_.tail_features) features = std::max(features, f + 1);
-    for (int64_t f : rows_.single_index) features = std::max(features, f + 1);
-    std::vector<int32_t> head(features, -1);
-    for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = static_cast<int32_t>(h);
-    const Columns<T> columns(rows_, features);
-    std::vector<Certificate> parts((features + features_a_chunk - 1) / features_a_chunk);
-    for_each_feature(columns, coef_, K_, threads, [&](int64_t f, const auto& weights) {
-      Certificate& part = parts[f / features_a_chunk];
-      weights.add_squares(part.dual, part.primal);
-      if (head[f] < 0) return;
-      T* w = W.data() + head[f] * stride;
-      weights.copy_dense(w);
-      std::fill(w + K_, w + stride, T(0));  // the mean is in the weights now
-    });
-    Certificate total;
-    for (const auto& part : parts) total.add(part);
-    return {total.primal / 2, -total.dual / 2, 0};
-  }
-
-  Certificate certify_rows(int64_t first, const Buffer<T>& W, int64_t stride, Scratch& mine) const {
+  Certificate certify_rows(int64_t first, const Buffer<T>& W, int64_t stride, Scratch& mine,
+                           double* losses) const {
     const int64_t last = std::min(rows_.n, first + rows_at_once);
     for (int64_t c = 0; c < stride; c += tile_width<double>)
       for (int64_t i = first; i < last; ++i) {
@@ -132,12 +173,12 @@ class CoupledCertificate {
       }
     Certificate part;
     for (int64_t i = first; i < last; ++i)
-      part.add(certify_row(i, mine.scores.data() + (i - first) * stride, stride, mine));
+      part.add(certify_row(i, mine.scores.data() + (i - first) * stride, stride, mine, losses));
     return part;
   }
 
   // s: the scores from the head; all classes are here, with room behind them to a whole vector.
-  Certificate certify_row(int64_t i, double* s, int64_t stride, Scratch& mine) const {
+  Certificate certify_row(int64_t i, double* s, int64_t stride, Scratch& mine, double* losses) const {
     const double Ci = C_[i];
     const FeasibleSet<T> set(loss_, C_[i]);
     if (rows_.norm[i] == 0) {
@@ -145,44 +186,63 @@ class CoupledCertificate {
       const double own = set.own_cap > 0 ? loss_.own_target : 0, other = set.cap > 0 ? 1 : 0;
       const double value =
           loss_.simplex ? Ci * std::max(own, other) : set.own_cap * own + set.cap * other * double(K_ - 1);
+      for (size_t f = 0; f < further_.size(); ++f) losses[f] += value;
       return {value, value, 0};
     }
     score_rest(i, s, mine);
     std::fill(s + K_, s + stride, nothing);
     const int32_t y = y_[i];
     const double own_score = std::exchange(s[y], nothing);
-    const double shift = loss_.relative ? 1 - own_score : 1;  // excess = score + shift
+    const double base = loss_.relative ? own_score : 0;
+    for (size_t f = 0; f < further_.size(); ++f)
+      losses[f] += loss_at(further_[f], set, Ci, s, stride, own_score, base);
+    const double primal = loss_at(1, set, Ci, s, stride, own_score, base);
+    // The rest is about the dual variables: at the weights they have by themselves.
+    const double by = 1 / scale_;
     const double held = coef_.own(i) + coef_.others(i);
-    double loss = 0, worst = 0, most = 0, least = has_slack<T>(held, Ci) ? 0 : -nothing;
+    double worst = 0, most = 0, least = has_slack<T>(held, Ci) ? 0 : -nothing;
     const auto see = [&](double excess, double value, double cap) {
       if (cap == 0) return;
-      if (!loss_.simplex) loss += cap * std::max(0.0, excess);
       worst = std::max(worst, excess > 0 ? (value < cap ? excess : 0.0) : (value > 0 ? -excess : 0.0));
       most = std::max(most, excess);
       if (value > 0) least = std::min(least, excess);
     };
-    see(loss_.own_target - own_score, coef_.own(i), set.own_cap);
+    see(loss_.own_target - by * own_score, coef_.own(i), set.own_cap);
     coef_.for_each(i, [&](int32_t c, double coef) {
       if (c == y) return;
-      see(s[c] + shift, -coef, set.cap);
+      see(1 + by * (s[c] - base), -coef, set.cap);
       s[c] = nothing;
     });
-    // A class without a variable in use adds max(0, excess), and violates by as much.
-    vec<double> sums = {}, tops = {};
-    for (int64_t c = 0; c < stride && set.cap > 0; c += Lanes<double>::count) {
-      const vec<double> u = larger<double>(load(s + c) + shift, vec<double>{});
-      sums += u;
-      tops = larger<double>(tops, u);
-    }
-    double sum = 0;
-    for (int l = 0; l < Lanes<double>::count; ++l) {
-      sum += sums[l];
-      worst = std::max(worst, tops[l]);
-      most = std::max(most, tops[l]);
+    // A class without a variable in use violates by its excess.
+    if (set.cap > 0) {
+      const double top = std::max(0.0, 1 + by * (largest(s, stride) - base));
+      worst = std::max(worst, top);
+      most = std::max(most, top);
     }
     const double dual = loss_.own_target * coef_.own(i) + coef_.others(i);
-    if (loss_.simplex) return {Ci * most, dual, most - std::min(least, most)};
-    return {set.cap > 0 ? loss + set.cap * sum : loss, dual, worst};
+    return {primal, dual, loss_.simplex ? most - std::min(least, most) : worst};
+  }
+
+  // C_i times the loss at the scores times a factor; `base` is taken from the other classes' scores.
+  double loss_at(double factor, const FeasibleSet<T>& set, double Ci, const double* s, int64_t stride,
+                 double own_score, double base) const {
+    const double own = set.own_cap > 0 ? std::max(0.0, loss_.own_target - factor * own_score) : 0;
+    if (loss_.simplex) return Ci * std::max(own, std::max(0.0, 1 + factor * (largest(s, stride) - base)));
+    vec<double> sums = {};
+    const double shift = 1 - factor * base;
+    for (int64_t c = 0; c < stride && set.cap > 0; c += Lanes<double>::count)
+      sums += larger<double>(factor * load(s + c) + shift, vec<double>{});
+    double sum = 0;
+    for (int l = 0; l < Lanes<double>::count; ++l) sum += sums[l];
+    return (set.own_cap > 0 ? set.own_cap * own : 0) + (set.cap > 0 ? set.cap * sum : 0);
+  }
+
+  static double largest(const double* s, int64_t stride) {
+    vec<double> tops = vec<double>{} + nothing;
+    for (int64_t c = 0; c < stride; c += Lanes<double>::count) tops = larger<double>(tops, load(s + c));
+    double top = nothing;
+    for (int l = 0; l < Lanes<double>::count; ++l) top = std::max(top, tops[l]);
+    return top;
   }
 
   // s += the part of the features without dense weights, each weight rounded as the model will have it.
@@ -193,10 +253,10 @@ class CoupledCertificate {
                     end = rows_.column_ptr[rows_.tail_index[t] + 1];
       for (int64_t e = begin; e < end; ++e) {
         const double other = rows_.column_value[e];
-        coef_.for_each(rows_.column_row[e], [&](int32_t c, double v) { mine.sums[c] += other * v; });
+        scaled_.for_each(rows_.column_row[e], [&](int32_t c, double v) { mine.sums[c] += other * v; });
       }
       for (int64_t e = begin; e < end; ++e)
-        coef_.for_each(rows_.column_row[e], [&](int32_t c, double) {
+        scaled_.for_each(rows_.column_row[e], [&](int32_t c, double) {
           s[c] += x * static_cast<T>(mine.sums[c]);
           mine.sums[c] = 0;  // a class that comes again adds nothing more
         });
@@ -207,17 +267,17 @@ class CoupledCertificate {
       for (int64_t j = first; j < last; ++j)
         s[c] += double(rows_.single_value[j]) * static_cast<T>(rows_.single_value[j] * v);
     };
-    if (coef_.reduced()) {
-      add(y_[i], coef_.others(i));
+    if (scaled_.reduced()) {
+      add(y_[i], scaled_.others(i));
       return;
     }
-    if (!coef_.centred()) {
-      coef_.for_each(i, add);
+    if (!scaled_.centred()) {
+      scaled_.for_each(i, add);
       return;
     }
-    const double mean = (coef_.own(i) - coef_.others(i)) / double(K_);
+    const double mean = (scaled_.own(i) - scaled_.others(i)) / double(K_);
     std::fill(mine.sums.data(), mine.sums.data() + K_, -mean);
-    coef_.for_each(i, [&](int32_t c, double v) { mine.sums[c] += v; });
+    scaled_.for_each(i, [&](int32_t c, double v) { mine.sums[c] += v; });
     for (int64_t c = 0; c < K_; ++c) add(c, std::exchange(mine.sums[c], 0.0));
   }
 
@@ -227,6 +287,9 @@ class CoupledCertificate {
   const int64_t K_;
   const CoupledLoss loss_;
   const CoupledCoefficients<T> coef_;
+  const double scale_;
+  const ScaledCoefficients<T> scaled_;
+  const std::vector<double> further_;
 };
 
 }  // namespace manyclass

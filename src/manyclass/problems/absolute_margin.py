@@ -35,6 +35,7 @@ class AbsoluteMargin(Problem):
 
     kernel = "coupled"
     sparse_weights = False
+    grows_with_penalty = True
     #: Shares of `C_i` that the own class and each of the others can have; 0: it has no variable.
     own: float = 0.0
     others: float = 0.0

@@ -22,6 +22,8 @@ class Problem(ABC):
     kernel: ClassVar[str]
     #: Whether rare features can go without dense weights: not where all weights are in use.
     sparse_weights: ClassVar[bool] = True
+    #: Whether a fit with a larger penalty had best begin at larger dual variables: where most stand at their bounds.
+    grows_with_penalty: ClassVar[bool] = False
 
     @abstractmethod
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..problems import Binary
-from .layout import gather_weights, make_layout
+from .layout import as_matrix, make_layout
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 
 # Blocks a thread gets in one call into the core, so that threads rarely wait for each other at its end.
@@ -128,7 +128,7 @@ class ClassBlocks:
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, problems)` from the dual variables."""
-        return gather_weights(self._kernel, self._features, self._problems, self._threads)
+        return as_matrix(self._kernel.weights(self._features, self._threads), self._features, self._problems)
 
     def state(self) -> dict[str, np.ndarray]:
         """The dual variables by rows: CSR arrays."""
@@ -146,6 +146,5 @@ class ClassBlocks:
         """Problems whose block was never begun."""
         begun = np.zeros(self._problems, bool)
         for block in self._results:
-            first, many = self._kernel.problems_of(block)
-            begun[first : first + many] = True
+            begun[self._kernel.problems_of(block)] = True
         return np.flatnonzero(~begun)

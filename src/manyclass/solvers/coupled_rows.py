@@ -8,8 +8,9 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..problems import Problem
+from .alike import groups_of_alike_rows
 from .closed_form import bounds_are_optimal, state_at_bounds
-from .layout import gather_weights, make_layout, tail_rows, wave_size
+from .layout import as_matrix, make_layout, tail_rows, wave_size
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .team_size import TeamSize
 
@@ -28,6 +29,16 @@ CHEAP_ENOUGH = 0.2
 LEAST_THETA = 0.5
 # A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
 OPTIMISM = 1.5
+
+# A fit that needs more full passes than this is a hard one, and gets what easy ones do not need: steps beyond the
+# best one of a row, groups of alike rows visited together again and again, and a model with the best factor on its
+# weights.
+EASY_PASSES = 10
+RELAXATION = 1.5
+ROUNDS_A_GROUP = 50
+FACTORS = [1 + sign * 2.0**-e for e in range(1, 15) for sign in (1, -1)]
+# How often such a fit looks at where it stands, in full passes.
+LOOK_EVERY = 10
 
 
 @dataclass
@@ -101,6 +112,9 @@ class CoupledRows:
         self._believed = OPTIMISM  # the estimated gap over the one a certificate will find
         self._dual_bytes = 0  # at their most: early on more variables are in use than in the end
         self._loaded = False
+        self._groups: tuple[np.ndarray, np.ndarray] | None = None  # of a hard fit
+        self._data: TrainingSet | None = data if problem.kernel == "coupled" and not alternating else None
+        self._scale = 1.0  # of the model's weights
         if problem.name == "llw" and not alternating and bounds_are_optimal(data):
             self.load_state(state_at_bounds(data))
 
@@ -120,6 +134,9 @@ class CoupledRows:
         if self._loaded:  # these may be optimal as they are
             self._loaded = False
             return Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+        if self._scale != 1:
+            self._scale = 1.0
+            self._kernel.refresh(self._threads)
         now = self._pass
         team = self._team[now.full]
         end = min(self._n, now.done + self._rows_at_once(team.share))
@@ -136,6 +153,9 @@ class CoupledRows:
             team.learn(end - now.done, time.perf_counter() - begin, asleep)
         now.see(end, *seen)
         ended = end == self._n
+        if ended and now.full and self._groups is not None:
+            ptr, rows = self._groups
+            self._kernel.settle(ptr, rows, ROUNDS_A_GROUP, enter, MOST_NEW.get(self._loss, ANY_NUMBER))
         ready = self._end_pass(now, rule) if ended else False
         last = self._last_full
         return Progress(
@@ -160,12 +180,24 @@ class CoupledRows:
             self._last_full = ended
             if rule.stop == "gap":
                 ready = ended.gap <= self._believed * rule.tol * abs(ended.primal)
+                if self._groups is not None and self._full_passes % LOOK_EVERY == 0:
+                    ready = True
             else:
                 ready = ended.violation <= rule.tol
+            if self._full_passes == EASY_PASSES and not ready:
+                self._begin_hard_part()
         else:
             self._cheap_passes += 1
         self._pass = self._new_pass(ended.number + 1, full=ready or not self._cheap_pass_pays(ended))
         return ready
+
+    def _begin_hard_part(self) -> None:
+        if self._data is None:
+            return
+        self._kernel.set_relaxation(RELAXATION)
+        # Products of rows are not what joins them where weights are left out.
+        empty = np.zeros(1, np.int64), np.empty(0, np.int64)
+        self._groups = empty if self._data.reduced else groups_of_alike_rows(self._data)
 
     def _cheap_pass_pays(self, ended: _Pass) -> bool:
         assert self._last_full is not None
@@ -178,12 +210,20 @@ class CoupledRows:
         )
 
     def certificate(self) -> Certificate:
-        """Certify all variables in float64."""
-        primal, dual, violation = self._kernel.certificate(self._threads)
+        """Certify all variables in float64; a hard fit at the best factor on its weights."""
+        if self._groups is None:
+            primal, dual, violation = self._kernel.certificate(self._threads)[:3]
+        else:
+            primal, dual, violation, primals = self._kernel.certificate(self._threads, 1.0, FACTORS)
+            best = int(np.argmin(primals))
+            if primals[best] < primal:
+                self._scale = FACTORS[best]
+                primal, dual, violation, _ = self._kernel.certificate(self._threads, self._scale)
         found = Certificate(primal, dual, violation)
         if self._last_full is not None and found.gap > 0:
             estimated = self._last_full.gap / abs(self._last_full.primal)
-            self._believed = min(self._believed, 0.9 * estimated / found.gap)
+            learned = 0.9 * estimated / found.gap
+            self._believed = learned if self._groups is not None else min(self._believed, learned)
         return found
 
     def memory(self) -> dict[str, int]:
@@ -194,7 +234,8 @@ class CoupledRows:
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` from the dual variables."""
-        return gather_weights(self._kernel, self._features, self._K, self._threads)
+        scale = () if self._scale == 1 else (self._scale,)
+        return as_matrix(self._kernel.weights(self._features, self._threads, *scale), self._features, self._K)
 
     def state(self) -> dict[str, np.ndarray]:
         """The dual variables by rows: CSR arrays."""

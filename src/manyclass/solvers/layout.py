@@ -39,9 +39,8 @@ def make_layout(data: TrainingSet, dtype: np.dtype, tail: int) -> Any:
     )
 
 
-def gather_weights(kernel: Any, n_features: int, n_classes: int, threads: int) -> np.ndarray | sp.csr_matrix:
-    """Build the model's weights from the dual variables: sparse where that is smaller."""
-    found = kernel.weights(n_features, threads)
+def as_matrix(found: Any, n_features: int, n_classes: int) -> np.ndarray | sp.csr_matrix:
+    """The weights that a kernel gives: dense, or the arrays of a sparse matrix where that is smaller."""
     if isinstance(found, np.ndarray):
         return found
     indptr, classes, values = found

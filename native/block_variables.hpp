@@ -1,0 +1,103 @@
+// The dual variables of binary problems: by blocks while they are trained, by rows for models and states.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "binary_problems.hpp"
+
+namespace manyclass {
+
+// Those of one block that are not 0: for each row that has any, which lanes and their values.
+template <class T>
+struct BlockVariables {
+  static_assert(Lanes<T>::count <= 16);
+  std::vector<int32_t> row;
+  std::vector<uint16_t> lanes;
+  std::vector<T> values;
+
+  // f(row, lane, value)
+  template <class F>
+  void for_each(F f) const {
+    const T* value = values.data();
+    for (size_t r = 0; r < row.size(); ++r)
+      for (uint32_t left = lanes[r]; left != 0; left &= left - 1) f(row[r], __builtin_ctz(left), *value++);
+  }
+
+  int64_t bytes() const {
+    return static_cast<int64_t>(row.capacity() * sizeof(int32_t) + lanes.capacity() * sizeof(uint16_t) +
+                                values.capacity() * sizeof(T));
+  }
+};
+
+// All of them by rows, and as coefficients of the weights: t_i a_i.
+template <class T>
+struct VariablesByRow {
+  std::vector<int64_t> ptr;
+  std::vector<int32_t> problem;  // ascending within a row
+  std::vector<T> values;
+  const std::vector<int32_t>& labels;
+  const BinaryProblems<T>& problems;
+  bool is_reduced;
+
+  // `release`: the blocks' own are not needed any more.
+  VariablesByRow(std::vector<BlockVariables<T>>& blocks, const std::vector<int32_t>& labels,
+                 const BinaryProblems<T>& problems, bool reduced, bool release)
+      : ptr(labels.size() + 1, 0), labels(labels), problems(problems), is_reduced(reduced) {
+    for (const auto& block : blocks)
+      for (size_t r = 0; r < block.row.size(); ++r)
+        ptr[block.row[r] + 1] += __builtin_popcount(block.lanes[r]);
+    for (size_t i = 0; i < labels.size(); ++i) ptr[i + 1] += ptr[i];
+    problem.resize(ptr.back());
+    values.resize(ptr.back());
+    std::vector<int64_t> next(ptr.begin(), ptr.end() - 1);
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      const auto& number = problems.blocks()[b].problem;
+      blocks[b].for_each([&](int32_t i, int lane, T a) {
+        problem[next[i]] = number[lane];
+        values[next[i]++] = a;
+      });
+      if (release) blocks[b] = {};
+    }
+  }
+
+  static constexpr bool centred() { return false; }
+  bool reduced() const { return is_reduced; }
+  int32_t label(int64_t i) const { return labels[i]; }
+  int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
+  template <class F>
+  void for_each(int64_t i, F f) const {
+    const int64_t from = problems.first(labels[i]), to = problems.first(labels[i] + 1);
+    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) {
+      const double a = values[e];
+      f(problem[e], problem[e] >= from && problem[e] < to ? a : -a);
+    }
+  }
+};
+
+// The other way, from arrays as VariablesByRow has them.
+template <class T>
+void divide_variables(const BinaryProblems<T>& problems, int64_t n, const int64_t* ptr,
+                      const int32_t* problem, const T* values, std::vector<BlockVariables<T>>& blocks) {
+  struct Place {
+    int32_t block;
+    uint16_t lane;
+  };
+  std::vector<Place> place(problems.count());
+  for (size_t b = 0; b < problems.blocks().size(); ++b)
+    for (int64_t l = 0; l < problems.blocks()[b].many(); ++l)
+      place[problems.blocks()[b].problem[l]] = {static_cast<int32_t>(b), static_cast<uint16_t>(1u << l)};
+  for (auto& block : blocks) block = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) {
+      const Place at = place[problem[e]];
+      BlockVariables<T>& block = blocks[at.block];
+      if (block.row.empty() || block.row.back() != i) {
+        block.row.push_back(static_cast<int32_t>(i));
+        block.lanes.push_back(0);
+      }
+      block.lanes.back() |= at.lane;
+      block.values.push_back(values[e]);
+    }
+}
+
+}  // namespace manyclass
