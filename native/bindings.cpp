@@ -162,8 +162,8 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "sweep",
           [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,
              int threads) {
-            const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, full,
-                                        static_cast<T>(enter), most_new, threads);
+            const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave,
+                                        {full, static_cast<T>(enter), most_new}, threads);
             return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
@@ -171,7 +171,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "settle",
           [](Coupled& s, In<int64_t> ptr, In<int64_t> rows, int64_t rounds, double enter, int64_t most_new) {
             s.settle(ptr.data(), rows.data(), static_cast<int64_t>(ptr.size()) - 1, rounds,
-                     static_cast<T>(enter), most_new);
+                     {true, static_cast<T>(enter), most_new});
           },
           "ptr"_a, "rows"_a, "rounds"_a, "enter"_a, "most_new"_a, NoGil())
       .def(

@@ -4,8 +4,8 @@
 //     each tile of classes:   s_i = W' x_i for all rows of the wave          tiles shared out to the threads
 //     each row:               solve its sub-problem                          rows shared out
 //     each slice of classes:  W += x_i (change of alpha_i), in row order     slices shared out
-// Weights of words that many rows of a wave have are so read once a wave. The sub-problems are those of
-// relative_margin.hpp and absolute_margin.hpp. The weights of losses on absolute margins are centred: they
+// Weights of words that many rows of a wave have are so read once a wave. The step of a row is
+// that of coupled_step.hpp. The weights of losses on absolute margins are centred: they
 // are kept as u_c, with their mean as one class more, and the scores are s_c - s_mean.
 //
 // The rows of a wave all see the weights from before the wave, and move together by a factor theta <= 1. With
@@ -21,17 +21,17 @@
 #include <utility>
 #include <vector>
 
-#include "absolute_margin.hpp"
 #include "alternating.hpp"
 #include "coupled_certificate.hpp"
 #include "coupled_loss.hpp"
+#include "coupled_step.hpp"
 #include "dual_rows.hpp"
 #include "kept_weights.hpp"
 #include "layout.hpp"
 #include "pass_stats.hpp"
-#include "relative_margin.hpp"
 #include "team.hpp"
 #include "vector.hpp"
+#include "waves.hpp"
 
 namespace manyclass {
 
@@ -57,9 +57,8 @@ class CoupledSolver {
 
   // What `sweep` gives covers all rows visited since, so that sums do not depend on how a pass is divided.
   void begin_pass() {
-    for (auto& slot : slots_) slot.total = {};
-    waves_ = 0;
-    thetas_ = 0;
+    for (auto& step : steps_) step.total = {};
+    waves_ = {};
     if (!loss_.relative) centre();
   }
 
@@ -67,69 +66,34 @@ class CoupledSolver {
   // for. That is enough for every step to raise the dual; and for the sum of the steps to end at its optimum.
   //
   // One visit of the given rows, `wave` at a time (but at a pass's end their number is a multiple of that).
-  // `full`: every class is scored, and classes that violate by more than `enter` join, at most `most_new` of
-  // them; otherwise only the classes a row already uses are scored.
-  PassStats sweep(const int64_t* order, int64_t count, int64_t wave, bool full, T enter, int64_t most_new,
-                  int threads) {
+  PassStats sweep(const int64_t* order, int64_t count, int64_t wave, const Visit<T>& visit, int threads) {
     if (!kept_.all()) wave = 1;
-    if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
+    if (static_cast<int64_t>(steps_.size()) < wave) steps_.resize(wave);
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
-    if (full) scores_.reserve(wave * stride_);
-    const int64_t tiles = (stride_ + tile_width<T> - 1) / tile_width<T>;
-    const int64_t groups = std::min(wave, (2 * threads + tiles - 1) / tiles);  // of rows, where tiles are few
-    const int64_t slices = threads == 1 ? 1 : 2 * threads;
+    if (visit.full) scores_.reserve(wave * stride_);
+    const int64_t tiles = visit.full ? (stride_ + tile_width<T> - 1) / tile_width<T> : 0;
+    const WaveShape shape(wave, tiles, stride_, threads);
     Team team(threads);
-    T theta = 1;
     std::vector<Scratch> scratch;
-    for (int t = 0; t < threads; ++t) scratch.emplace_back(stride_, rows_, wave);
-    team.run([&](int me) {
-      Scratch& mine = scratch[me];
-      for (int64_t first = 0; first < count; first += wave) {
-        const int64_t size = std::min(wave, count - first);
-        if (full) {
-          team.share_out(tiles * groups, me, [&](int64_t t) {
-            const int64_t low = t / groups * tile_width<T>, high = std::min(stride_, low + tile_width<T>);
-            const int64_t g = t % groups;
-            for (int64_t r = g * size / groups; r < (g + 1) * size / groups; ++r)
-              score_row_of_tile(order[first + r], r, low, high);
-          });
-          team.meet();
-        }
-        team.share_out(size, me, [&](int64_t r) {
-          slots_[r].row = order[first + r];
-          T* scores = full ? scores_.data() + r * stride_ : mine.scores.data();
-          solve_row(slots_[r], scores, full, enter, most_new, mine);
+    for (int t = 0; t < threads; ++t) scratch.emplace_back(*this, wave);
+    run_waves<T>(
+        team, count, shape, waves_,
+        [&](int64_t tile, int64_t first, int64_t low, int64_t high) {
+          for (int64_t r = low; r < high; ++r) score_row_of_tile(order[first + r], r, tile * tile_width<T>);
+        },
+        [&](int me, int64_t first, int64_t r) {
+          steps_[r].row = order[first + r];
+          T* scores = visit.full ? scores_.data() + r * stride_ : scratch[me].scores.data();
+          solve_row(steps_[r], scores, visit, scratch[me]);
+        },
+        [&](int me, int64_t size) { return common_step(size, scratch[me]); },
+        [&](int me, int64_t size, int64_t slice, int64_t low, int64_t high, T theta) {
+          apply_slice(size, theta == 1 ? T(1) : theta - 1, slice * stride_ / shape.slices,
+                      (slice + 1) * stride_ / shape.slices, scratch[me]);
+          for (int64_t r = low; r < high; ++r) commit(steps_[r], theta, scratch[me]);
         });
-        team.meet();
-        // Slices of classes, and the variables of a part of the rows. They all but always move by a full
-        // step: one thread finds out while the others take it.
-        const auto move = [&](int64_t slice, T step) {
-          apply_slice(size, step == 1 ? T(1) : step - 1, slice * stride_ / slices,
-                      (slice + 1) * stride_ / slices, mine);
-          for (int64_t r = slice * size / slices; r < (slice + 1) * size / slices; ++r)
-            commit(slots_[r], step, mine);
-        };
-        team.share_out(1 + slices, me, [&](int64_t t) {
-          if (t == 0)
-            theta = common_step(size, mine);
-          else
-            move(t - 1, T(1));
-        });
-        team.meet();
-        if (theta != 1) {
-          team.share_out(slices, me, [&](int64_t slice) { move(slice, theta); });
-          team.meet();
-        }
-        if (me == 0) {
-          ++waves_;
-          thetas_ += theta;
-        }
-      }
-    });
-    PassStats total;
-    for (auto& slot : slots_) total.add(slot.total);
-    total.waves = waves_;
-    total.theta = thetas_;
+    PassStats total = waves_;
+    for (auto& step : steps_) total.add(step.total);
     total.asleep = team.seconds_asleep();
     return total;
   }
@@ -137,17 +101,16 @@ class CoupledSolver {
   // Rows that are much alike undo each other's steps: visited in turn they need very many. Such a group
   // (rows[ptr[g]] to rows[ptr[g + 1]]) is visited again and again, its scores following from the products of
   // its rows, until it gains little or `rounds` are over; the weights learn of it once.
-  void settle(const int64_t* ptr, const int64_t* rows, int64_t groups, int64_t rounds, T enter,
-              int64_t most_new) {
+  void settle(const int64_t* ptr, const int64_t* rows, int64_t groups, int64_t rounds,
+              const Visit<T>& visit) {
     int64_t most = 0;
     for (int64_t g = 0; g < groups; ++g) most = std::max(most, ptr[g + 1] - ptr[g]);
-    if (slots_.empty()) slots_.resize(1);
-    Scratch mine(stride_, rows_, 1);
+    if (steps_.empty()) steps_.resize(1);
+    Scratch mine(*this, 1);
     Buffer<T> scores(most * stride_), moved(most * stride_), seen(stride_);
     std::vector<T> products(most * most);
     for (int64_t g = 0; g < groups; ++g)
-      settle_group(rows + ptr[g], ptr[g + 1] - ptr[g], rounds, enter, most_new,
-                   {scores, moved, seen, products}, mine);
+      settle_group(rows + ptr[g], ptr[g + 1] - ptr[g], rounds, visit, {scores, moved, seen, products}, mine);
   }
 
   // One pass of the alternating algorithm (LLW).
@@ -189,6 +152,8 @@ class CoupledSolver {
   }
 
  private:
+  using Step = RowStep<T>;
+
   // Takes the mean into the weights: far from it, their differences would drown in rounding.
   void centre() {
     for (int64_t h = 0; h < rows_.heads(); ++h) {
@@ -199,43 +164,17 @@ class CoupledSolver {
     }
   }
 
-  // Steps are taken as if the dual curved less than it does: each still raises it, while `relax` < 2.
-  T curvature(int64_t i) const { return rows_.norm[i] / relax_; }
-
-  // A row's step, computed by one thread and applied by all.
-  struct Slot {
-    int64_t row = 0;
-    std::vector<int32_t> classes;
-    std::vector<T> before, after;  // alpha of these classes
-    T own_before = 0, own = 0;     // variable of the own class, if the loss has one
-    T own_change = 0;              // of the coefficient for the row's own class
-    T mean_change = 0;             // of the mean of the coefficients
-    double gain = 0;               // slope of the dual along the step
-    bool changed = false;
-    PassStats stats, total;  // of this visit; of all visits in this slot, so that sums have a fixed order
-
-    // f(class, change of the row's coefficient in the weights of this class); the mean is one class more
-    template <class F>
-    void for_each_change(int32_t own_class, int64_t K, F f) const {
-      for (size_t e = 0; e < classes.size(); ++e)
-        if (after[e] != before[e]) f(classes[e], before[e] - after[e]);
-      if (own_change != 0) f(own_class, own_change);
-      if (mean_change != 0) f(static_cast<int32_t>(K), mean_change);
-    }
-  };
-
   struct Scratch {
-    Scratch(int64_t stride, const Layout<T>& rows, int64_t wave)
-        : scores(stride),
-          v(stride),
-          found(stride + Lanes<T>::count),
-          latest(stride, -1),
-          mark(rows.heads() + rows.tails(), T(0)),
+    Scratch(const CoupledSolver& s, int64_t wave)
+        : solver(s.loss_, s.K_, s.stride_),
+          scores(s.stride_),
+          v(s.stride_),
+          latest(s.stride_, -1),
+          mark(s.rows_.heads() + s.rows_.tails(), T(0)),
           overlap(wave * wave) {}
+    RowSolver<T> solver;
     Buffer<T> scores, v;
-    Buffer<int32_t> found;
     std::vector<std::pair<int32_t, T>> others;  // score_tail: rows that share a rare feature, and its weight
-    std::vector<T> excess;                      // solve_absolute_row: of the classes in use
     std::vector<int32_t> slice_class;
     std::vector<T> slice_change;
     // common_step: the changes of a wave, chained by class; a row's features; delta_i . delta_i'
@@ -254,7 +193,7 @@ class CoupledSolver {
     std::vector<T>& products;
   };
 
-  void settle_group(const int64_t* group, int64_t size, int64_t rounds, T enter, int64_t most_new,
+  void settle_group(const int64_t* group, int64_t size, int64_t rounds, const Visit<T>& visit,
                     const GroupScratch& at, Scratch& mine) {
     constexpr double little = 0.01;  // of what the first round found
     for (int64_t r = 0; r < size; ++r) {
@@ -273,22 +212,22 @@ class CoupledSolver {
       rows_.for_each_shared(i, [&](int64_t f, T) { mine.mark[f] = 0; });
     }
     std::fill(at.moved.data(), at.moved.data() + size * stride_, T(0));
-    Slot& slot = slots_[0];
+    Step& step = steps_[0];
     double first = 0;
     for (int64_t round = 0; round < rounds; ++round) {
       double gap = 0;
       for (int64_t r = 0; r < size; ++r) {
-        slot.row = group[r];
+        step.row = group[r];
         std::copy_n(at.scores.data() + r * stride_, stride_, at.seen.data());
-        solve_scored(slot, at.seen.data(), true, enter, most_new, mine);
-        gap += slot.stats.gap;
-        if (!slot.changed) continue;
-        slot.for_each_change(y_[slot.row], K_, [&](int32_t c, T change) {
+        mine.solver.solve(step, row_of(step.row), at.seen.data(), visit);
+        gap += step.stats.gap;
+        if (!step.changed) continue;
+        step.for_each_change(y_[step.row], K_, [&](int32_t c, T change) {
           at.moved[r * stride_ + c] += change;
           for (int64_t q = 0; q < size; ++q) at.scores[q * stride_ + c] += at.products[r * size + q] * change;
         });
-        alpha_.assign(slot.row, slot.classes.data(), slot.after.data(),
-                      static_cast<int64_t>(slot.after.size()), slot.own);
+        alpha_.assign(step.row, step.classes.data(), step.after.data(),
+                      static_cast<int64_t>(step.after.size()), step.own);
       }
       if (round == 0) first = gap;
       if (gap <= little * first) break;
@@ -307,10 +246,10 @@ class CoupledSolver {
     std::fill(mine.overlap.begin(), mine.overlap.begin() + size * size, 0.0);
     mine.changes.clear();
     for (int64_t r = 0; r < size; ++r) {
-      const Slot& slot = slots_[r];
-      if (!slot.changed) continue;
+      const Step& step = steps_[r];
+      if (!step.changed) continue;
       double square = 0;
-      slot.for_each_change(y_[slot.row], K_, [&](int32_t c, T change) {
+      step.for_each_change(y_[step.row], K_, [&](int32_t c, T change) {
         // sum_c (delta_c - mean)(delta'_c - mean') = sum_c delta_c delta'_c - K mean mean'
         const double weighted = c == K_ ? -double(K_) * change : double(change);
         square += weighted * change;
@@ -319,20 +258,20 @@ class CoupledSolver {
         mine.changes.push_back({c, static_cast<int32_t>(r), mine.latest[c], change});
         mine.latest[c] = static_cast<int32_t>(mine.changes.size()) - 1;
       });
-      const double own = rows_.norm[slot.row] * square;
+      const double own = rows_.norm[step.row] * square;
       Q += own;
-      gain += std::max(slot.gain, own / relax_);  // near the optimum rounding may hide that it is not less
+      gain += std::max(step.gain, own / relax_);  // near the optimum rounding may hide that it is not less
     }
     for (const auto& change : mine.changes) mine.latest[change.cls] = -1;
     for (int64_t r = 0; r < size; ++r) {
       const double* overlap = mine.overlap.data() + r * size;
       if (std::all_of(overlap, overlap + size, [](double o) { return o == 0; })) continue;
-      const int64_t i = slots_[r].row;
+      const int64_t i = steps_[r].row;
       rows_.for_each_shared(i, [&](int64_t f, T x) { mine.mark[f] = x; });
       for (int64_t q = r + 1; q < size; ++q) {
         if (overlap[q] == 0) continue;
         double product = 0;
-        rows_.for_each_shared(slots_[q].row, [&](int64_t f, T x) { product += double(mine.mark[f]) * x; });
+        rows_.for_each_shared(steps_[q].row, [&](int64_t f, T x) { product += double(mine.mark[f]) * x; });
         Q += 2 * product * overlap[q];
       }
       rows_.for_each_shared(i, [&](int64_t f, T) { mine.mark[f] = 0; });
@@ -372,7 +311,8 @@ class CoupledSolver {
     }
   }
 
-  void score_row_of_tile(int64_t i, int64_t r, int64_t low, int64_t high) {
+  void score_row_of_tile(int64_t i, int64_t r, int64_t low) {
+    const int64_t high = std::min(stride_, low + tile_width<T>);
     const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
     score_tile(W_.data() + low, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
                scores_.data() + r * stride_ + low, high - low);
@@ -392,263 +332,38 @@ class CoupledSolver {
     score_tail(i, s, mine);
   }
 
-  // Of the classes found, about the `most` best: halve the range of scores until few enough are left. Where
-  // scores are tied (most are, early on) the row's number decides, so that no class is favoured.
-  static int64_t keep_largest(const T* s, int32_t* found, int64_t count, int64_t most, int64_t row, T low,
-                              T high) {
-    for (int round = 0; round < 8 && count > most; ++round) {
-      const T middle = low + (high - low) / 2;
-      int64_t kept = 0;
-      for (int64_t e = 0; e < count; ++e) kept += s[found[e]] > middle;
-      if (kept == 0) {
-        high = middle;
-        continue;
-      }
-      kept = 0;
-      for (int64_t e = 0; e < count; ++e) {
-        found[kept] = found[e];
-        kept += s[found[e]] > middle;
-      }
-      count = kept;
-      low = middle;
-    }
-    if (count <= most) return count;
-    std::rotate(found, found + (row * 7919) % count, found + count);
-    return most;
-  }
-
-  void solve_row(Slot& slot, T* s, bool full, T enter, int64_t most_new, Scratch& mine) {
-    const int64_t i = slot.row;
-    const auto a = alpha_[i];
-    slot.changed = false;
-    slot.stats = {};
-    if (rows_.norm[i] == 0 || (!full && a.size == 0 && a.own == 0)) return;
-    if (full)
+  void solve_row(Step& step, T* s, const Visit<T>& visit, Scratch& mine) {
+    const int64_t i = step.row;
+    const auto a = row_of(i);
+    step.changed = false;
+    step.stats = {};
+    if (rows_.norm[i] == 0 || (!visit.full && a.held.size == 0 && a.held.own == 0)) return;
+    if (visit.full)
       score_tail(i, s, mine);
     else
-      score_support(i, a, s, mine);
-    solve_scored(slot, s, full, enter, most_new, mine);
+      score_support(i, a.held, s, mine);
+    mine.solver.solve(step, a, s, visit);
   }
 
-  // s: the scores, of all classes (`full`) or of those in use; they are lost.
-  void solve_scored(Slot& slot, T* s, bool full, T enter, int64_t most_new, Scratch& mine) {
-    const auto a = alpha_[slot.row];
-    slot.changed = false;
-    slot.stats = {};
-    slot.classes.assign(a.classes, a.classes + a.size);
-    slot.before.assign(a.values, a.values + a.size);
-    if (loss_.relative)
-      solve_relative(slot, a, s, full, enter, most_new, mine);
-    else
-      solve_absolute_row(slot, a, s, full, mine);
-  }
-
-  void solve_relative(Slot& slot, const typename DualRows<T>::Row& a, T* s, bool full, T enter,
-                      int64_t most_new, Scratch& mine) {
-    const int64_t i = slot.row;
-    const int32_t y = y_[i];
-    const T Ci = C_[i], k = curvature(i);
-    const FeasibleSet<T> set(loss_, Ci);
-    T* v = mine.v.data();
-    const T own = s[y];
-    const T inverse = 1 / k;
-    PassStats& stats = slot.stats;
-    double loss = 0, alpha_g = 0;
-    T most = 0,
-      least = has_slack<T>(a.sum, Ci) ? T(0) : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
-    T box = 0;                                                                 // largest violation (WW)
-    for (int32_t e = 0; e < a.size; ++e) {
-      const int32_t c = a.classes[e];
-      const T g = own - s[c] - 1;
-      v[e] = a.values[e] - g * inverse;
-      alpha_g += double(a.values[e]) * g;
-      if (!loss_.simplex) {
-        loss += std::max(T(0), -g);
-        box = std::max(box, g > 0 ? g : (a.values[e] < Ci ? -g : T(0)));
-      } else {
-        most = std::max(most, -g);
-        least = std::min(least, -g);
-      }
-      s[c] = std::numeric_limits<T>::lowest();
-    }
-    T highest = -a.sum;
-    for (int32_t e = 0; e < a.size; ++e) highest = std::max(highest, v[e]);
-    T tau = solve_threshold(v, a.size, {}, set, a.sum, -a.sum, highest);
-    int64_t m = a.size;
-    if (full) {
-      s[y] = std::numeric_limits<T>::lowest();
-      for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
-      // Without `enter`: every class whose variable would leave 0.
-      const T level = loss_.simplex && least < std::numeric_limits<T>::max() ? least : T(0);
-      T threshold = own - 1 + (enter > 0 ? std::max(k * tau, level + enter) : k * tau);
-      int32_t* found = mine.found.data();
-      Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, found);
-      if (!loss_.simplex) {
-        loss += scan.hinge_sum;
-        box = std::max(box, scan.largest);
-      } else {
-        most = std::max(most, scan.largest);
-      }
-      highest = std::max(highest, scan.largest * inverse);
-      if (scan.count > 32) {
-        // Most of these will not stay: find the root with the scores as they lie, then take only the classes
-        // above it.
-        tau = solve_threshold(v, m, {s, stride_, inverse, (1 - own) * inverse}, set, a.sum, tau, highest);
-        threshold = std::max(threshold, own - 1 + k * tau);
-        scan = scan_scores(s, stride_, T(1) - own, threshold, found);
-      }
-      int64_t joining = scan.count;
-      if (joining > most_new)
-        joining = keep_largest(s, found, joining, most_new, i, threshold, scan.largest - 1 + own);
-      for (int64_t e = 0; e < joining; ++e) {
-        slot.classes.push_back(found[e]);
-        slot.before.push_back(0);
-        v[m++] = (1 - own + s[found[e]]) * inverse;
-      }
-      if (joining > 0) tau = solve_threshold(v, m, {}, set, a.sum, -a.sum, highest);
-    }
-    if (loss_.simplex) loss = most;
-    stats.loss = Ci * loss;
-    stats.gap = Ci * loss + alpha_g;
-    stats.alpha_sum = a.sum;
-    stats.violation = !loss_.simplex ? box : std::max(T(0), most - std::min(least, most));
-
-    slot.after.resize(m);
-    double sum = 0;
-    int64_t largest = 0;
-    for (int64_t e = 0; e < m; ++e) {
-      slot.after[e] = std::min(std::max(v[e] - tau, T(0)), set.cap);
-      sum += slot.after[e];
-      if (slot.after[e] > slot.after[largest]) largest = e;
-    }
-    // All of C_i is in use: what rounding has left of it would look like the variable of "no violation".
-    if (m > 0 && a.sum + tau >= set.total) slot.after[largest] += static_cast<T>(set.total - sum);
-    double change = 0, gain = 0;
-    for (int64_t e = 0; e < m; ++e) {
-      const double step = double(slot.after[e]) - slot.before[e];
-      change += step;
-      gain += step * (double(v[e]) - slot.before[e]);
-      slot.changed |= step != 0;
-    }
-    slot.own_change = static_cast<T>(change);
-    slot.gain = k * gain;
-  }
-
-  // In a full visit the values v lie by class, else by the order of the row's classes in use.
-  void solve_absolute_row(Slot& slot, const typename DualRows<T>::Row& a, T* s, bool full, Scratch& mine) {
-    constexpr int L = Lanes<T>::count;
-    constexpr T none = std::numeric_limits<T>::lowest();
-    const int64_t i = slot.row;
-    const int32_t y = y_[i];
-    const T k = curvature(i), inverse = 1 / k, mean = s[K_];
-    const double Ci = C_[i], own_excess = loss_.own_target - double(s[y] - mean);
-    const FeasibleSet<T> set(loss_, C_[i]);
-    T* v = mine.v.data();
-    const int64_t width = full ? stride_ : padded<T>(a.size);
-    PassStats& stats = slot.stats;
-
-    // Loss, gap and violation of the classes in use, then of the others; v on the way.
-    double loss = 0, alpha_e = 0, most = 0, worst = 0;
-    double least = has_slack<T>(double(a.sum) + a.own, Ci) ? 0 : std::numeric_limits<double>::infinity();
-    const auto see = [&](double e, double value, double cap) {
-      if (cap == 0) return;
-      alpha_e += value * e;
-      if (!loss_.simplex) loss += cap * std::max(0.0, e);
-      worst = std::max(worst, e > 0 ? (value < cap ? e : 0.0) : (value > 0 ? -e : 0.0));
-      most = std::max(most, e);
-      if (value > 0) least = std::min(least, e);
-    };
-    see(own_excess, a.own, set.own_cap);
-    mine.excess.resize(a.size);
-    for (int32_t e = 0; e < a.size; ++e) {
-      mine.excess[e] = 1 + (s[a.classes[e]] - mean);
-      see(mine.excess[e], a.values[e], set.cap);
-      s[a.classes[e]] = none;
-    }
-    if (full && set.cap > 0) {
-      s[y] = none;
-      for (int64_t c = K_; c < stride_; ++c) s[c] = none;
-      vec<T> sums = {}, tops = {};
-      const vec<T> zero = {};
-      for (int64_t c = 0; c < stride_; c += L) {
-        const vec<T> e = load(s + c) + (1 - mean), positive = larger<T>(e, zero);
-        sums += positive;
-        tops = larger<T>(tops, positive);
-        store(v + c, e * inverse);
-      }
-      double sum = 0, top = 0;
-      for (int l = 0; l < L; ++l) {
-        sum += sums[l];
-        top = std::max<double>(top, tops[l]);
-      }
-      if (!loss_.simplex) loss += set.cap * sum;
-      worst = std::max(worst, top);
-      most = std::max(most, top);
-    } else {
-      std::fill(v, v + width, none);
-    }
-    for (int32_t e = 0; e < a.size; ++e) v[full ? a.classes[e] : e] = a.values[e] + mine.excess[e] * inverse;
-    stats.loss = loss_.simplex ? Ci * most : loss;
-    stats.gap = stats.loss - alpha_e;
-    stats.alpha_sum = double(a.sum) + loss_.own_target * a.own;
-    stats.violation = loss_.simplex ? most - std::min(least, most) : worst;
-
-    const double v_own = double(a.own) + own_excess / k;
-    const AbsoluteSolution found =
-        solve_absolute(AbsoluteRow<T>{v, width, double(a.sum), v_own, double(a.own), K_, set}, k);
-    const auto beta = [&](T at) {
-      return static_cast<T>(std::min<double>(found.scale * std::max(double(at) - found.shift, 0.0), set.cap));
-    };
-    double change = 0, gain = 0;  // gain: sum of changes times excess, over k
-    slot.after.resize(a.size);
-    for (int32_t e = 0; e < a.size; ++e) {
-      const T at = v[full ? a.classes[e] : e];
-      slot.after[e] = beta(at);
-      if (full) v[a.classes[e]] = none;  // what is left are the classes that may join
-      const double step = double(slot.after[e]) - slot.before[e];
-      change += step;
-      gain += step * (double(at) - slot.before[e]);
-      slot.changed |= step != 0;
-    }
-    if (full && set.cap > 0) {
-      const int64_t joining =
-          scan_scores(v, stride_, T(0), static_cast<T>(found.shift), mine.found.data()).count;
-      for (int64_t j = 0; j < joining; ++j) {
-        const int32_t c = mine.found[j];
-        const T value = beta(v[c]);
-        if (!(value > 0)) continue;
-        slot.classes.push_back(c);
-        slot.before.push_back(0);
-        slot.after.push_back(value);
-        change += value;
-        gain += double(value) * v[c];
-        slot.changed = true;
-      }
-    }
-    slot.own_before = a.own;
-    slot.own = set.own_cap > 0 ? static_cast<T>(std::min<double>(found.own, set.own_cap)) : T(0);
-    const double own_step = double(slot.own) - a.own;
-    gain += own_step * own_excess / k;
-    slot.changed |= own_step != 0;
-    slot.own_change = static_cast<T>(own_step);
-    slot.mean_change = static_cast<T>((own_step - change) / double(K_));
-    slot.gain = k * gain;
+  // With a relaxation steps are taken as if the dual curved less than it does: each still raises it.
+  typename RowSolver<T>::Row row_of(int64_t i) const {
+    return {alpha_[i], y_[i], C_[i], rows_.norm[i] / relax_};
   }
 
   // W += theta x_i (change of the coefficients) for the classes [low, high), rows in order
   void apply_slice(int64_t size, T theta, int64_t low, int64_t high, Scratch& mine) {
     for (int64_t r = 0; r < size; ++r) {
-      const Slot& slot = slots_[r];
-      if (!slot.changed) continue;
+      const Step& step = steps_[r];
+      if (!step.changed) continue;
       mine.slice_class.clear();
       mine.slice_change.clear();
-      slot.for_each_change(y_[slot.row], K_, [&](int32_t c, T change) {
+      step.for_each_change(y_[step.row], K_, [&](int32_t c, T change) {
         if (c < low || c >= high) return;
         mine.slice_class.push_back(c);
         mine.slice_change.push_back(theta * change);
       });
       const int64_t changes = static_cast<int64_t>(mine.slice_class.size());
-      const int64_t b = rows_.head_ptr[slot.row], e = rows_.head_ptr[slot.row + 1];
+      const int64_t b = rows_.head_ptr[step.row], e = rows_.head_ptr[step.row + 1];
       const bool dense = changes * 16 > high - low;
       if (dense) {
         std::fill(mine.v.data() + low, mine.v.data() + high, T(0));
@@ -671,16 +386,16 @@ class CoupledSolver {
     }
   }
 
-  // alpha = before + theta (change); other threads still read the slot.
-  void commit(Slot& slot, T theta, Scratch& mine) {
-    slot.total.add(std::exchange(slot.stats, {}));
-    if (!slot.changed) return;
-    const int64_t m = static_cast<int64_t>(slot.after.size());
+  // alpha = before + theta (change); other threads still read the step.
+  void commit(Step& step, T theta, Scratch& mine) {
+    step.total.add(std::exchange(step.stats, {}));
+    if (!step.changed) return;
+    const int64_t m = static_cast<int64_t>(step.after.size());
     T* values = mine.v.data();
     for (int64_t e = 0; e < m; ++e)
-      values[e] = theta < 1 ? slot.before[e] + theta * (slot.after[e] - slot.before[e]) : slot.after[e];
-    const T own = theta < 1 ? slot.own_before + theta * (slot.own - slot.own_before) : slot.own;
-    alpha_.assign(slot.row, slot.classes.data(), values, m, own);
+      values[e] = theta < 1 ? step.before[e] + theta * (step.after[e] - step.before[e]) : step.after[e];
+    const T own = theta < 1 ? step.own_before + theta * (step.own - step.own_before) : step.own;
+    alpha_.assign(step.row, step.classes.data(), values, m, own);
   }
 
   Layout<T> rows_;
@@ -692,10 +407,9 @@ class CoupledSolver {
   DualRows<T> alpha_;
   Buffer<T> W_;
   Buffer<T> scores_;  // of the rows of a wave
-  std::vector<Slot> slots_;
+  std::vector<Step> steps_;
   T relax_ = 1;
-  int64_t waves_ = 0;  // of the pass so far, and the sum of their theta
-  double thetas_ = 0;
+  PassStats waves_;  // of the pass so far: their number and the sum of their theta
 };
 
 }  // namespace manyclass

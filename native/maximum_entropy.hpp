@@ -28,6 +28,7 @@
 #include "team.hpp"
 #include "vector.hpp"
 #include "vector_math.hpp"
+#include "waves.hpp"
 
 namespace manyclass {
 
@@ -56,8 +57,7 @@ class MaximumEntropySolver {
   // As in coupled.hpp.
   void begin_pass() {
     for (auto& slot : slots_) slot.total = {};
-    waves_ = 0;
-    thetas_ = 0;
+    waves_ = {};
   }
 
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, int threads) {
@@ -66,52 +66,28 @@ class MaximumEntropySolver {
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
     for (auto* buffer : {&scores_, &next_, &changes_}) buffer->reserve(wave * stride_);
     const int64_t tiles = (stride_ + tile_width<T> - 1) / tile_width<T>, vectors = stride_ / L;
-    const int64_t groups = std::min(wave, (2 * threads + tiles - 1) / tiles);
-    const int64_t slices = threads == 1 ? 1 : std::min<int64_t>(vectors, 2 * threads);
+    const WaveShape shape(wave, tiles, vectors, threads);
     Team team(threads);
-    T theta = 1;
-    team.run([&](int me) {
-      std::vector<T> mark(rows_.heads(), T(0));
-      for (int64_t first = 0; first < count; first += wave) {
-        const int64_t size = std::min(wave, count - first);
-        team.share_out(tiles * groups, me, [&](int64_t t) {
-          const int64_t low = t / groups * tile_width<T>, high = std::min(stride_, low + tile_width<T>);
-          const int64_t g = t % groups;
-          for (int64_t r = g * size / groups; r < (g + 1) * size / groups; ++r) {
+    std::vector<T> mark(rows_.heads(), T(0));  // only ever one thread looks for theta
+    run_waves<T>(
+        team, count, shape, waves_,
+        [&](int64_t tile, int64_t first, int64_t low, int64_t high) {
+          const int64_t c = tile * tile_width<T>;
+          for (int64_t r = low; r < high; ++r) {
             const int64_t i = order[first + r], b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-            score_tile(W_.data() + low, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b,
-                       e - b, scores_.data() + r * stride_ + low, high - low);
+            score_tile(W_.data() + c, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b,
+                       e - b, scores_.data() + r * stride_ + c, std::min(stride_ - c, tile_width<T>));
           }
+        },
+        [&](int, int64_t first, int64_t r) { solve_row(order[first + r], r); },
+        [&](int, int64_t size) { return common_step(size, mark); },
+        [&](int, int64_t size, int64_t slice, int64_t low, int64_t high, T theta) {
+          update(size, theta == 1 ? T(1) : theta - 1, slice * vectors / shape.slices * L,
+                 (slice + 1) * vectors / shape.slices * L);
+          for (int64_t r = low; r < high; ++r) commit(r, theta);
         });
-        team.meet();
-        team.share_out(size, me, [&](int64_t r) { solve_row(order[first + r], r); });
-        team.meet();
-        const auto move = [&](int64_t slice, T step) {
-          update(size, step == 1 ? T(1) : step - 1, slice * vectors / slices * L,
-                 (slice + 1) * vectors / slices * L);
-          for (int64_t r = slice * size / slices; r < (slice + 1) * size / slices; ++r) commit(r, step);
-        };
-        team.share_out(1 + slices, me, [&](int64_t t) {
-          if (t == 0)
-            theta = common_step(size, mark);
-          else
-            move(t - 1, T(1));
-        });
-        team.meet();
-        if (theta != 1) {
-          team.share_out(slices, me, [&](int64_t slice) { move(slice, theta); });
-          team.meet();
-        }
-        if (me == 0) {
-          ++waves_;
-          thetas_ += theta;
-        }
-      }
-    });
-    PassStats total;
+    PassStats total = waves_;
     for (auto& slot : slots_) total.add(slot.total);
-    total.waves = waves_;
-    total.theta = thetas_;
     total.asleep = team.seconds_asleep();
     return total;
   }
@@ -475,8 +451,7 @@ class MaximumEntropySolver {
   Buffer<T> state_, W_;
   Buffer<T> scores_, next_, changes_;  // of the rows of a wave
   std::vector<Slot> slots_;
-  int64_t waves_ = 0;  // of the pass so far, and the sum of their theta
-  double thetas_ = 0;
+  PassStats waves_;  // of the pass so far: their number and the sum of their theta
 };
 
 }  // namespace manyclass

@@ -30,9 +30,9 @@ LEAST_THETA = 0.5
 # A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
 OPTIMISM = 1.5
 
-# A fit that needs more full passes than this is a hard one, and gets what easy ones do not need: steps beyond the
-# best one of a row, groups of alike rows visited together again and again, and a model with the best factor on its
-# weights.
+# A fit that will need more full passes than this, after as many, is a hard one. It gets what easy ones do not need:
+# steps beyond the best one of a row, groups of alike rows visited together again and again, and a model with the best
+# factor on its weights.
 EASY_PASSES = 10
 RELAXATION = 1.5
 ROUNDS_A_GROUP = 50
@@ -66,6 +66,17 @@ class _Pass:
     def primal(self) -> float:
         # gap = |W|^2 + loss - sum(alpha), so 1/2 |W|^2 follows from the sums.
         return 0.5 * (self.gap - self.loss + self.alpha_sum) + self.loss
+
+
+def _passes_left(before: _Pass | None, last: _Pass, rule: StopRule) -> float:
+    """Full passes to the target, at the pace of the last two."""
+    if before is None:
+        return np.inf
+    was, now = (before.gap, last.gap) if rule.stop == "gap" else (before.violation, last.violation)
+    target = rule.tol * (abs(last.primal) if rule.stop == "gap" else 1.0)
+    if not 0 < now < was:
+        return np.inf
+    return max(0.0, np.log(now / max(target, 1e-300)) / np.log(was / now))
 
 
 class CoupledRows:
@@ -177,14 +188,15 @@ class CoupledRows:
         if ended.full:
             self._full_passes += 1
             self._cheap_passes = 0
-            self._last_full = ended
+            before, self._last_full = self._last_full, ended
             if rule.stop == "gap":
                 ready = ended.gap <= self._believed * rule.tol * abs(ended.primal)
                 if self._groups is not None and self._full_passes % LOOK_EVERY == 0:
                     ready = True
             else:
                 ready = ended.violation <= rule.tol
-            if self._full_passes == EASY_PASSES and not ready:
+            easy = self._full_passes < EASY_PASSES or _passes_left(before, ended, rule) <= EASY_PASSES
+            if not ready and not easy and self._groups is None:
                 self._begin_hard_part()
         else:
             self._cheap_passes += 1
