@@ -1,4 +1,4 @@
-"""What the estimators have in common: checks, the call into the engine, prediction."""
+"""What the estimators have in common: checks, the call into the engine."""
 
 import json
 import logging
@@ -13,9 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..data import RowMatrix, check_matrix, encode_labels
 from ..engines import Budget, run
@@ -23,6 +22,7 @@ from ..model import LinearModel
 from ..model.linear import thread_count
 from ..problems import PROBLEMS, Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
+from .predictor import Predictor
 
 logger = logging.getLogger("manyclass")
 
@@ -87,14 +87,7 @@ PARAMETERS = """
 """
 
 
-def _knows_probabilities(estimator: "LinearClassifier") -> bool:
-    fitted = getattr(estimator, "model_", None)
-    return estimator._probability is not None or (
-        fitted is not None and fitted.settings.get("probability") is not None
-    )
-
-
-class LinearClassifier(ClassifierMixin, BaseEstimator):
+class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
     """Base of the estimators: everything but the choice of losses."""
 
     loss: str
@@ -103,7 +96,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {}  # besides "auto" and "dual": those for some losses only
     _reducible: ClassVar[tuple[str, ...]] = ()  # losses that feature reduction is for
     _pairs: ClassVar[bool] = False  # one-vs-one
-    _probability: ClassVar[dict[str, Any] | None] = None  # from scores to probabilities, if the loss knows how
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -245,145 +237,10 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         if last is not None and not self.warm_start:
             last._dual_state = None
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the class of each row.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        rows = self._rows_to_predict(X)
-        return self.classes_[self.model_.topk(rows, 1, n_jobs=self.n_jobs)[0][:, 0]]
-
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k most likely classes of each row, without ever holding all scores.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-        k : int
-            How many; at most the number of classes.
-
-        Returns
-        -------
-        labels : ndarray of shape (n, k)
-            Best first.
-        scores : ndarray of shape (n, k)
-        """
-        rows = self._rows_to_predict(X)
-        codes, scores = self.model_.topk(rows, k, n_jobs=self.n_jobs)
-        return self.classes_[codes], scores
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Score every row for every class.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, K), or (n,) for two classes
-            With two classes the difference of the two scores, as scikit-learn has it.
-        """
-        rows = self._rows_to_predict(X)
-        scores = self.model_.scores(rows, n_jobs=self.n_jobs)
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
-
-    @available_if(_knows_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of every class for every row.
-
-        Of maximum entropy; of one-vs-rest logistic regression, where what each class gives on its own is scaled to a
-        sum of 1; and of an estimator that `CalibratedClassifier` has fitted.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        rows = self._rows_to_predict(X)
-        return self.model_.probabilities(rows, n_jobs=self.n_jobs)
-
-    @available_if(_knows_probabilities)
-    def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k most likely classes of each row and their probabilities, without ever holding those of all.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-        k : int
-            How many; at most the number of classes.
-
-        Returns
-        -------
-        labels : ndarray of shape (n, k)
-            Best first.
-        probabilities : ndarray of shape (n, k)
-        """
-        rows = self._rows_to_predict(X)
-        codes, found = self.model_.topk_probabilities(rows, k, n_jobs=self.n_jobs)
-        return self.classes_[codes], found
-
-    @property
-    def coef_(self) -> np.ndarray | sp.csr_matrix:
-        """Weights of shape (K, d): an array, after `sparsify` a sparse matrix.
-
-        The model itself (`model_.weights`, of shape (d, K)) is sparse where that is smaller; this property
-        makes an array of it at each access.
-        """
-        check_is_fitted(self)
-        weights = self.model_.weights
-        if self._sparse_coef:
-            return sp.csr_matrix(weights.T)
-        return weights.toarray().T if sp.issparse(weights) else weights.T
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Constant of each class, zeros without `fit_intercept`."""
-        check_is_fitted(self)
-        return self.model_.intercept
-
-    def sparsify(self) -> "LinearClassifier":
-        """Store only the non-zero weights, and give `coef_` as a sparse matrix.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        if not self.model_.is_sparse:
-            self.model_.weights = sp.csr_matrix(self.model_.weights)
-        self._sparse_coef = True
-        return self
-
-    def densify(self) -> "LinearClassifier":
-        """Store all weights, and give `coef_` as an array.
-
-        Returns
-        -------
-        self
-        """
-        check_is_fitted(self)
-        if self.model_.is_sparse:
-            self.model_.weights = self.model_.weights.toarray()
-        self._sparse_coef = False
-        return self
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
 
     def _problem(self) -> Problem:
         return PROBLEMS[f"ovo_{self.loss}" if self._pairs else self.loss]
@@ -408,30 +265,6 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
             )
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
-
-    def _check_rows(self, X: Any, *, reset: bool) -> RowMatrix:
-        if sp.issparse(X):
-            # scikit-learn records names and number of features; the values are checked once, here.
-            X = validate_data(self, X, reset=reset, skip_check_array=True) if reset else X
-            rows = check_matrix(X)
-            if reset:
-                self.n_features_in_ = rows.n_features
-        else:
-            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-            rows = check_matrix(X)
-        if not reset and rows.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        if rows.n_rows == 0:
-            raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
-        return rows
-
-    def _rows_to_predict(self, X: Any) -> sp.csr_matrix | np.ndarray:
-        check_is_fitted(self)
-        rows = self._check_rows(X, reset=False)
-        return rows.as_csr() if rows.is_sparse else rows.dense
 
     def _check_labels(self, y: Any, n_rows: int) -> Any:
         if y is None:
