@@ -103,3 +103,11 @@ def test_the_same_bits_for_any_number_of_threads(loss):
     ]
     models = [m.toarray() if sp.issparse(m) else m for m in models]
     assert (models[0] == models[1]).all() and (models[0] == models[2]).all()
+
+
+@pytest.mark.parametrize("loss", COUPLED)
+def test_a_fit_that_has_ended_with_a_factor_has_ended_when_it_goes_on(loss):
+    X, y = with_twins()
+    model = MulticlassSVC(loss, C=300.0, tol=1e-4, dtype="float64", max_iter=3000, warm_start=True).fit(X, y)
+    assert model.n_iter_ > coupled_rows.EASY_PASSES
+    assert [row["epochs"] for row in model.fit(X, y).history_] == [0]

@@ -126,6 +126,8 @@ class CoupledRows:
         self._groups: tuple[np.ndarray, np.ndarray] | None = None  # of a hard fit
         self._data: TrainingSet | None = data if problem.kernel == "coupled" and not alternating else None
         self._scale = 1.0  # of the model's weights
+        self._from_state = False  # the next certificate is that of a state that was loaded
+        self._target = 0.0  # relative gap
         if problem.name == "llw" and not alternating and bounds_are_optimal(data):
             self.load_state(state_at_bounds(data))
 
@@ -142,8 +144,9 @@ class CoupledRows:
 
     def advance(self, rule: StopRule) -> Progress:
         """Visit some more rows of the current pass."""
+        self._target = rule.tol if rule.stop == "gap" else 0.0
         if self._loaded:  # these may be optimal as they are
-            self._loaded = False
+            self._loaded, self._from_state = False, self._data is not None
             return Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
         if self._scale != 1:
             self._scale = 1.0
@@ -223,14 +226,18 @@ class CoupledRows:
 
     def certificate(self) -> Certificate:
         """Certify all variables in float64; a hard fit at the best factor on its weights."""
-        if self._groups is None:
+        hard = self._groups is not None
+        if not hard and not self._from_state:
             primal, dual, violation = self._kernel.certificate(self._threads)[:3]
         else:
             primal, dual, violation, primals = self._kernel.certificate(self._threads, 1.0, FACTORS)
             best = int(np.argmin(primals))
-            if primals[best] < primal:
+            # Dual variables of a hard fit that has ended are optimal with a factor only.
+            ended = Certificate(primals[best], dual, violation).gap <= self._target
+            if primals[best] < primal and (hard or ended):
                 self._scale = FACTORS[best]
                 primal, dual, violation, _ = self._kernel.certificate(self._threads, self._scale)
+        self._from_state = False
         found = Certificate(primal, dual, violation)
         if self._last_full is not None and found.gap > 0:
             estimated = self._last_full.gap / abs(self._last_full.primal)
