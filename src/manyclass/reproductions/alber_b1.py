@@ -152,4 +152,4 @@ def _draw(figure: Any, rows: list[dict[str, Any]]) -> None:
         panel.axis("off")
     figure.supxlabel("log10 C")
     figure.supylabel("test error, %")
-    panels[0].legend(fontsize="small")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=4)

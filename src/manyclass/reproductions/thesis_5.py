@@ -137,4 +137,4 @@ def _draw(figure: Any, rows: list[dict[str, Any]]) -> None:
     for panel in panels[len(names) :]:
         panel.axis("off")
     figure.supxlabel("test accuracy, %")
-    panels[0].legend(fontsize="small")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
