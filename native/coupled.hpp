@@ -4,17 +4,18 @@
 //     each tile of classes:   s_i = W' x_i for all rows of the wave          tiles shared out to the threads
 //     each row:               solve its sub-problem                          rows shared out
 //     each slice of classes:  W += x_i (change of alpha_i), in row order     slices shared out
-// Weights of words that many rows of a wave have are so read once a wave. The step of a row is
-// that of coupled_step.hpp. The weights of losses on absolute margins are centred: they
-// are kept as u_c, with their mean as one class more, and the scores are s_c - s_mean.
+// Weights of words that many rows of a wave have are so read once a wave. The step of a row is that of
+// coupled_step.hpp. The weights of losses on absolute margins are centred: they are kept as u_c, with their
+// mean as one class more, and the scores are s_c - s_mean.
 //
 // The rows of a wave all see the weights from before the wave, and move together by a factor theta <= 1. With
 // delta_i the change of row i's coefficients and gain_i the slope of the dual along it, the dual changes by
 //     theta sum_i gain_i - theta^2 / 2 Q,     Q = sum_{i,i'} (x_i . x_i') (delta_i . delta_i'),
-// and each row alone has gain_i >= k_i |delta_i|^2. So theta = min(1, sum_i gain_i / Q) never lowers the
-// dual. Rows of text share few features and fewer of the classes they change: theta is nearly always 1. The
-// wave's size belongs to the problem, never to the number of threads, and each weight receives its changes in
-// row order: the result does not depend on who computes what.
+// and each row alone has gain_i >= k_i |delta_i|^2, or with steps that are longer by a relaxation r < 2 at
+// least 1 / r of it. So theta = min(1, r sum_i gain_i / Q) never lowers the dual. Rows of text share few
+// features and fewer of the classes they change: theta is nearly always 1. The wave's size belongs to the
+// problem, never to the number of threads, and each weight receives its changes in row order: the result does
+// not depend on who computes what.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -276,7 +277,7 @@ class CoupledSolver {
       }
       rows_.for_each_shared(i, [&](int64_t f, T) { mine.mark[f] = 0; });
     }
-    return Q > gain ? static_cast<T>(gain / Q) : T(1);
+    return Q > relax_ * gain ? static_cast<T>(relax_ * gain / Q) : T(1);
   }
 
   // s += the tail features' part: through the dual variables of the other rows that have them, and of the row
