@@ -11,8 +11,8 @@
 // The rows of a wave all see the weights from before the wave, and move together by a factor theta <= 1. With
 // delta_i the change of row i's coefficients and gain_i the slope of the dual along it, the dual changes by
 //     theta sum_i gain_i - theta^2 / 2 Q,     Q = sum_{i,i'} (x_i . x_i') (delta_i . delta_i'),
-// and each row alone has gain_i >= k_i |delta_i|^2, or with steps that are longer by a relaxation r < 2 at
-// least 1 / r of it. So theta = min(1, r sum_i gain_i / Q) never lowers the dual. Rows of text share few
+// so theta = min(1, sum_i gain_i / Q) never lowers the dual. (Of steps that are relaxed it takes back what
+// goes beyond the best common one; to leave that in gained nothing on WordNet.) Rows of text share few
 // features and fewer of the classes they change: theta is nearly always 1. The wave's size belongs to the
 // problem, never to the number of threads, and each weight receives its changes in row order: the result does
 // not depend on who computes what.
@@ -277,7 +277,7 @@ class CoupledSolver {
       }
       rows_.for_each_shared(i, [&](int64_t f, T) { mine.mark[f] = 0; });
     }
-    return Q > relax_ * gain ? static_cast<T>(relax_ * gain / Q) : T(1);
+    return Q > gain ? static_cast<T>(gain / Q) : T(1);
   }
 
   // s += the tail features' part: through the dual variables of the other rows that have them, and of the row
