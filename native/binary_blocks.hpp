@@ -29,6 +29,7 @@
 #include "kept_weights.hpp"
 #include "layout.hpp"
 #include "newton.hpp"
+#include "shuffle.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 #include "wide.hpp"
@@ -158,22 +159,6 @@ class BinaryBlocks {
     double loss = 0, gap = 0, norm = 0, violation = 0;
     int64_t kept = 0;
   };
-
-  static uint64_t scramble(uint64_t z) {
-    z += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
-
-  static void shuffle(std::vector<int32_t>& v, uint64_t state) {
-    for (size_t j = v.size(); j > 1; --j) {
-      state ^= state << 13;
-      state ^= state >> 7;
-      state ^= state << 17;
-      std::swap(v[j - 1], v[(static_cast<unsigned __int128>(state) * j) >> 64]);
-    }
-  }
 
   BlockResult train_block(int64_t b, const BlockRule& rule, uint64_t seed, Work& work, Interrupt& interrupt) {
     const Block& block = problems_.blocks()[b];

@@ -116,18 +116,25 @@ class CoupledCertificate {
     Certificate total = set_weights(W, stride, threads);
     std::vector<double> primals(further_.size());
     for (size_t f = 0; f < further_.size(); ++f) primals[f] = further_[f] * further_[f] * total.primal;
-    std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
-    std::vector<double> losses(parts.size() * further_.size(), 0.0);
+    std::vector<double> losses(row_parts() * further_.size(), 0.0);
+    for (const auto& part : certify_parts(0, row_parts(), W, stride, threads, losses.data())) total.add(part);
+    for (size_t e = 0; e < losses.size(); ++e) primals[e % further_.size()] += losses[e];
+    return {total, primals};
+  }
+
+  // What rows add, in parts of neighbouring ones, so that sums have a fixed order: [first, last) of these.
+  int64_t row_parts() const { return (rows_.n + rows_at_once - 1) / rows_at_once; }
+  std::vector<Certificate> certify_parts(int64_t first, int64_t last, const Buffer<T>& W, int64_t stride,
+                                         int threads, double* losses = nullptr) const {
+    std::vector<Certificate> parts(last - first);
     Team team(threads);
     team.run([&](int me) {
       Scratch mine(stride);
-      team.share_out(static_cast<int64_t>(parts.size()), me, [&](int64_t p) {
-        parts[p] = certify_rows(p * rows_at_once, W, stride, mine, losses.data() + p * further_.size());
+      team.share_out(last - first, me, [&](int64_t p) {
+        parts[p] = certify_rows((first + p) * rows_at_once, W, stride, mine, losses + p * further_.size());
       });
     });
-    for (const auto& part : parts) total.add(part);
-    for (size_t e = 0; e < losses.size(); ++e) primals[e % further_.size()] += losses[e];
-    return {total, primals};
+    return parts;
   }
 
   // Sets W alone: 1/2 |W|^2, as it enters primal and dual.

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
 from ..problems import Binary, Problem
-from ..solvers import Certificate, ClassBlocks, CoupledRows, Progress, Solver, StopRule, TrainingSet
+from ..solvers import Certificate, ClassBlocks, CoupledRows, Leagues, Progress, Solver, StopRule, TrainingSet
 from .progress import ProgressDisplay
 
 logger = logging.getLogger("manyclass")
@@ -175,6 +175,8 @@ def _make_solver(
     keep_state: bool,
     solver: str,
 ) -> Solver:
+    if solver == "leagues":
+        return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads)
     if not isinstance(problem, Binary):
         return CoupledRows(
             problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"

@@ -34,7 +34,7 @@ class MulticlassSVC(LinearClassifier):
     {PARAMETERS.strip()}
     """
 
-    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"alternating": ("llw",)}
+    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"alternating": ("llw",), "leagues": ("ww",)}
     _reducible: ClassVar[tuple[str, ...]] = ("ww", "cs")
     _losses: ClassVar[tuple[str, ...]] = ("ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats")
 

@@ -3,12 +3,14 @@
 from .class_blocks import ClassBlocks
 from .coupled_rows import CoupledRows
 from .estimate import estimate_memory, refuse_absurd_pairs
+from .leagues import Leagues
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 
 __all__ = [
     "Certificate",
     "ClassBlocks",
     "CoupledRows",
+    "Leagues",
     "Progress",
     "Solver",
     "StopRule",

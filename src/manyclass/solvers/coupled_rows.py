@@ -198,7 +198,12 @@ class CoupledRows:
                     ready = True
             else:
                 ready = ended.violation <= rule.tol
-            easy = self._full_passes < EASY_PASSES or _passes_left(before, ended, rule) <= EASY_PASSES
+            # Relaxed steps go to and fro around the optimum: the gap falls, the largest violation does not.
+            easy = (
+                rule.stop == "kkt"
+                or self._full_passes < EASY_PASSES
+                or _passes_left(before, ended, rule) <= EASY_PASSES
+            )
             if not ready and not easy and self._groups is None:
                 self._begin_hard_part()
         else:

@@ -1,0 +1,333 @@
+// Weston-Watkins by matches of leagues: the schedule of Alber et al., a whole row of variables a step.
+//
+//   A match (A, B) visits each row i of A with its variables alpha_ic, c in B, and each row of B with those
+//   of A. All variables of a visit move at once, by the sub-problem of relative_margin.hpp over these
+//   classes:
+//       v_c = alpha_ic - ((w_y - w_c).x_i - 1) / k_i,    beta_c = clip(v_c - tau, 0, C_i)
+//       w_y += (sum of the changes) x_i,    w_c -= (change of alpha_ic) x_i
+//   It reads and writes the weights of A and B and these variables, nothing else: matches without a common
+//   league go on side by side, and the result does not depend on who plays them.
+//
+//   Shrinking: between passes over all, a row is visited for the classes it uses only, and rests for a league
+//   after `patience` visits in a row that left its variables there as they were.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "coupled_loss.hpp"
+#include "coupled_step.hpp"
+#include "dual_rows.hpp"
+#include "layout.hpp"
+#include "league.hpp"
+#include "pass_stats.hpp"
+#include "shuffle.hpp"
+#include "team.hpp"
+#include "vector.hpp"
+
+namespace manyclass {
+
+struct MatchStats : PassStats {
+  int64_t visits = 0;
+};
+
+template <class T>
+class Leagues {
+ public:
+  // `full`, `enter` and `most_new` as in Visit.
+  struct Rules {
+    bool full;
+    T enter;
+    int64_t most_new;
+    int patience;
+    uint64_t seed;  // of this pass
+  };
+
+  // league: of each class.
+  Leagues(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, const std::vector<int32_t>& league,
+          int64_t leagues)
+      : rows_(std::move(layout)),
+        y_(std::move(labels)),
+        C_(std::move(C)),
+        league_(league),
+        place_(league.size()),
+        member_(rows_.n),
+        single_norm_(rows_.n, T(0)),
+        leagues_(leagues),
+        duels_(leagues * leagues) {
+    for (size_t c = 0; c < league.size(); ++c) {
+      auto& classes = leagues_[league[c]].classes;
+      place_[c] = static_cast<int32_t>(classes.size());
+      classes.push_back(static_cast<int32_t>(c));
+    }
+    for (auto& l : leagues_) l.stride = padded<T>(l.size());
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      auto& members = leagues_[league[y_[i]]].members;
+      member_[i] = static_cast<int32_t>(members.size());
+      members.push_back(static_cast<int32_t>(i));
+      double norm = 0;
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+        norm += double(rows_.single_value[j]) * rows_.single_value[j];
+      single_norm_[i] = static_cast<T>(norm);
+    }
+  }
+
+  Leagues(const Leagues&) = delete;
+
+  // Matches without a common league: first[m] against second[m], or a league's rows against its own classes.
+  std::vector<MatchStats> play(const std::vector<std::pair<int32_t, int32_t>>& matches, const Rules& rules,
+                               int threads) {
+    std::vector<MatchStats> stats(matches.size());
+    for (const auto& [a, b] : matches) {
+      if (!leagues_[a].here || !leagues_[b].here) throw std::logic_error("a league is not here");
+      duel(a, b);
+      duel(b, a);
+    }
+    Team team(static_cast<int>(std::min<int64_t>(threads, static_cast<int64_t>(matches.size()))));
+    team.run([&](int me) {
+      team.share_out(static_cast<int64_t>(matches.size()), me,
+                     [&](int64_t m) { stats[m] = play_match(matches[m].first, matches[m].second, rules); });
+    });
+    return stats;
+  }
+
+  const Layout<T>& rows() const { return rows_; }
+  const std::vector<int32_t>& labels() const { return y_; }
+  const std::vector<T>& penalties() const { return C_; }
+  League<T>& league(int64_t l) { return leagues_[l]; }
+  int64_t leagues() const { return static_cast<int64_t>(leagues_.size()); }
+  int64_t classes() const { return static_cast<int64_t>(league_.size()); }
+
+  // The variables of the rows of league a for the classes of league b.
+  struct Duel {
+    Duel(int64_t rows) : alpha(rows), still(rows, 0) {}
+    DualRows<T> alpha;           // classes by their places in b
+    std::vector<uint8_t> still;  // visits in a row without a change
+  };
+  Duel& duel(int64_t a, int64_t b) {
+    auto& found = duels_[a * leagues() + b];
+    if (!found) found = std::make_unique<Duel>(static_cast<int64_t>(leagues_[a].members.size()));
+    return *found;
+  }
+  const Duel* duel_if_any(int64_t a, int64_t b) const { return duels_[a * leagues() + b].get(); }
+
+  // The weights of the leagues that are here anew, from all variables: without what rounding has accumulated.
+  void refresh(const DualRows<T>& alpha, int threads) {
+    Team team(threads);
+    team.run([&](int me) {
+      team.share_out(leagues(), me, [&](int64_t l) {
+        if (leagues_[l].here) refresh_league(l, alpha);
+      });
+    });
+  }
+
+  // Sets the variables of the matches between these leagues, from all variables.
+  void set_duel(int64_t a, int64_t b, const DualRows<T>& alpha) {
+    Duel& to = duel(a, b);
+    std::vector<int32_t> classes;
+    std::vector<T> values;
+    for (size_t m = 0; m < leagues_[a].members.size(); ++m) {
+      const auto held = alpha[leagues_[a].members[m]];
+      classes.clear();
+      values.clear();
+      for (int32_t e = 0; e < held.size; ++e) {
+        if (league_[held.classes[e]] != b) continue;
+        classes.push_back(place_[held.classes[e]]);
+        values.push_back(held.values[e]);
+      }
+      to.alpha.assign(static_cast<int64_t>(m), classes.data(), values.data(),
+                      static_cast<int64_t>(values.size()));
+      to.still[m] = 0;
+    }
+  }
+
+ private:
+  void refresh_league(int64_t l, const DualRows<T>& alpha) {
+    League<T>& to = leagues_[l];
+    to.start(rows_);
+    Buffer<double> W(rows_.heads() * to.stride);
+    std::vector<std::vector<std::pair<int32_t, double>>> tail(rows_.tails());
+    const auto add = [&](int64_t i, int32_t c, double coef) {
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+        W[rows_.head_index[h] * to.stride + c] += rows_.head_value[h] * coef;
+      for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
+        auto& list = tail[rows_.tail_index[t]];
+        const auto at = std::find_if(list.begin(), list.end(), [&](const auto& w) { return w.first == c; });
+        if (at == list.end())
+          list.emplace_back(c, rows_.tail_value[t] * coef);
+        else
+          at->second += rows_.tail_value[t] * coef;
+      }
+    };
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      const auto a = alpha[i];
+      double sum = 0;
+      for (int32_t e = 0; e < a.size; ++e) {
+        sum += a.values[e];
+        if (league_[a.classes[e]] == l) add(i, place_[a.classes[e]], -double(a.values[e]));
+      }
+      if (league_[y_[i]] != l) continue;
+      if (sum != 0) add(i, place_[y_[i]], sum);
+      to.sums[member_[i]] = static_cast<T>(sum);
+    }
+    for (int64_t w = 0; w < W.size(); ++w) to.W[w] = static_cast<T>(W[w]);
+    for (int64_t t = 0; t < rows_.tails(); ++t)
+      for (const auto& [c, value] : tail[t])
+        if (value != 0) to.tail[t].push_back({c, static_cast<T>(value)});
+  }
+
+  struct Scratch {
+    Scratch(const CoupledLoss& loss, int64_t others, int64_t most)
+        : solver(loss, others, padded<T>(others)), scores(padded<T>(most) + Lanes<T>::count) {}
+    RowSolver<T> solver;
+    Buffer<T> scores;
+    RowStep<T> step;
+    std::vector<int32_t> changed;
+    std::vector<T> change;
+  };
+
+  static T largest_of(const T* s, int64_t width) {
+    vec<T> top = load(s);
+    for (int64_t c = Lanes<T>::count; c < width; c += Lanes<T>::count) top = larger<T>(top, load(s + c));
+    T found = top[0];
+    for (int l = 1; l < Lanes<T>::count; ++l) found = std::max(found, top[l]);
+    return found;
+  }
+
+  MatchStats play_match(int32_t a, int32_t b, const Rules& rules) {
+    // Rows of a as they are, rows of b behind them.
+    const int32_t first = static_cast<int32_t>(leagues_[a].members.size());
+    std::vector<int32_t> order;
+    const auto enlist = [&](int32_t of, int32_t against, int32_t begin) {
+      const Duel& duel = *duels_[of * leagues() + against];
+      for (size_t m = 0; m < duel.still.size(); ++m)
+        if (rules.full || (duel.alpha[m].size > 0 && duel.still[m] < rules.patience))
+          order.push_back(begin + static_cast<int32_t>(m));
+    };
+    enlist(a, b, 0);
+    if (a != b) enlist(b, a, first);
+    shuffle(order, scramble(rules.seed ^ scramble(static_cast<uint64_t>(a) * 0x100001 + b)));
+    MatchStats stats;
+    const CoupledLoss loss = CoupledLoss::named("ww", classes(), 0.5);
+    // The row's own class is one class more, behind those of the other league.
+    Scratch of_a(loss, leagues_[b].size() + (a != b), leagues_[b].size() + 1);
+    Scratch of_b(loss, leagues_[a].size() + 1, leagues_[a].size() + 1);
+    for (int32_t o : order) {
+      if (o < first)
+        visit(o, leagues_[a], leagues_[b], *duels_[a * leagues() + b], rules, of_a, stats);
+      else
+        visit(o - first, leagues_[b], leagues_[a], *duels_[b * leagues() + a], rules, of_b, stats);
+    }
+    return stats;
+  }
+
+  // The scores of row i for the classes of `other`, and for its own class y of `mine`; without what features
+  // of this row alone add.
+  T score_all(int64_t i, int32_t y, const League<T>& mine, const League<T>& other, T* s) const {
+    const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
+    for (int64_t low = 0; low < other.stride; low += tile_width<T>)
+      score_tile(other.W.data() + low, other.stride, rows_.head_index.data() + b, rows_.head_value.data() + b,
+                 e - b, s + low, std::min(other.stride - low, tile_width<T>));
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t)
+      for (const auto& weight : other.tail[rows_.tail_index[t]])
+        s[weight.cls] += rows_.tail_value[t] * weight.value;
+    return &mine == &other ? s[y] : own_score(i, y, mine);
+  }
+
+  T own_score(int64_t i, int32_t y, const League<T>& mine) const {
+    T own = 0;
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+      own += rows_.head_value[h] * mine.W[rows_.head_index[h] * mine.stride + y];
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t)
+      for (const auto& weight : mine.tail[rows_.tail_index[t]])
+        if (weight.cls == y) own += rows_.tail_value[t] * weight.value;
+    return own;
+  }
+
+  // The same for the classes in use only.
+  T score_in_use(int64_t i, int32_t y, const League<T>& mine, const League<T>& other,
+                 const typename DualRows<T>::Row& held, T* s) const {
+    for (int32_t v = 0; v < held.size; ++v) s[held.classes[v]] = 0;
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+      const T* w = other.W.data() + rows_.head_index[h] * other.stride;
+      for (int32_t v = 0; v < held.size; ++v) s[held.classes[v]] += rows_.head_value[h] * w[held.classes[v]];
+    }
+    // Of the classes in the lists some are not asked for: what they get is never read.
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t)
+      for (const auto& weight : other.tail[rows_.tail_index[t]])
+        s[weight.cls] += rows_.tail_value[t] * weight.value;
+    return own_score(i, y, mine);
+  }
+
+  // Row `member` of league `mine` with its variables for the classes of league `other`.
+  void visit(int32_t member, League<T>& mine, League<T>& other, Duel& duel, const Rules& rules,
+             Scratch& scratch, MatchStats& stats) {
+    const int64_t i = mine.members[member];
+    const T k = rows_.norm[i];
+    if (k == 0) return;
+    const int32_t y = place_[y_[i]];
+    const bool inner = &mine == &other;
+    const int32_t label = inner ? y : static_cast<int32_t>(other.size());
+    const auto held = duel.alpha[member];
+    T* s = scratch.scores.data();
+    T own = rules.full ? score_all(i, y, mine, other, s) : score_in_use(i, y, mine, other, held, s);
+    if (single_norm_[i] > 0) {
+      for (int32_t v = 0; v < held.size; ++v) s[held.classes[v]] -= single_norm_[i] * held.values[v];
+      own += single_norm_[i] * mine.sums[member];
+    }
+    // Nothing in use, and no class near enough: nothing to solve.
+    if (rules.full && held.size == 0 && !inner && largest_of(s, other.stride) <= own - 1) {
+      if (duel.still[member] < 255) ++duel.still[member];
+      ++stats.visits;
+      return;
+    }
+    s[label] = own;
+
+    RowStep<T>& step = scratch.step;
+    step.row = i;
+    scratch.solver.solve(step, {held, label, C_[i], k}, s, {rules.full, rules.enter, rules.most_new});
+    stats.add(step.stats);
+    ++stats.visits;
+    if (!step.changed) {
+      if (duel.still[member] < 255) ++duel.still[member];
+      return;
+    }
+    duel.still[member] = 0;
+    scratch.changed.clear();
+    scratch.change.clear();
+    step.for_each_change(label, classes(), [&](int32_t c, T change) {
+      if (c == label) return;
+      scratch.changed.push_back(c);
+      scratch.change.push_back(change);
+    });
+    const size_t changes = scratch.changed.size();
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+      T* w = other.W.data() + rows_.head_index[h] * other.stride;
+      const T x = rows_.head_value[h];
+      for (size_t q = 0; q < changes; ++q) w[scratch.changed[q]] += x * scratch.change[q];
+      mine.W[rows_.head_index[h] * mine.stride + y] += x * step.own_change;
+    }
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
+      const T x = rows_.tail_value[t];
+      auto& list = other.tail[rows_.tail_index[t]];
+      for (size_t q = 0; q < changes; ++q) League<T>::add(list, scratch.changed[q], x * scratch.change[q]);
+      League<T>::add(mine.tail[rows_.tail_index[t]], y, x * step.own_change);
+    }
+    mine.sums[member] += step.own_change;
+    duel.alpha.assign(member, step.classes.data(), step.after.data(),
+                      static_cast<int64_t>(step.after.size()));
+  }
+
+  Layout<T> rows_;
+  std::vector<int32_t> y_;
+  std::vector<T> C_;
+  std::vector<int32_t> league_, place_;  // by class: its league, its place there
+  std::vector<int32_t> member_;          // by row: its place in its league
+  std::vector<T> single_norm_;           // by row: what features of this row alone add to k_i
+  std::vector<League<T>> leagues_;
+  std::vector<std::unique_ptr<Duel>> duels_;
+};
+
+}  // namespace manyclass

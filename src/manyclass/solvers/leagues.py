@@ -1,0 +1,246 @@
+"""Weston-Watkins by matches of leagues: the schedule of Alber et al. on threads, and on processes that swap leagues."""
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._native import core
+from ..problems import Problem
+from .layout import as_matrix, make_layout, tail_rows
+from .peers import Alone, Peers, share
+from .schedule import divide_classes, host_of, league_count, matchday, matchdays, position_of
+from .solver import Certificate, Progress, StopRule, TrainingSet, native
+
+# Classes may join a row's variables in a visit.
+ANY_NUMBER = np.iinfo(np.int64).max
+# Between passes over all: passes over the variables in use, until these are quiet.
+MOST_CHEAP_PASSES = 3
+CHEAP_ENOUGH = 0.2
+# A row rests for a league after so many visits that left its variables there as they were.
+PATIENCE = 3
+# A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
+OPTIMISM = 1.5
+# How often in a pass over all the engine has its turn.
+PIECES_OF_A_PASS = 10
+ROWS_A_PART = 16  # see CoupledCertificate in coupled_certificate.hpp
+
+
+class Leagues:
+    """Matchdays, one after the other; see `schedule.py` and `native/leagues.hpp`.
+
+    A match is always played by the process that has its position, so dual variables stay where they are. Weights move:
+    from one matchday to the next a process sends one league to each neighbour, at most.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        data: TrainingSet,
+        *,
+        dtype: np.dtype,
+        seed: int,
+        threads: int,
+        leagues: int | None = None,
+        shrinking: bool = True,
+        peers: Peers | None = None,
+    ):
+        if problem.name != "ww" or data.reduced:
+            what = "with feature reduction" if problem.name == "ww" else f"not {problem.name!r}"
+            raise ValueError(f"leagues train 'ww' without feature reduction, {what}")
+        self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
+        self._n, self._K, self._C = data.X.n_rows, data.n_classes, data.C
+        self._features = data.X.n_features + (data.constant != 0)
+        self._peers = peers or Alone()
+        self._leagues = leagues or league_count(self._K)
+        self._shrinking = shrinking
+        self._kernel = native(core, "Leagues", self._dtype)(
+            make_layout(data, self._dtype, tail_rows(self._K)),
+            data.codes,
+            data.C.astype(self._dtype),
+            divide_classes(np.bincount(data.codes, minlength=self._K), self._leagues),
+            self._leagues,
+        )
+        for league in self._at_home():
+            self._kernel.start(league)
+        # Day -1: every league by itself, at its place of day 0.
+        self._pass, self._full, self._day = 0, True, -1
+        self._seen: list[tuple[float, ...]] = []  # of this pass and process; see MatchStats in leagues.hpp
+        self._full_passes = self._cheap_passes = 0
+        self._last_full: tuple[float, float, float, float] | None = None  # loss, gap, alpha_sum, violation
+        self._believed = OPTIMISM
+        self._variables: dict[str, np.ndarray] | None = None  # all of them, since they were last gathered
+        self._loaded = False
+
+    # ---- Places
+
+    def _host(self, league: int, day: int) -> int:
+        return host_of(position_of(league, self._leagues, day), self._leagues, self._peers.size)
+
+    def _at_home(self) -> list[int]:
+        return [league for league in range(self._leagues) if self._host(league, 0) == self._peers.rank]
+
+    def _matches(self, day: int) -> list[tuple[int, int]]:
+        if day < 0:
+            return [(league, league) for league in self._at_home()]
+        played = matchday(self._leagues, day)
+        return [
+            (match.first, match.second)
+            for match in played
+            if host_of(match.position, self._leagues, self._peers.size) == self._peers.rank
+        ]
+
+    def _every_match(self) -> list[tuple[int, int]]:
+        return [match for day in range(-1, matchdays(self._leagues)) for match in self._matches(day)]
+
+    # ---- Training
+
+    def advance(self, rule: StopRule) -> Progress:
+        """Play some matchdays of the current pass."""
+        if self._loaded:
+            self._loaded = False
+            return Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+        self._variables = None
+        days = matchdays(self._leagues)
+        # A cheap pass is little work.
+        last = min(days, self._day + -(-days // PIECES_OF_A_PASS)) if self._full else days
+        while self._day < last:
+            self._play(rule)
+            self._day += 1
+        ended = self._day == days
+        full = self._full
+        ready = self._end_pass(rule) if ended else False
+        seen = self._last_full
+        primal = np.nan if seen is None else 0.5 * (seen[1] + seen[0] + seen[2])
+        return Progress(
+            epochs=self._full_passes,
+            primal=primal,
+            dual=np.nan if seen is None else primal - seen[1],
+            violation=np.nan if seen is None else seen[3],
+            active=1.0,
+            ready=ready,
+            row_ended=ended and full,
+        )
+
+    def _play(self, rule: StopRule) -> None:
+        """Play the matches of a day: those whose leagues are here, then those that have to wait for one."""
+        day = self._day
+        enter = 0.8 * rule.tol if rule.stop == "kkt" else 0.0
+        seed = (self._seed * 0x100000001B3 + self._pass) & 0xFFFFFFFFFFFFFFFF
+        matches = self._matches(day)
+        waiting = [match for match in matches if not all(map(self._kernel.here, match))]
+        for now in ([match for match in matches if match not in waiting], waiting):
+            if now is waiting:
+                self._receive(day)
+            if now:
+                stats = self._kernel.play(now, self._full, enter, ANY_NUMBER, PATIENCE, seed, self._threads)
+                self._seen += stats
+            self._send({league for match in now for league in match}, day)
+        self._send(set(range(self._leagues)), day)  # who had no opponent moves on as well
+
+    def _receive(self, day: int) -> None:
+        """Wait for the leagues that belong here on a day and are not here yet."""
+        for league in range(self._leagues):
+            if self._host(league, max(0, day)) == self._peers.rank and not self._kernel.here(league):
+                before = self._host(league, day - 1)
+                self._kernel.unpack(league, self._peers.receive(before, league))
+
+    def _send(self, leagues: set[int], day: int) -> None:
+        """Send those of the leagues that belong elsewhere on the next day."""
+        for league in sorted(leagues):
+            to = self._host(league, day + 1)
+            if to != self._peers.rank and self._kernel.here(league):
+                self._peers.send(to, league, self._kernel.pack(league))
+                self._kernel.leave(league)
+
+    def _end_pass(self, rule: StopRule) -> bool:
+        """Choose the next pass; tell whether a certificate is worth its cost now."""
+        self._receive(self._day)
+        everyone = [figures for part in self._peers.gather(self._seen) for figures in part]
+        columns = list(zip(*everyone, strict=True))
+        seen = loss, gap, alpha_sum, violation = (*map(math.fsum, columns[:3]), max(columns[3]))
+        ready = False
+        if self._full:
+            self._full_passes += 1
+            self._cheap_passes = 0
+            self._last_full = seen
+            primal = 0.5 * (gap + loss + alpha_sum)
+            ready = gap <= self._believed * rule.tol * abs(primal) if rule.stop == "gap" else violation <= rule.tol
+            quiet = False
+        else:
+            self._cheap_passes += 1
+            assert self._last_full is not None
+            quiet = violation <= rule.tol if rule.stop == "kkt" else gap <= CHEAP_ENOUGH * self._last_full[1]
+        self._full = ready or quiet or not self._shrinking or self._cheap_passes >= MOST_CHEAP_PASSES
+        self._pass, self._day, self._seen = self._pass + 1, -1, []
+        return ready
+
+    # ---- What is known at any time
+
+    def _all_variables(self) -> dict[str, np.ndarray]:
+        """Gather the dual variables of all matches: CSR arrays, by rows and ascending classes."""
+        if self._variables is None:
+            mine = []
+            for a, b in self._every_match():
+                mine += [self._kernel.variables(a, b)] + ([self._kernel.variables(b, a)] if a != b else [])
+            joined = [np.concatenate(arrays) for arrays in zip(*mine, strict=True)] if mine else None
+            parts = [part for part in self._peers.gather(joined) if part is not None]
+            rows, classes, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            order = np.argsort(rows.astype(np.int64) * self._K + classes, kind="stable")
+            indptr = np.zeros(self._n + 1, np.int64)
+            np.cumsum(np.bincount(rows, minlength=self._n), out=indptr[1:])
+            self._variables = {"indptr": indptr, "classes": classes[order], "values": values[order]}
+        return self._variables
+
+    def _dual_rows(self) -> Any:
+        held = self._all_variables()
+        return native(core, "DualRows", self._dtype)(held["indptr"], held["classes"], held["values"])
+
+    def certificate(self) -> Certificate:
+        """Certify all variables in float64, each process some of the rows; reset the training weights."""
+        alpha = self._dual_rows()
+        first, last = share(-(-self._n // ROWS_A_PART), self._peers)
+        norm_primal, norm_dual, mine = self._kernel.certificate_parts(alpha, first, last, self._threads)
+        parts = np.concatenate(self._peers.gather(mine)).reshape(-1, 3)
+        found = Certificate(
+            norm_primal + math.fsum(parts[:, 0]), norm_dual + math.fsum(parts[:, 1]), float(parts[:, 2].max())
+        )
+        if self._last_full is not None and found.gap > 0:
+            loss, gap, alpha_sum, _ = self._last_full
+            self._believed = min(self._believed, 0.9 * gap / (0.5 * abs(gap + loss + alpha_sum)) / found.gap)
+        if self._day < 0:  # in the middle of a pass leagues may be on their way
+            self._kernel.refresh(alpha, self._threads)
+        return found
+
+    def weights(self) -> np.ndarray | sp.csr_matrix:
+        """Weights `(features, K)` from the dual variables."""
+        found = self._kernel.weights(self._dual_rows(), self._features, self._threads)
+        return as_matrix(found, self._features, self._K)
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of data, weights and dual variables of this process."""
+        kernel = self._kernel
+        return {
+            "data": kernel.data_bytes,
+            "weights": kernel.weight_bytes,
+            "dual_variables": kernel.dual_bytes,
+        }
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The dual variables by rows: CSR arrays."""
+        return dict(self._all_variables())
+
+    def load_state(self, state: dict[str, np.ndarray]) -> None:
+        """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
+        row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
+        values = np.minimum(state["values"], self._C[row]).astype(self._dtype)
+        self._variables = {"indptr": state["indptr"], "classes": state["classes"], "values": values}
+        alpha = self._dual_rows()
+        self._kernel.set_variables(self._every_match(), alpha)
+        self._kernel.refresh(alpha, self._threads)
+        self._loaded = True
+
+    def untrained(self) -> np.ndarray:
+        """Every class takes part in the first pass."""
+        return np.empty(0, np.int64)
