@@ -59,6 +59,12 @@ nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
   return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
 }
 
+// The solver's own memory, for as long as the solver is there.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> shared(Buffer<T>& buffer) {
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())});
+}
+
 template <class T>
 std::vector<T> to_vector(const In<T>& a) {
   return std::vector<T>(a.data(), a.data() + a.size());
@@ -133,6 +139,29 @@ nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K
     });
   }
   return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
+}
+
+// What a solver that goes through rows needs besides its variables to go on in the middle of a pass: weights
+// with the rounding they have accumulated, and the sums of the pass so far (6 numbers for each PassStats).
+template <class Solver>
+void bind_pass(nb::class_<Solver>& solver) {
+  solver
+      .def_prop_ro(
+          "training_weights", [](Solver& s) { return shared(s.weights()); },
+          nb::rv_policy::reference_internal)
+      .def("pass_sums",
+           [](const Solver& s) {
+             std::vector<double> flat;
+             for (const PassStats& p : s.sums())
+               flat.insert(flat.end(), {p.loss, p.gap, p.alpha_sum, p.violation, double(p.waves), p.theta});
+             return to_numpy(std::move(flat));
+           })
+      .def("set_pass_sums", [](Solver& s, In<double> flat) {
+        std::vector<PassStats> all;
+        for (const double* v = flat.data(); v + 6 <= flat.data() + flat.size(); v += 6)
+          all.push_back({v[0], v[1], v[2], v[3], static_cast<int64_t>(v[4]), v[5]});
+        s.set_sums(all);
+      });
 }
 
 template <class T>
@@ -241,9 +270,12 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })
       .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
 
+  bind_pass(coupled);
+
   // The same calls as Coupled has.
   using MaxEnt = MaximumEntropySolver<T>;
-  nb::class_<MaxEnt>(m, ("MaximumEntropy" + suffix).c_str())
+  nb::class_<MaxEnt> maximum_entropy(m, ("MaximumEntropy" + suffix).c_str());
+  maximum_entropy
       .def(
           "__init__",
           [](MaxEnt* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string&,
@@ -298,10 +330,13 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
              s.copy_model(W.data());
              return W;
            })
+      .def_prop_ro(
+          "variables", [](MaxEnt& s) { return shared(s.variables()); }, nb::rv_policy::reference_internal)
       .def_prop_ro("data_bytes", [](const MaxEnt& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", &MaxEnt::weight_bytes)
       .def_prop_ro("dual_bytes", &MaxEnt::dual_bytes)
       .def_prop_ro("dual_entries", [](const MaxEnt& s) { return s.rows().n * s.classes(); });
+  bind_pass(maximum_entropy);
 
   using Blocks = BinaryBlocks<T>;
   nb::class_<Blocks> blocks(m, ("BinaryBlocks" + suffix).c_str());
