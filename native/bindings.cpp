@@ -352,16 +352,44 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "reduced"_a, "keep_variables"_a)
       .def(
           "train",
-          [](Blocks& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs,
+          [](Blocks& s, const std::vector<int64_t>& blocks, bool by_gap, double tol, int64_t max_epochs,
              uint64_t seed, int threads, Interrupt& interrupt) {
             std::vector<std::tuple<double, double, double, int64_t, double, bool>> out;
-            for (const auto& r : s.train(first, last, {by_gap, tol, max_epochs}, seed, threads, interrupt))
+            for (const auto& r : s.train(blocks, {by_gap, tol, max_epochs}, seed, threads, interrupt))
               out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs,
                                r.visited, r.done);
             return out;
           },
-          "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a,
-          NoGil())
+          "blocks"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
+      .def("hold", &Blocks::hold, "blocks"_a)
+      .def("variables_of",
+           [](const Blocks& s, const std::vector<int64_t>& blocks) {
+             auto a = s.variables_of(blocks);
+             return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
+                                    to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
+           })
+      .def("set_variables",
+           [](Blocks& s, const std::vector<int64_t>& blocks, In<int64_t> counts, In<int32_t> rows,
+              In<uint16_t> lanes, In<T> values) {
+             if (counts.size() != blocks.size() || rows.size() != lanes.size())
+               throw std::invalid_argument("arrays of different lengths");
+             s.set_variables(blocks, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
+                             lanes.data(), static_cast<int64_t>(values.size()), values.data());
+           })
+      .def("columns_of",
+           [](Blocks& s, const std::vector<int64_t>& blocks) {
+             auto out = new_array<T>({s.features(), s.columns(blocks)});
+             s.copy_columns(blocks, out.data());
+             return out;
+           })
+      .def("set_columns",
+           [](Blocks& s, const std::vector<int64_t>& blocks,
+              nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> columns) {
+             if (static_cast<int64_t>(columns.shape(0)) != s.features() ||
+                 static_cast<int64_t>(columns.shape(1)) != s.columns(blocks))
+               throw std::invalid_argument("weights of other features or problems");
+             s.set_columns(blocks, columns.data());
+           })
       .def("alpha",
            [](Blocks& s) {
              auto a = s.by_rows();

@@ -1,6 +1,7 @@
 """Many binary problems: blocks of neighbouring ones, each trained to its end before the next."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,17 @@ BLOCKS_A_THREAD = 4
 class BlockResult(NamedTuple):
     """The end of one block; see BlockResult in binary_blocks.hpp."""
 
-    primal: float
-    dual: float
-    violation: float
-    epochs: int
-    visited: float
-    done: bool
+    primal: float = 0.0
+    dual: float = 0.0
+    violation: float = 0.0
+    epochs: int = 0
+    visited: float = 0.0
+    done: bool = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the block was trained at all."""
+        return self.epochs > 0 or self.done
 
 
 class ClassBlocks:
@@ -61,19 +67,27 @@ class ClassBlocks:
             keep_state,
         )
         self._width = self._kernel.width
-        self._next = 0
+        self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
         self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
 
     @property
-    def _blocks(self) -> int:
+    def blocks(self) -> int:
+        """How many blocks the problem has."""
         return self._kernel.blocks
+
+    def choose_blocks(self, blocks: Sequence[int]) -> None:
+        """Train only these from now on. What there is of others, dual variables included, is dropped."""
+        self._chosen = sorted(set(blocks))
+        self._kernel.hold(self._chosen)
+        self._results = {b: self._results[b] for b in self._chosen if b in self._results}
+        self._left = [b for b in self._chosen if b not in self._results]
 
     def advance(self, rule: StopRule) -> Progress:
         """Train the next few blocks."""
-        first, last = self._next, min(self._blocks, self._next + BLOCKS_A_THREAD * self._threads)
+        count = BLOCKS_A_THREAD * self._threads
+        blocks, self._left = self._left[:count], self._left[count:]
         found = self._kernel.train(
-            first,
-            last,
+            blocks,
             rule.stop == "gap",
             rule.tol,
             self._max_epochs,
@@ -81,19 +95,21 @@ class ClassBlocks:
             self._threads,
             self._interrupt,
         )
-        results = {first + b: BlockResult(*values) for b, values in enumerate(found)}
-        self._results |= {b: r for b, r in results.items() if r.epochs > 0 or r.done}
-        self._next = last
+        self._add_results(blocks, found)
         so_far = self._sum()
         return Progress(
             epochs=max((r.epochs for r in self._results.values()), default=0),
             primal=so_far.primal,
             dual=so_far.dual,
             violation=so_far.violation,
-            active=1 - last / self._blocks,
-            ready=last == self._blocks,
+            active=len(self._left) / max(1, len(self._chosen)),
+            ready=not self._left,
             row_ended=True,
         )
+
+    def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> None:
+        results = {b: BlockResult(*values) for b, values in zip(blocks, found, strict=True)}
+        self._results |= {b: result for b, result in results.items() if result.begun}
 
     def _sum(self) -> Certificate:
         return Certificate(
@@ -141,6 +157,60 @@ class ClassBlocks:
         own = state["classes"] == self._codes[row]
         values = np.minimum(state["values"], self._problem.cap(own, self._C[row]))
         self._kernel.set_alpha(state["indptr"], state["classes"], values.astype(self._dtype))
+
+    def export_blocks(self, blocks: Sequence[int] | None = None) -> dict[str, np.ndarray]:
+        """What training has made of blocks, as plain arrays for `import_blocks`.
+
+        Parameters
+        ----------
+        blocks : sequence of int, optional
+            Which blocks; those not begun give the dual variables they start from. Without it, all that were begun.
+
+        Returns
+        -------
+        dict of arrays
+            `blocks`, ascending; `results`, a line (`BlockResult`) each; their dual variables that are not 0, as
+            `counts` of rows a block, `rows`, bits of the `lanes` in use, and `values`; and where the model is dense,
+            `columns` of weights of those that were begun.
+        """
+        chosen = sorted(self._results if blocks is None else blocks)
+        results = [self._results.get(b, BlockResult()) for b in chosen]
+        counts, rows, lanes, values = self._kernel.variables_of(chosen)
+        return {
+            "blocks": np.array(chosen, np.int64),
+            "results": np.array(results, np.float64).reshape(-1, len(BlockResult._fields)),
+            "counts": counts,
+            "rows": rows,
+            "lanes": lanes,
+            "values": values,
+            "columns": self._kernel.columns_of([b for b in chosen if b in self._results]),
+        }
+
+    def import_blocks(self, found: dict[str, np.ndarray]) -> None:
+        """Take over blocks of another solver of the same problem, as if they had been trained here.
+
+        Parameters
+        ----------
+        found : dict of arrays
+            From `export_blocks`. Blocks that were not begun only take over the dual variables they start from.
+
+        Raises
+        ------
+        ValueError, IndexError
+            If the arrays do not fit this problem.
+        """
+        if found["values"].dtype != self._dtype:
+            raise ValueError(f"blocks of {found['values'].dtype} cannot be imported into a fit in {self._dtype}")
+        blocks = found["blocks"].tolist()
+        results = [
+            BlockResult(primal, dual, violation, int(epochs), visited, bool(done))
+            for primal, dual, violation, epochs, visited, done in found["results"].tolist()
+        ]
+        begun = [b for b, result in zip(blocks, results, strict=True) if result.begun]
+        self._kernel.set_columns(begun, found["columns"])
+        self._kernel.set_variables(blocks, *(found[name] for name in ("counts", "rows", "lanes", "values")))
+        self._add_results(blocks, results)
+        self._left = [b for b in self._left if b not in self._results]
 
     def untrained(self) -> np.ndarray:
         """Problems whose block was never begun."""
