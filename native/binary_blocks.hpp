@@ -48,6 +48,7 @@ struct BlockResult {
   int64_t epochs = 0;
   double visited = 0;  // rows visited, in units of all rows
   bool done = false;
+  bool cut = false;  // it may not be where it would have ended without an interrupt
 };
 
 template <class T>
@@ -103,11 +104,13 @@ class BinaryBlocks {
     while (static_cast<int>(work_.size()) < threads) work_.emplace_back(data_.rows);
     Team team(threads);
     team.run([&](int me) {
-      for (int64_t k; (k = next.fetch_add(1)) < count && !interrupt.requested();)
+      for (int64_t k; (k = next.fetch_add(1)) < count && !interrupt.requested();) {
         results[k] = newton_ ? with_smooth_loss([&]<Binary loss>() {
           return newton_block<loss>(chosen[k], rule, work_[me], interrupt);
         })
                              : train_block(chosen[k], rule, seed, work_[me], interrupt);
+        results[k].cut = interrupt.requested();
+      }
       --working;
       // The thread that hears Ctrl-C stays awake while others work.
       if (me == 0)

@@ -354,10 +354,10 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "train",
           [](Blocks& s, const std::vector<int64_t>& blocks, bool by_gap, double tol, int64_t max_epochs,
              uint64_t seed, int threads, Interrupt& interrupt) {
-            std::vector<std::tuple<double, double, double, int64_t, double, bool>> out;
+            std::vector<std::tuple<double, double, double, int64_t, double, bool, bool>> out;
             for (const auto& r : s.train(blocks, {by_gap, tol, max_epochs}, seed, threads, interrupt))
               out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs,
-                               r.visited, r.done);
+                               r.visited, r.done, r.cut);
             return out;
           },
           "blocks"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())

@@ -205,7 +205,7 @@ def _make_solver(
 
 
 def _pieces(work: Solver, rule: StopRule, clock: _Clock, first: Progress | None) -> Iterator[Progress]:
-    """What the solver says after each piece of work, without end; a checkpoint remembers what it said last."""
+    """What the solver says after each piece of work, without end; `first` is what a checkpoint remembers."""
     if first is not None:
         yield first
     while True:
@@ -288,18 +288,20 @@ def run(
                 keep_state=keep_state,
                 solver=solver,
             )
+            last_seen = None
             if saved is not None:
-                work.restore(saved.arrays)
+                last_seen = work.restore(saved.arrays)
+                saved.arrays.clear()  # of a file in memory, which may be removed before the fit ends
             elif state is not None:
                 work.load_state(state)
         if saved is not None:
             clock.go_on(saved.seconds, saved.phases)
-        for progress in _pieces(work, rule, clock, saved.progress if saved else None):
+        for progress in _pieces(work, rule, clock, last_seen):
             reason = _budget_spent(budget, clock, progress, interrupt)
             # Before the certificate, which sets the training weights anew: a fit that was not stopped has none here.
             if recorder is not None and (reason is not None or recorder.due()):
                 with clock.phase("checkpoint"):
-                    recorder.write(work, progress, history, clock.seconds, clock.phases)
+                    recorder.write(work, history, clock.seconds, clock.phases)
             found = None
             if progress.ready or reason is not None:
                 with clock.phase("certificate"):

@@ -4,14 +4,14 @@ import logging
 import os
 import time
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from .._native import isa
-from ..solvers import Progress, Solver
+from ..solvers import Solver
 from .checkpoint import CheckpointError, CheckpointFolder
 from .fingerprint import differences
 
@@ -39,10 +39,9 @@ class CheckpointPlan:
 
 @dataclass(frozen=True)
 class Saved:
-    """Where a fit goes on: just after a piece of work, of which the solver said `progress`."""
+    """What a fit goes on from."""
 
     arrays: dict[str, np.ndarray]
-    progress: Progress
     history: list[dict[str, Any]]
     seconds: float
     phases: dict[str, float]
@@ -107,27 +106,18 @@ class Recorder:
                 stacklevel=2,
             )
         [arrays] = stored.parts
-        saved = Saved(arrays, Progress(**info["progress"]), info["history"], info["seconds"], info["phases"])
-        logger.info("going on from checkpoint %d in %s, epoch %g", stored.generation, path, saved.progress.epochs)
-        return saved
+        logger.info("going on from checkpoint %d in %s", stored.generation, path)
+        return Saved(arrays, info["history"], info["seconds"], info["phases"])
 
     def due(self) -> bool:
         """Whether it is time for the next one."""
         return time.monotonic() - self._last >= self._plan.every
 
-    def write(
-        self,
-        work: Solver,
-        progress: Progress,
-        history: list[dict[str, Any]],
-        seconds: float,
-        phases: dict[str, float],
-    ) -> None:
+    def write(self, work: Solver, history: list[dict[str, Any]], seconds: float, phases: dict[str, float]) -> None:
         """Write a checkpoint, or warn if that fails: training goes on in any case."""
         info = {
             "fingerprint": self._fingerprint,
             "build": self._build,
-            "progress": asdict(progress),
             "history": history,
             "seconds": seconds,
             "phases": phases,

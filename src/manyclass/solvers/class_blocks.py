@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from .._native import core
 from ..problems import Binary
 from .layout import as_matrix, make_layout
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .stored import numbers_from_array, numbers_to_array
 
 # Blocks a thread gets in one call into the core, so that threads rarely wait for each other at its end.
 BLOCKS_A_THREAD = 4
@@ -25,6 +27,7 @@ class BlockResult(NamedTuple):
     epochs: int = 0
     visited: float = 0.0
     done: bool = False
+    cut: bool = False
 
     @property
     def begun(self) -> bool:
@@ -69,6 +72,8 @@ class ClassBlocks:
         self._width = self._kernel.width
         self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
         self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
+        self._start: dict[str, np.ndarray] = {}  # dual variables that were loaded
+        self._rule: StopRule | None = None  # by which blocks were trained so far
 
     @property
     def blocks(self) -> int:
@@ -84,6 +89,10 @@ class ClassBlocks:
 
     def advance(self, rule: StopRule) -> Progress:
         """Train the next few blocks."""
+        if self._rule not in (None, rule):  # blocks of a checkpoint have ended by another one
+            self._left += [b for b, r in self._results.items() if b not in self._left and not _meets(r, rule)]
+            self._left.sort()
+        self._rule = rule
         count = BLOCKS_A_THREAD * self._threads
         blocks, self._left = self._left[:count], self._left[count:]
         found = self._kernel.train(
@@ -96,6 +105,9 @@ class ClassBlocks:
             self._interrupt,
         )
         self._add_results(blocks, found)
+        return self._progress()
+
+    def _progress(self) -> Progress:
         so_far = self._sum()
         return Progress(
             epochs=max((r.epochs for r in self._results.values()), default=0),
@@ -153,6 +165,7 @@ class ClassBlocks:
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
+        self._start = state
         row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
         own = state["classes"] == self._codes[row]
         values = np.minimum(state["values"], self._problem.cap(own, self._C[row]))
@@ -203,8 +216,8 @@ class ClassBlocks:
             raise ValueError(f"blocks of {found['values'].dtype} cannot be imported into a fit in {self._dtype}")
         blocks = found["blocks"].tolist()
         results = [
-            BlockResult(primal, dual, violation, int(epochs), visited, bool(done))
-            for primal, dual, violation, epochs, visited, done in found["results"].tolist()
+            BlockResult(primal, dual, violation, int(epochs), visited, bool(done), bool(cut))
+            for primal, dual, violation, epochs, visited, done, cut in found["results"].tolist()
         ]
         begun = [b for b, result in zip(blocks, results, strict=True) if result.begun]
         self._kernel.set_columns(begun, found["columns"])
@@ -212,9 +225,35 @@ class ClassBlocks:
         self._add_results(blocks, results)
         self._left = [b for b in self._left if b not in self._results]
 
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """The blocks that are finished, and what the others start from; those under way begin again."""
+        cut = {b for b, result in self._results.items() if result.cut}
+        stored = self.export_blocks([b for b in range(self.blocks) if b not in cut])
+        if cut:  # their own variables are no longer those they have started from
+            stored |= {f"start.{name}": array for name, array in self._start.items()}
+        return stored | {"rule": numbers_to_array({} if self._rule is None else asdict(self._rule))}
+
+    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
+        """Go on from a checkpoint. Blocks that were out of passes go on where `max_epochs` is larger now."""
+        start = {
+            name: stored[f"start.{name}"] for name in ("indptr", "classes", "values") if f"start.{name}" in stored
+        }
+        if start:
+            self.load_state({name: array.copy() for name, array in start.items()})
+        self.import_blocks(stored)
+        rule = numbers_from_array(stored["rule"])
+        self._rule = StopRule(**rule) if rule else None
+        out = [b for b, result in self._results.items() if not result.done and result.epochs < self._max_epochs]
+        self._left = sorted(self._left + out)
+        return self._progress()
+
     def untrained(self) -> np.ndarray:
         """Problems whose block was never begun."""
         begun = np.zeros(self._problems, bool)
         for block in self._results:
             begun[self._kernel.problems_of(block)] = True
         return np.flatnonzero(~begun)
+
+
+def _meets(result: BlockResult, rule: StopRule) -> bool:
+    return rule.met(Certificate(result.primal, result.dual, result.violation))

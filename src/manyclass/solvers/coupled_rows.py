@@ -1,7 +1,7 @@
 """Whole rows of the coupled losses: full passes, and cheap ones between them on the classes in use."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,7 @@ class CoupledRows:
         self._scale = 1.0  # of the model's weights
         self._from_state = False  # the next certificate is that of a state that was loaded
         self._target = 0.0  # relative gap
+        self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
         if problem.name == "llw" and not alternating and bounds_are_optimal(data):
             self.load_state(state_at_bounds(data))
 
@@ -169,7 +170,8 @@ class CoupledRows:
         self._target = rule.tol if rule.stop == "gap" else 0.0
         if self._loaded:  # these may be optimal as they are
             self._loaded, self._from_state = False, self._data is not None
-            return Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+            self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+            return self._said
         if self._scale != 1:
             self._scale = 1.0
             self._kernel.refresh(self._threads)
@@ -194,7 +196,7 @@ class CoupledRows:
             self._kernel.settle(ptr, rows, ROUNDS_A_GROUP, enter, MOST_NEW.get(self._loss, ANY_NUMBER))
         ready = self._end_pass(now, rule) if ended else False
         last = self._last_full
-        return Progress(
+        self._said = Progress(
             epochs=self._full_passes,
             primal=last.primal if last else np.nan,
             dual=last.primal - last.gap if last else np.nan,
@@ -203,6 +205,7 @@ class CoupledRows:
             ready=ready,
             row_ended=ended and now.full,
         )
+        return self._said
 
     def _end_pass(self, ended: _Pass, rule: StopRule) -> bool:
         """Choose the next pass; tell whether a certificate is worth its cost now."""
@@ -297,6 +300,7 @@ class CoupledRows:
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Everything that is needed to go on with the same bits, also in the middle of a pass."""
         numbers = {name: getattr(self, name) for name in NUMBERS} | {"pass": self._pass.numbers()}
+        numbers["said"] = asdict(self._said)
         numbers["last_full"] = None if self._last_full is None else self._last_full.numbers()
         stored = {"numbers": numbers_to_array(numbers), "sums": self._kernel.pass_sums()}
         # They carry the rounding of all steps so far: the dual variables do not tell them to the last bit.
@@ -309,7 +313,7 @@ class CoupledRows:
             stored |= dict(zip(("alike.ptr", "alike.rows"), self._groups, strict=True))
         return stored
 
-    def restore(self, stored: dict[str, np.ndarray]) -> None:
+    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
         """Go on from a checkpoint."""
         numbers = numbers_from_array(stored["numbers"])
         for name in NUMBERS:
@@ -327,6 +331,8 @@ class CoupledRows:
             self._kernel.set_relaxation(RELAXATION)
             # Copied: what is read from a file should let go of it.
             self._groups = stored["alike.ptr"].copy(), stored["alike.rows"].copy()
+        self._said = Progress(**numbers["said"])
+        return self._said
 
     def untrained(self) -> np.ndarray:
         """Every class takes part in the first pass."""

@@ -138,8 +138,14 @@ class Solver(Protocol):
         """
         ...
 
-    def restore(self, stored: dict[str, np.ndarray]) -> None:
-        """Go on from a checkpoint of a solver of the same problem, whatever its number of threads was."""
+    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
+        """Go on from a checkpoint of a solver of the same problem, whatever its number of threads was.
+
+        Returns
+        -------
+        Progress
+            Where it stood after its last `advance`.
+        """
         ...
 
     def untrained(self) -> np.ndarray:
