@@ -9,12 +9,13 @@ Every file is written under a temporary name and renamed when it is whole. The m
 makes a generation exist. The generation before is kept beside it, and read where the newest is damaged.
 """
 
+import errno
 import hashlib
 import json
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -140,11 +141,11 @@ class CheckpointFolder:
         """Remove what there is of a generation that could not be committed."""
         self._remove(lambda number, path: number == generation)
 
-    def _remove(self, unwanted: Any) -> None:
-        # Manifests first: none may tell of parts that are gone. What cannot be removed does no harm.
-        for _, path in sorted(self._files(), key=lambda found: found[1].suffix != ".json"):
-            if unwanted(_, path):
-                with suppress(OSError):
+    def _remove(self, unwanted: Callable[[int, Path], bool]) -> None:
+        with suppress(OSError):  # what cannot be removed does no harm
+            # Manifests first: none may tell of parts that are gone.
+            for number, path in sorted(self._files(), key=lambda found: found[1].suffix != ".json"):
+                if unwanted(number, path):
                     path.unlink()
 
     # ---- Reading
@@ -231,5 +232,8 @@ def _sync(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems have no such thing
+            raise
     finally:
         os.close(handle)

@@ -227,19 +227,14 @@ class ClassBlocks:
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """The blocks that are finished, and what the others start from; those under way begin again."""
-        cut = {b for b, result in self._results.items() if result.cut}
-        stored = self.export_blocks([b for b in range(self.blocks) if b not in cut])
-        if cut:  # their own variables are no longer those they have started from
-            stored |= {f"start.{name}": array for name, array in self._start.items()}
-        return stored | {"rule": numbers_to_array({} if self._rule is None else asdict(self._rule))}
+        stored = self.export_blocks([b for b, result in self._results.items() if not result.cut])
+        stored["rule"] = numbers_to_array({} if self._rule is None else asdict(self._rule))
+        return stored | {f"start.{name}": array for name, array in self._start.items()}
 
     def restore(self, stored: dict[str, np.ndarray]) -> Progress:
         """Go on from a checkpoint. Blocks that were out of passes go on where `max_epochs` is larger now."""
-        start = {
-            name: stored[f"start.{name}"] for name in ("indptr", "classes", "values") if f"start.{name}" in stored
-        }
-        if start:
-            self.load_state({name: array.copy() for name, array in start.items()})
+        if "start.values" in stored:  # copied: what is read from a file should let go of it
+            self.load_state({name: stored[f"start.{name}"].copy() for name in ("indptr", "classes", "values")})
         self.import_blocks(stored)
         rule = numbers_from_array(stored["rule"])
         self._rule = StopRule(**rule) if rule else None
