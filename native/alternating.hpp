@@ -27,9 +27,7 @@ PassStats alternate(const Layout<T>& rows, const std::vector<int32_t>& y, const 
   Buffer<T> a(rows.n * stride);
   for (int64_t i = 0; i < rows.n; ++i)
     for (int32_t e = 0; e < alpha[i].size; ++e) a[i * stride + alpha[i].classes[e]] = alpha[i].values[e];
-  std::vector<std::vector<double>> losses(threads, std::vector<double>(count, 0)), products = losses,
-                                                                                   sums = losses;
-  std::vector<T> worst(threads, T(0));
+  std::vector<PassStats> seen(vectors);  // by classes, so that sums do not depend on who has which
   Team team(threads);
   team.run([&](int me) {
     const int64_t low = me * vectors / threads * L, high = (me + 1) * vectors / threads * L;
@@ -47,12 +45,15 @@ PassStats alternate(const Layout<T>& rows, const std::vector<int32_t>& y, const 
             if (c + l >= K || c + l == y[i]) cap[l] = excess[l] = 0;
           vec<T> next = old + excess * (1 / rows.norm[i]);
           next = next > zero ? (next < cap ? next : cap) : zero;
+          PassStats& stats = seen[c / L];
           for (int l = 0; l < L; ++l) {
-            losses[me][r] += C[i] * std::max<double>(0, excess[l]);
-            products[me][r] += double(old[l]) * excess[l];
-            sums[me][r] += old[l];
-            worst[me] = std::max(worst[me], excess[l] > 0 ? (old[l] < cap[l] ? excess[l] : T(0))
-                                                          : (old[l] > 0 ? -excess[l] : T(0)));
+            const double loss = C[i] * std::max<double>(0, excess[l]);
+            const T violation =
+                excess[l] > 0 ? (old[l] < cap[l] ? excess[l] : T(0)) : (old[l] > 0 ? -excess[l] : T(0));
+            stats.loss += loss;
+            stats.gap += loss - double(old[l]) * excess[l];
+            stats.alpha_sum += old[l];
+            stats.violation = std::max<double>(stats.violation, violation);
           }
           const vec<T> step = next - old;
           store(a.data() + i * stride + c, next);
@@ -74,13 +75,7 @@ PassStats alternate(const Layout<T>& rows, const std::vector<int32_t>& y, const 
     }
   });
   PassStats total;
-  for (int64_t r = 0; r < count; ++r)
-    for (int t = 0; t < threads; ++t) {
-      total.loss += losses[t][r];
-      total.gap += losses[t][r] - products[t][r];
-      total.alpha_sum += sums[t][r];
-    }
-  for (T w : worst) total.violation = std::max<double>(total.violation, w);
+  for (const auto& part : seen) total.add(part);
   std::vector<int32_t> classes;
   std::vector<T> values;
   for (int64_t r = 0; r < count; ++r) {

@@ -28,6 +28,7 @@
 #include "interrupt.hpp"
 #include "kept_weights.hpp"
 #include "layout.hpp"
+#include "model_columns.hpp"
 #include "newton.hpp"
 #include "shuffle.hpp"
 #include "team.hpp"
@@ -48,6 +49,7 @@ struct BlockResult {
   int64_t epochs = 0;
   double visited = 0;  // rows visited, in units of all rows
   bool done = false;
+  bool cut = false;  // it may not be where it would have ended without an interrupt
 };
 
 template <class T>
@@ -66,7 +68,8 @@ class BinaryBlocks {
                           features * classes * static_cast<int64_t>(sizeof(T)) <= small_model)),
         keep_variables_(keep_variables || !dense_),
         members_(pairs ? classes : 0),
-        alpha_(problems_.blocks().size()) {
+        alpha_(problems_.blocks().size()),
+        held_(problems_.blocks().size(), true) {
     if (newton && (pairs || loss == Binary::hinge))
       throw std::logic_error("Newton's method is not for this loss");
     if (reduced && (pairs || newton))
@@ -82,7 +85,7 @@ class BinaryBlocks {
       filled_.push_back(static_cast<int32_t>(i));
       if (pairs) members_[data_.y[i]].push_back(static_cast<int32_t>(i));
     }
-    if (has_dense_model()) model_.reset(features * problems());
+    if (dense_) model_ = ModelColumns<T>(problems_, features);
   }
   BinaryBlocks(const BinaryBlocks&) = delete;
 
@@ -90,22 +93,25 @@ class BinaryBlocks {
   int64_t problems() const { return problems_.count(); }
   const std::vector<int32_t>& problems_of(int64_t b) const { return problems_.blocks()[b].problem; }
 
-  // Trains the blocks [first, last), going on from the dual variables they have. After an interrupt the
-  // blocks under way end as they are, and those not begun have no epochs.
-  std::vector<BlockResult> train(int64_t first, int64_t last, const BlockRule& rule, uint64_t seed,
+  // Trains these blocks, going on from the dual variables they have. After an interrupt the blocks under way
+  // end as they are, and those not begun have no epochs.
+  std::vector<BlockResult> train(const std::vector<int64_t>& chosen, const BlockRule& rule, uint64_t seed,
                                  int threads, Interrupt& interrupt) {
-    std::vector<BlockResult> results(last - first);
-    threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, last - first)));
-    std::atomic<int64_t> next{first};
+    const int64_t count = static_cast<int64_t>(check_held(chosen).size());
+    std::vector<BlockResult> results(count);
+    threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
+    std::atomic<int64_t> next{0};
     std::atomic<int> working{threads};
     while (static_cast<int>(work_.size()) < threads) work_.emplace_back(data_.rows);
     Team team(threads);
     team.run([&](int me) {
-      for (int64_t b; (b = next.fetch_add(1)) < last && !interrupt.requested();)
-        results[b - first] = newton_ ? with_smooth_loss([&]<Binary loss>() {
-          return newton_block<loss>(b, rule, work_[me], interrupt);
+      for (int64_t k; (k = next.fetch_add(1)) < count && !interrupt.requested();) {
+        results[k] = newton_ ? with_smooth_loss([&]<Binary loss>() {
+          return newton_block<loss>(chosen[k], rule, work_[me], interrupt);
         })
-                                     : train_block(b, rule, seed, work_[me], interrupt);
+                             : train_block(chosen[k], rule, seed, work_[me], interrupt);
+        results[k].cut = interrupt.requested();
+      }
       --working;
       // The thread that hears Ctrl-C stays awake while others work.
       if (me == 0)
@@ -127,6 +133,32 @@ class BinaryBlocks {
     divide_variables(problems_, data_.rows.n, ptr, problem, values, alpha_);
   }
 
+  // Variables and weights of these blocks only; all others lose theirs, and are not to be trained.
+  void hold(const std::vector<int64_t>& chosen) {
+    held_.assign(blocks(), false);
+    for (int64_t b : check(chosen)) held_[b] = true;
+    for (int64_t b = 0; b < blocks(); ++b)
+      if (!held_[b]) alpha_[b] = {};
+    if (dense_) model_.hold(held_);
+  }
+
+  // What training has made of some blocks, for another object of the same problem.
+  PackedVariables<T> variables_of(const std::vector<int64_t>& chosen) const {
+    return {alpha_, check(chosen)};
+  }
+  void set_variables(const std::vector<int64_t>& chosen, const int64_t* counts, int64_t rows,
+                     const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values) {
+    also_hold(chosen);
+    unpack_variables(problems_, data_.rows.n, chosen, counts, rows, row, lanes, entries, values, alpha_);
+  }
+  int64_t features() const { return model_.features(); }
+  int64_t columns(const std::vector<int64_t>& chosen) const { return model_.count(check(chosen)); }
+  void copy_columns(const std::vector<int64_t>& chosen, T* out) { model_.copy_to(out, check_held(chosen)); }
+  void set_columns(const std::vector<int64_t>& chosen, const T* in) {
+    also_hold(chosen);
+    if (dense_) model_.copy_from(in, chosen);
+  }
+
   // Training is over: makes room for the model.
   void release() {
     work_.clear();
@@ -135,7 +167,10 @@ class BinaryBlocks {
 
   // features x problems: where all weights are in use, or few enough.
   bool has_dense_model() const { return dense_; }
-  Buffer<T> take_dense_model() { return std::move(model_); }
+  Buffer<T> take_dense_model() {
+    model_.hold(std::vector<bool>(blocks(), true));
+    return model_.take();
+  }
 
   int64_t dual_bytes() const {
     int64_t total = 0;
@@ -154,6 +189,23 @@ class BinaryBlocks {
   static constexpr double nearly_all = 0.7;
   // Resting rows are visited again when the others see this share of the gap that all have seen last.
   static constexpr double wake = 0.2;
+
+  const std::vector<int64_t>& check(const std::vector<int64_t>& chosen) const {
+    for (int64_t b : chosen)
+      if (b < 0 || b >= blocks()) throw std::out_of_range("there is no such block");
+    return chosen;
+  }
+
+  const std::vector<int64_t>& check_held(const std::vector<int64_t>& chosen) const {
+    for (int64_t b : check(chosen))
+      if (!held_[b]) throw std::logic_error("a block that is not held here");
+    return chosen;
+  }
+
+  void also_hold(const std::vector<int64_t>& chosen) {
+    for (int64_t b : check(chosen)) held_[b] = true;
+    if (dense_) model_.hold(held_);
+  }
 
   struct Sums {
     double loss = 0, gap = 0, norm = 0, violation = 0;
@@ -192,7 +244,7 @@ class BinaryBlocks {
         result.done = met(rule, result.certificate);
         if (result.done || out_of_epochs) {
           if (keep_variables_) keep(b, work);
-          store_weights(block, work);
+          store_weights(b, work);
           return result;
         }
         tol /= 2;
@@ -241,9 +293,9 @@ class BinaryBlocks {
     }
     result.visited = static_cast<double>(result.epochs);
     if (keep_variables_) keep(b, work);
-    copy_to_model(block, newton.weights());
+    copy_to_model(b, newton.weights());
     for (int32_t i : work.rows)
-      store_single_weights(i, block, [own = newton.own_weight(i)](int64_t l, T x) { return own[l] * x; });
+      store_single_weights(i, b, [own = newton.own_weight(i)](int64_t l, T x) { return own[l] * x; });
     return result;
   }
 
@@ -320,33 +372,34 @@ class BinaryBlocks {
 
   // The weights of the dual variables, rounded, as the last certificate has left them, where the model is
   // dense in any case.
-  void store_weights(const Block& block, Work& work) {
+  void store_weights(int64_t b, Work& work) {
     if (!has_dense_model()) return;
-    copy_to_model(block, work.W.data());
-    const BinaryCertificate<T> certificate(data_, block, work);
+    copy_to_model(b, work.W.data());
+    const BinaryCertificate<T> certificate(data_, problems_.blocks()[b], work);
     with_loss([&]<Binary loss>() {
       for (int32_t i : work.rows) {
         if (data_.rows.single_ptr[i] == data_.rows.single_ptr[i + 1]) continue;
         const Wide<T> coef = certificate.template single_coefficients<loss>(i);
-        store_single_weights(i, block, [&](int64_t l, T x) { return coef[l] * x; });
+        store_single_weights(i, b, [&](int64_t l, T x) { return coef[l] * x; });
       }
     });
   }
 
-  void copy_to_model(const Block& block, const T* W) {
+  void copy_to_model(int64_t b, const T* W) {
+    const int64_t many = problems_.blocks()[b].many();
     for (int64_t f = 0; f < data_.rows.heads(); ++f)
-      std::copy_n(W + f * width, block.many(),
-                  model_.data() + data_.rows.head_features[f] * problems() + block.problem[0]);
+      std::copy_n(W + f * width, many, model_.at(data_.rows.head_features[f], b));
   }
 
   // f(lane, value of the feature): the weight of a feature of row i alone
   template <class F>
-  void store_single_weights(int64_t i, const Block& block, F f) {
+  void store_single_weights(int64_t i, int64_t b, F f) {
     const Layout<T>& rows = data_.rows;
-    for (int64_t j = rows.single_ptr[i]; j < rows.single_ptr[i + 1]; ++j)
-      for (int64_t l = 0; l < block.many(); ++l)
-        model_[rows.single_index[j] * problems() + block.problem[l]] =
-            static_cast<T>(f(l, rows.single_value[j]));
+    const int64_t many = problems_.blocks()[b].many();
+    for (int64_t j = rows.single_ptr[i]; j < rows.single_ptr[i + 1]; ++j) {
+      T* weights = model_.at(rows.single_index[j], b);
+      for (int64_t l = 0; l < many; ++l) weights[l] = static_cast<T>(f(l, rows.single_value[j]));
+    }
   }
 
   // f<loss>()
@@ -447,7 +500,8 @@ class BinaryBlocks {
   std::vector<int32_t> filled_;                // the rows that have features
   std::vector<std::vector<int32_t>> members_;  // one-vs-one: these by class
   std::vector<BlockVariables<T>> alpha_;       // by block
-  Buffer<T> model_;                            // features x problems
+  std::vector<bool> held_;                     // by block
+  ModelColumns<T> model_;                      // where it is dense
   std::vector<Work> work_;                     // by thread
 };
 

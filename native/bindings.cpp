@@ -60,6 +60,12 @@ nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
   return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
 }
 
+// The solver's own memory, for as long as the solver is there.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> shared(Buffer<T>& buffer) {
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())});
+}
+
 template <class T>
 std::vector<T> to_vector(const In<T>& a) {
   return std::vector<T>(a.data(), a.data() + a.size());
@@ -134,6 +140,29 @@ nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K
     });
   }
   return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
+}
+
+// What a solver that goes through rows needs besides its variables to go on in the middle of a pass: weights
+// with the rounding they have accumulated, and the sums of the pass so far (6 numbers for each PassStats).
+template <class Solver>
+void bind_pass(nb::class_<Solver>& solver) {
+  solver
+      .def_prop_ro(
+          "training_weights", [](Solver& s) { return shared(s.weights()); },
+          nb::rv_policy::reference_internal)
+      .def("pass_sums",
+           [](const Solver& s) {
+             std::vector<double> flat;
+             for (const PassStats& p : s.sums())
+               flat.insert(flat.end(), {p.loss, p.gap, p.alpha_sum, p.violation, double(p.waves), p.theta});
+             return to_numpy(std::move(flat));
+           })
+      .def("set_pass_sums", [](Solver& s, In<double> flat) {
+        std::vector<PassStats> all;
+        for (const double* v = flat.data(); v + 6 <= flat.data() + flat.size(); v += 6)
+          all.push_back({v[0], v[1], v[2], v[3], static_cast<int64_t>(v[4]), v[5]});
+        s.set_sums(all);
+      });
 }
 
 template <class T>
@@ -340,6 +369,7 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
       .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })
       .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
 
+  bind_pass(coupled);
   nb::class_<DualRows<T>>(m, ("DualRows" + suffix).c_str())
       .def("__init__", [](DualRows<T>* self, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
         new (self) DualRows<T>(static_cast<int64_t>(ptr.size()) - 1);
@@ -352,7 +382,8 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
 
   // The same calls as Coupled has.
   using MaxEnt = MaximumEntropySolver<T>;
-  nb::class_<MaxEnt>(m, ("MaximumEntropy" + suffix).c_str())
+  nb::class_<MaxEnt> maximum_entropy(m, ("MaximumEntropy" + suffix).c_str());
+  maximum_entropy
       .def(
           "__init__",
           [](MaxEnt* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string&,
@@ -407,10 +438,13 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
              s.copy_model(W.data());
              return W;
            })
+      .def_prop_ro(
+          "variables", [](MaxEnt& s) { return shared(s.variables()); }, nb::rv_policy::reference_internal)
       .def_prop_ro("data_bytes", [](const MaxEnt& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", &MaxEnt::weight_bytes)
       .def_prop_ro("dual_bytes", &MaxEnt::dual_bytes)
       .def_prop_ro("dual_entries", [](const MaxEnt& s) { return s.rows().n * s.classes(); });
+  bind_pass(maximum_entropy);
 
   using Blocks = BinaryBlocks<T>;
   nb::class_<Blocks> blocks(m, ("BinaryBlocks" + suffix).c_str());
@@ -426,16 +460,44 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "reduced"_a, "keep_variables"_a)
       .def(
           "train",
-          [](Blocks& s, int64_t first, int64_t last, bool by_gap, double tol, int64_t max_epochs,
+          [](Blocks& s, const std::vector<int64_t>& blocks, bool by_gap, double tol, int64_t max_epochs,
              uint64_t seed, int threads, Interrupt& interrupt) {
-            std::vector<std::tuple<double, double, double, int64_t, double, bool>> out;
-            for (const auto& r : s.train(first, last, {by_gap, tol, max_epochs}, seed, threads, interrupt))
+            std::vector<std::tuple<double, double, double, int64_t, double, bool, bool>> out;
+            for (const auto& r : s.train(blocks, {by_gap, tol, max_epochs}, seed, threads, interrupt))
               out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs,
-                               r.visited, r.done);
+                               r.visited, r.done, r.cut);
             return out;
           },
-          "first"_a, "last"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a,
-          NoGil())
+          "blocks"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
+      .def("hold", &Blocks::hold, "blocks"_a)
+      .def("variables_of",
+           [](const Blocks& s, const std::vector<int64_t>& blocks) {
+             auto a = s.variables_of(blocks);
+             return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
+                                    to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
+           })
+      .def("set_variables",
+           [](Blocks& s, const std::vector<int64_t>& blocks, In<int64_t> counts, In<int32_t> rows,
+              In<uint16_t> lanes, In<T> values) {
+             if (counts.size() != blocks.size() || rows.size() != lanes.size())
+               throw std::invalid_argument("arrays of different lengths");
+             s.set_variables(blocks, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
+                             lanes.data(), static_cast<int64_t>(values.size()), values.data());
+           })
+      .def("columns_of",
+           [](Blocks& s, const std::vector<int64_t>& blocks) {
+             auto out = new_array<T>({s.features(), s.columns(blocks)});
+             s.copy_columns(blocks, out.data());
+             return out;
+           })
+      .def("set_columns",
+           [](Blocks& s, const std::vector<int64_t>& blocks,
+              nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> columns) {
+             if (static_cast<int64_t>(columns.shape(0)) != s.features() ||
+                 static_cast<int64_t>(columns.shape(1)) != s.columns(blocks))
+               throw std::invalid_argument("weights of other features or problems");
+             s.set_columns(blocks, columns.data());
+           })
       .def("alpha",
            [](Blocks& s) {
              auto a = s.by_rows();

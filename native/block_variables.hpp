@@ -1,6 +1,7 @@
 // The dual variables of binary problems: by blocks while they are trained, by rows for models and states.
 #pragma once
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "binary_problems.hpp"
@@ -28,6 +29,58 @@ struct BlockVariables {
                                 values.capacity() * sizeof(T));
   }
 };
+
+// Those of some blocks, one block after the other: to be sent or stored.
+template <class T>
+struct PackedVariables {
+  std::vector<int64_t> counts;  // rows of each block
+  std::vector<int32_t> row;
+  std::vector<uint16_t> lanes;
+  std::vector<T> values;
+
+  PackedVariables(const std::vector<BlockVariables<T>>& all, const std::vector<int64_t>& blocks) {
+    size_t rows = 0, entries = 0;
+    for (int64_t b : blocks) {
+      rows += all[b].row.size();
+      entries += all[b].values.size();
+    }
+    row.reserve(rows);
+    lanes.reserve(rows);
+    values.reserve(entries);
+    for (int64_t b : blocks) {
+      const BlockVariables<T>& one = all[b];
+      counts.push_back(static_cast<int64_t>(one.row.size()));
+      row.insert(row.end(), one.row.begin(), one.row.end());
+      lanes.insert(lanes.end(), one.lanes.begin(), one.lanes.end());
+      values.insert(values.end(), one.values.begin(), one.values.end());
+    }
+  }
+};
+
+// The other way, with the arrays of a PackedVariables of a matrix of n rows.
+template <class T>
+void unpack_variables(const BinaryProblems<T>& problems, int64_t n, const std::vector<int64_t>& blocks,
+                      const int64_t* counts, int64_t rows, const int32_t* row, const uint16_t* lanes,
+                      int64_t entries, const T* values, std::vector<BlockVariables<T>>& all) {
+  for (size_t k = 0; k < blocks.size(); ++k) {
+    const int64_t count = counts[k], many = problems.blocks()[blocks[k]].many();
+    if (count < 0 || count > rows) throw std::invalid_argument("arrays of different lengths");
+    int64_t own = 0;
+    for (int64_t r = 0; r < count; ++r) {
+      if (row[r] < 0 || row[r] >= n || lanes[r] >> many != 0)
+        throw std::invalid_argument("variables of a row or a problem that there is not");
+      own += __builtin_popcount(lanes[r]);
+    }
+    if (own > entries) throw std::invalid_argument("arrays of different lengths");
+    all[blocks[k]] = {{row, row + count}, {lanes, lanes + count}, {values, values + own}};
+    row += count;
+    lanes += count;
+    rows -= count;
+    values += own;
+    entries -= own;
+  }
+  if (rows != 0 || entries != 0) throw std::invalid_argument("arrays of different lengths");
+}
 
 // All of them by rows, and as coefficients of the weights: t_i a_i.
 template <class T>

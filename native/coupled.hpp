@@ -63,6 +63,18 @@ class CoupledSolver {
     if (!loss_.relative) centre();
   }
 
+  // Of the pass so far: what there is of its waves, then of each place in a wave.
+  std::vector<PassStats> sums() const {
+    std::vector<PassStats> all{waves_};
+    for (const auto& step : steps_) all.push_back(step.total);
+    return all;
+  }
+  void set_sums(const std::vector<PassStats>& all) {
+    waves_ = all.at(0);
+    steps_.resize(all.size() - 1);
+    for (size_t r = 0; r < steps_.size(); ++r) steps_[r].total = all[r + 1];
+  }
+
   // With reduced weights a row goes alone: k and the products of rows are then only bounds of what they stand
   // for. That is enough for every step to raise the dual; and for the sum of the steps to end at its optimum.
   //
@@ -144,6 +156,7 @@ class CoupledSolver {
   int64_t classes() const { return K_; }
   DualRows<T>& alpha() { return alpha_; }
   const Buffer<T>& weights() const { return W_; }
+  Buffer<T>& weights() { return W_; }
 
   // Training is over: makes room for the model.
   void release() {

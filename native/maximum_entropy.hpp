@@ -60,6 +60,18 @@ class MaximumEntropySolver {
     waves_ = {};
   }
 
+  // As in coupled.hpp.
+  std::vector<PassStats> sums() const {
+    std::vector<PassStats> all{waves_};
+    for (const auto& slot : slots_) all.push_back(slot.total);
+    return all;
+  }
+  void set_sums(const std::vector<PassStats>& all) {
+    waves_ = all.at(0);
+    slots_.resize(all.size() - 1);
+    for (size_t r = 0; r < slots_.size(); ++r) slots_[r].total = all[r + 1];
+  }
+
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, int threads) {
     if (!kept_.all()) wave = 1;  // as in coupled.hpp
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
@@ -139,6 +151,8 @@ class MaximumEntropySolver {
   // log(a_ic / C_i), rows x stride
   T* state(int64_t i) { return state_.data() + i * stride_; }
   const T* state(int64_t i) const { return state_.data() + i * stride_; }
+  Buffer<T>& variables() { return state_; }
+  Buffer<T>& weights() { return W_; }
   const Layout<T>& rows() const { return rows_; }
   int64_t classes() const { return K_; }
   T penalty(int64_t i) const { return C_[i]; }

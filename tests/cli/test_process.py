@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from manyclass.engines import CheckpointFolder
 from manyclass.model import load_model
 
 START = [sys.executable, "-c", "from manyclass.cli import main; main()"]
@@ -17,7 +18,7 @@ START = [sys.executable, "-c", "from manyclass.cli import main; main()"]
 @pytest.mark.parametrize("loss", ["ww", "hinge"])
 def test_ctrl_c_gives_130_and_a_usable_model(svm, loss):
     endless = ["--tol", "1e-300", "--stop", "kkt", "--max-iter", "1000000000", "--dtype", "float64"]
-    command = [*START, "train", "train.svm", "--loss", loss, "--json", *endless]
+    command = [*START, "train", "train.svm", "--loss", loss, "--json", "--checkpoint", "c", *endless]
     with subprocess.Popen(command, cwd=svm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert "training" in process.stderr.readline()
         time.sleep(1)  # the line comes a moment before the fit
@@ -25,6 +26,8 @@ def test_ctrl_c_gives_130_and_a_usable_model(svm, loss):
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "interrupted" in stderr and "Traceback" not in stderr
+    assert "go on from there with --resume" in stderr
+    assert CheckpointFolder(svm / "c").read() is not None
     assert json.loads(stdout)["certificate"]["exit_reason"] == "interrupted"
     assert load_model(svm / "train.manyclass").n_classes == 4
 

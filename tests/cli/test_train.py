@@ -1,5 +1,6 @@
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -173,3 +174,43 @@ def test_solver_and_feature_reduction_reach_the_estimator(shell, svm):
         "trains loss 'squared_hinge' only"
         in shell("train", "train.svm", "--loss", "hinge", "--solver", "newton", code=2).stderr
     )
+
+
+# ---- Checkpoints
+
+
+def test_a_checkpoint_wants_to_be_gone_on_from(svm, shell):
+    shell("train", "train.svm", "-m", "whole", "-q")
+    command = ["train", "train.svm", "-m", "m", "--checkpoint", "c", "--every", "0"]
+    stopped = shell(*command, "--max-iter", "1", code=3)
+    assert "go on from there with --resume" in stopped.stderr
+    refused = shell(*command, code=2)
+    assert "--resume" in refused.stderr and "remove" in refused.stderr
+    gone_on = shell(*command, "--resume")
+    assert "going on from c" in gone_on.stderr
+    assert Path("m").read_bytes() == Path("whole").read_bytes()
+
+
+def test_resume_begins_where_there_is_nothing_yet(svm, shell):
+    assert "no checkpoint yet" in shell("train", "train.svm", "--checkpoint", "c", "--resume").stderr
+
+
+@pytest.mark.parametrize("option", [["--resume"], ["--every", "5"]])
+def test_checkpoint_options_need_a_folder(svm, shell, option):
+    assert "--checkpoint" in shell("train", "train.svm", *option, code=2).stderr
+
+
+def test_a_checkpoint_of_other_settings_is_refused(svm, shell):
+    shell("train", "train.svm", "--checkpoint", "c", "--every", "0")
+    refused = shell("train", "train.svm", "--checkpoint", "c", "--resume", "-C", "2", code=2)
+    assert "another problem: C (1.0, here 2.0)" in refused.stderr
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(svm, shell):
+    done = shell("train", "train.svm", "--checkpoint", "train.svm/c", "--every", "0")
+    assert done.stderr.count("warning: no checkpoint could be written to train.svm/c (Not a directory)") == 1
+    assert "RuntimeWarning" not in done.stderr
+
+
+def test_probabilities_are_fitted_without_checkpoints(svm, shell):
+    shell("train", "train.svm", "--checkpoint", "c", "--every", "0", "--calibrate", "temperature")

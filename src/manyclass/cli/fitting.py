@@ -1,5 +1,6 @@
 """One fit as the commands run it: the estimator of a loss, its time and the peak of memory."""
 
+import logging
 import resource
 import sys
 import time
@@ -13,6 +14,8 @@ from typing import Any
 from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators import MulticlassSVC, estimator_for
+
+logger = logging.getLogger("manyclass.cli")
 
 
 class Loss(str, Enum):
@@ -94,8 +97,14 @@ def fit(loss: Loss, X: Any, y: Any, *, progress: bool, **parameters: Any) -> Fit
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.showwarning = _log_warning
         estimator.fit(X, y)
     return Fit(estimator, time.perf_counter() - begin, peak_memory(), forgotten)
+
+
+def _log_warning(message: Warning | str, *where: Any, **more: Any) -> None:
+    """A line without the place in the code that it comes from."""
+    logger.warning("warning: %s", message)
 
 
 def forget_peak_memory() -> bool:

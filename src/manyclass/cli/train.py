@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..data import encode_labels
+from ..engines import CheckpointFolder
 from ..estimators.calibration import fit_rule
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
@@ -109,6 +110,11 @@ def train(
     class_weight: Annotated[
         ClassWeight, typer.Option(help="balanced: rows of small classes count more.")
     ] = ClassWeight.none,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for what is needed to go on after a stop.")
+    ] = None,
+    every: Annotated[float | None, typer.Option(min=0, help=f"Seconds between checkpoints. {usual('every')}")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the order in which rows are visited.")] = 0,
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
@@ -132,16 +138,21 @@ def train(
       manyclass train news.csv --text-column body -m news.manyclass
       manyclass train big.svm.zst --loss cs --tol 0.1      a rougher and faster fit
       zcat rows.gz | manyclass train - -m rows.manyclass --time-limit 60
+      manyclass train big.svm --checkpoint big.ckpt --resume    begins, or goes on after a stop
 
     The fit ends when the relative duality gap (how far at most the model is from the optimum) or, with
     --stop kkt, the largest violation is at most --tol. Ctrl-C ends it early. A fit that ends early still
     writes its model, and the exit code is 3 (out of passes or time) or 130 (Ctrl-C).
+
+    With --checkpoint, a fit that was stopped, by whatever, goes on when the same command is given with
+    --resume, and ends with the same model to the last bit.
     """
     output.log_to_stderr(quiet=quiet)
     if gamma is not None and loss is not Loss.rm:
         raise typer.BadParameter(f"only --loss rm has it, not {loss.value}", param_hint="--gamma")
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
     _check_target(target)
+    _check_checkpoint(checkpoint, every, resume)
     begin = time.perf_counter()
     rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
     codes = _check_labels(data, rows)
@@ -163,6 +174,9 @@ def train(
         fit_intercept=intercept,
         intercept_scaling=intercept_scaling,
         class_weight=None if class_weight is ClassWeight.none else class_weight.value,
+        checkpoint=checkpoint,
+        every=every,
+        resume=resume,
         n_jobs=jobs,
         random_state=seed,
         dtype=dtype.value,
@@ -195,6 +209,21 @@ def _check_target(target: Path) -> None:
         raise InputError(f"{target}: there is no folder {folder}; make it first")
     if target.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(f"{target}: cannot be written; choose another place with --model")
+
+
+def _check_checkpoint(folder: Path | None, every: float | None, resume: bool) -> None:
+    if folder is None:
+        for given, name in ((every is not None, "--every"), (resume, "--resume")):
+            if given:
+                raise typer.BadParameter("it needs the folder of --checkpoint", param_hint=name)
+        return
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; name a folder with --checkpoint")
+    there = bool(CheckpointFolder(folder).generations())
+    if there and not resume:
+        raise InputError(f"{folder} holds a checkpoint; go on from it with --resume, or remove it to start again")
+    if resume:
+        logger.info("going on from %s" if there else "%s holds no checkpoint yet; starting at the beginning", folder)
 
 
 def _check_labels(data: str, rows: LabelledRows) -> Any:
@@ -268,6 +297,9 @@ def _leave(done: Fit, target: Path) -> None:
         if estimator.stop == "gap"
         else ("largest violation", certificate.violation)
     )
+    go_on = ""
+    if estimator.checkpoint is not None and CheckpointFolder(estimator.checkpoint).generations():
+        go_on = ", and go on from there with --resume"
     what, advice = {
         "max_iter": (f"stopped after {estimator.max_iter} passes", "raise --max-iter"),
         "time_limit": (f"stopped after {estimator.time_limit} seconds", "raise --time-limit"),
@@ -275,6 +307,6 @@ def _leave(done: Fit, target: Path) -> None:
     }[reason]
     output.fail(
         f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {target} holds the model "
-        f"so far. To get closer {advice}, or ask for less: a larger --tol or a smaller -C",
+        f"so far. To get closer {advice}{go_on}, or ask for less: a larger --tol or a smaller -C",
         ExitCode.INTERRUPTED if reason == "interrupted" else ExitCode.NOT_CONVERGED,
     )

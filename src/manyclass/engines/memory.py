@@ -17,7 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from .._native import core
 from ..problems import Binary, Problem
 from ..solvers import Certificate, ClassBlocks, CoupledRows, Leagues, Progress, Solver, StopRule, TrainingSet
+from .fingerprint import fingerprint
 from .progress import ProgressDisplay
+from .recorder import CheckpointPlan, Recorder
 
 logger = logging.getLogger("manyclass")
 
@@ -65,11 +67,17 @@ class Result:
 
 
 class _Clock:
-    """Seconds of each phase, and since the start."""
+    """Seconds of each phase, since the start of this run, and with those of the runs that it goes on from."""
 
     def __init__(self) -> None:
         self.begin = time.perf_counter()
+        self.before = 0.0
         self.phases: dict[str, float] = {}
+
+    def go_on(self, seconds: float, phases: dict[str, float]) -> None:
+        """Count from where another run has ended."""
+        self.before = seconds
+        self.phases = {name: phases.get(name, 0.0) + self.phases.get(name, 0.0) for name in phases | self.phases}
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -80,8 +88,12 @@ class _Clock:
             self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - begin
 
     @property
-    def seconds(self) -> float:
+    def this_run(self) -> float:
         return time.perf_counter() - self.begin
+
+    @property
+    def seconds(self) -> float:
+        return self.before + self.this_run
 
 
 class StopAll:
@@ -147,7 +159,7 @@ def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[
     }
 
 
-def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget) -> str:
+def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget, go_on: str) -> str:
     name = "relative duality gap" if rule.stop == "gap" else "largest violation"
     reached = found.gap if rule.stop == "gap" else found.violation
     if reason == "converged":
@@ -155,7 +167,7 @@ def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget) ->
     what, advice = {
         "max_iter": (f"stopped after max_iter={budget.max_iter} passes", "raise max_iter"),
         "time_limit": (f"stopped after time_limit={budget.time_limit} seconds", "raise time_limit"),
-        "interrupted": ("interrupted", "fit again with warm_start=True to go on"),
+        "interrupted": ("interrupted", f"fit again with {go_on}=True to go on"),
     }[reason]
     return (
         f"{what} before the target: {name} {reached:.3g}, target {rule.tol:.3g}. The model is the best so far; "
@@ -194,6 +206,16 @@ def _make_solver(
     )
 
 
+def _pieces(work: Solver, rule: StopRule, clock: _Clock, first: Progress | None) -> Iterator[Progress]:
+    """What the solver says after each piece of work, without end; `first` is what a checkpoint remembers."""
+    if first is not None:
+        yield first
+    while True:
+        with clock.phase("sweeps"):
+            progress = work.advance(rule)
+        yield progress
+
+
 def run(
     problem: Problem,
     data: TrainingSet,
@@ -208,6 +230,7 @@ def run(
     verbose: bool = False,
     solver: str = "auto",
     stop_with: StopAll | None = None,
+    checkpoints: CheckpointPlan | None = None,
 ) -> Result:
     """Train.
 
@@ -234,18 +257,26 @@ def run(
         algorithm for "llw".
     stop_with : StopAll, optional
         Through which many fits are asked to stop at once; Ctrl-C always can.
+    checkpoints : CheckpointPlan, optional
+        Where to leave what is needed to go on, and whether to go on from what is there. The time limit is that of
+        this run; history, passes and times go on.
 
     Returns
     -------
     Result
     """
     clock = _Clock()
+    recorder = None
+    if checkpoints is not None:
+        same = fingerprint(problem, data, dtype=dtype, seed=seed, keep_state=keep_state, solver=solver)
+        recorder = Recorder(checkpoints, same)
+    saved = recorder.start() if recorder else None
     interrupt = core.Interrupt()
     if stop_with is not None:
         stop_with.add(interrupt)
     if budget.time_limit is not None:
         interrupt.stop_after(budget.time_limit)
-    history: list[dict[str, Any]] = []
+    history: list[dict[str, Any]] = list(saved.history) if saved else []
     with listening(interrupt), ProgressDisplay(rule, verbose) as display:
         with clock.phase("layout"):
             work = _make_solver(
@@ -259,13 +290,20 @@ def run(
                 keep_state=keep_state,
                 solver=solver,
             )
-            if state is not None:
+            last_seen = None
+            if saved is not None:
+                last_seen = work.restore(saved.arrays)
+                saved.arrays.clear()  # of a file in memory, which may be removed before the fit ends
+            elif state is not None:
                 work.load_state(state)
-        reason = None
-        while reason is None:
-            with clock.phase("sweeps"):
-                progress = work.advance(rule)
+        if saved is not None:
+            clock.go_on(saved.seconds, saved.phases)
+        for progress in _pieces(work, rule, clock, last_seen):
             reason = _budget_spent(budget, clock, progress, interrupt)
+            # Before the certificate, which sets the training weights anew: a fit that was not stopped has none here.
+            if recorder is not None and (reason is not None or recorder.due()):
+                with clock.phase("checkpoint"):
+                    recorder.write(work, history, clock.seconds, clock.phases)
             found = None
             if progress.ready or reason is not None:
                 with clock.phase("certificate"):
@@ -276,7 +314,9 @@ def run(
                 history.append(_line(clock, progress, found))
                 logger.debug("%s", history[-1])
             display.show(progress, found)
-        assert found is not None
+            if reason is not None:
+                break
+        assert found is not None and reason is not None
         memory = work.memory()
         memory["data"] += data.X.nbytes  # the caller's rows are held beside the solver's own
         kept = work.state() if keep_state else None
@@ -285,7 +325,8 @@ def run(
             weights = work.weights()
     # The weights while training make room for those of the model: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
-    found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget))
+    go_on = "warm_start" if recorder is None else "resume"
+    found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget, go_on))
     logger.info("%s", found.message)
     if reason != "converged":
         warnings.warn(found.message, ConvergenceWarning, stacklevel=4)
@@ -302,7 +343,7 @@ def run(
 
 
 def _budget_spent(budget: Budget, clock: _Clock, progress: Progress, interrupt: Any) -> str | None:
-    out_of_time = budget.time_limit is not None and clock.seconds >= budget.time_limit
+    out_of_time = budget.time_limit is not None and clock.this_run >= budget.time_limit
     if interrupt.requested and not out_of_time:
         return "interrupted"
     if out_of_time:

@@ -2,9 +2,11 @@
 
 import json
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..data import RowMatrix, check_matrix, encode_labels
-from ..engines import Budget, run
+from ..engines import Budget, CheckpointPlan, run
 from ..model import LinearModel
 from ..model.linear import thread_count
 from ..problems import PROBLEMS, Problem
@@ -25,6 +27,9 @@ from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 from .predictor import Predictor
 
 logger = logging.getLogger("manyclass")
+
+# Parameters that a model does not depend on.
+NOT_OF_THE_MODEL = ("verbose", "n_jobs", "checkpoint", "every", "resume")
 
 
 PARAMETERS = """
@@ -58,6 +63,15 @@ PARAMETERS = """
     feature_reduction : bool
         Give a class weights only for features that some of its own training rows have: a smaller model, at some
         cost in accuracy. For "ww", "cs", maximum entropy and one-vs-rest.
+    checkpoint : str or path-like, optional
+        Folder in which the fit leaves what it needs to go on after its process has ended: every `every` seconds,
+        and when it is interrupted or out of passes or time. The model is the same to the last bit with and without,
+        and whether or not the fit was stopped in between.
+    every : float
+        Seconds from one checkpoint to the next.
+    resume : bool
+        Go on from the checkpoint in the folder, if there is one; it must be of the same rows, labels and parameters,
+        but `stop`, `tol`, `max_iter`, `time_limit` and `n_jobs` may differ.
     verbose : int
         Above 0: a progress bar.
 
@@ -91,6 +105,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
     """Base of the estimators: everything but the choice of losses."""
 
     loss: str
+    _one_of_several: bool = False  # fits for different C
     _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
     _losses: ClassVar[tuple[str, ...]]
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {}  # besides "auto" and "dual": those for some losses only
@@ -112,6 +127,9 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         "dtype": [StrOptions({"float32", "float64"}), type],
         "solver": [str],
         "feature_reduction": ["boolean"],
+        "checkpoint": [None, str, os.PathLike],
+        "every": [Interval(Real, 0, None, closed="left")],
+        "resume": ["boolean"],
         "verbose": ["verbose"],
     }
 
@@ -132,6 +150,9 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         dtype: Any = "float32",
         solver: str = "auto",
         feature_reduction: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = 600.0,
+        resume: bool = False,
         verbose: int = 0,
     ):
         self.C = C
@@ -148,6 +169,9 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self.dtype = dtype
         self.solver = solver
         self.feature_reduction = feature_reduction
+        self.checkpoint = checkpoint
+        self.every = every
+        self.resume = resume
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearClassifier":
@@ -177,6 +201,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         if self._pairs:
             refuse_absurd_pairs(data, problem, dtype=dtype, threads=thread_count(self.n_jobs))
         seed = self._seed()
+        folder = self._checkpoint_folder()
         result = run(
             problem,
             data,
@@ -190,6 +215,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             verbose=bool(self.verbose),
             solver=self.solver,
             stop_with=getattr(self, "_stop_with", None),
+            checkpoints=None if folder is None else CheckpointPlan(folder, self.every, self.resume),
         )
         self.classes_ = classes
         self.certificate_ = result.certificate
@@ -225,6 +251,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         last: LinearClassifier | None = None
         for C in sorted(Cs):
             model = clone(self).set_params(C=C, warm_start=True)
+            model._one_of_several = True
             model._stop_with = getattr(self, "_stop_with", None)
             if last is not None:
                 classes, shape, variables = last._dual_state
@@ -233,6 +260,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             if last is not None and not self.warm_start:
                 last._dual_state = None
             last = model.fit(X, y, sample_weight)
+            last._one_of_several = False
             yield last.set_params(warm_start=self.warm_start)
         if last is not None and not self.warm_start:
             last._dual_state = None
@@ -263,6 +291,8 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
                 f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by "
                 "the dual"
             )
+        if self.resume and self.checkpoint is None:
+            raise ValueError("resume=True needs the folder to go on from; name it with checkpoint=...")
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
 
@@ -308,6 +338,12 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             rows, codes, weight = check_matrix(given[kept]), codes[kept], weight[kept]
         return TrainingSet(rows, codes, weight, len(classes), constant, self.feature_reduction)
 
+    def _checkpoint_folder(self) -> Path | None:
+        """Where this fit leaves its checkpoints; one of several for different C has a folder of its own."""
+        if self.checkpoint is None:
+            return None
+        return Path(self.checkpoint, f"C={float(self.C)}" if self._one_of_several else "")
+
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
@@ -332,7 +368,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         pairs = self._pairs
         if not pairs:  # a pair without weights has no vote
             intercept[untrained] = -np.inf
-        settings = {name: value for name, value in self.get_params().items() if name not in ("verbose", "n_jobs")}
+        settings = {name: value for name, value in self.get_params().items() if name not in NOT_OF_THE_MODEL}
         settings |= {"estimator": type(self).__name__, "loss": self.loss, "random_state": seed, "dtype": dtype.name}
         settings["pairs"] = pairs
         settings["probability"] = self._probability and dict(self._probability)

@@ -99,7 +99,9 @@ def select_C(
 
     def train(fold: int) -> None:
         learn, held_out = splits[fold]
-        worker = clone(estimator).set_params(n_jobs=1 if fold < alone else together, verbose=0)
+        worker = clone(estimator).set_params(
+            n_jobs=1 if fold < alone else together, checkpoint=None, resume=False, verbose=0
+        )
         worker._stop_with = stop
         given = None if weights is None else weights[learn]
         for place, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):

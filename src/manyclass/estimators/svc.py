@@ -1,5 +1,6 @@
 """Support vector machines: all-in-one, one-vs-rest and one-vs-one."""
 
+import os
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -63,6 +64,9 @@ class MulticlassSVC(LinearClassifier):
         dtype: Any = "float32",
         solver: str = "auto",
         feature_reduction: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = 600.0,
+        resume: bool = False,
         verbose: int = 0,
     ):
         super().__init__(
@@ -80,6 +84,9 @@ class MulticlassSVC(LinearClassifier):
             dtype=dtype,
             solver=solver,
             feature_reduction=feature_reduction,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
             verbose=verbose,
         )
         self.loss = loss
@@ -107,6 +114,7 @@ class MulticlassSVC(LinearClassifier):
         if sample_weight is not None or self.class_weight is not None:
             raise ValueError("weights of rows or classes mean nothing with C=inf, where no row may have a loss")
         given, kept = self.C, self.warm_start
+        self._one_of_several = True
         try:
             for C in UNCONSTRAINED:
                 self.set_params(C=C, warm_start=True)
@@ -117,6 +125,7 @@ class MulticlassSVC(LinearClassifier):
                     return self
         finally:
             self.set_params(C=given, warm_start=kept)
+            del self._one_of_several
             if not kept:
                 self._dual_state = None
         raise ValueError(f"some row has a loss whatever the weights, as far as C={C:g} can tell; give a finite C")
@@ -148,6 +157,9 @@ class BinarySVC(LinearClassifier):
         dtype: Any = "float32",
         solver: str = "auto",
         feature_reduction: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = 600.0,
+        resume: bool = False,
         verbose: int = 0,
     ):
         super().__init__(
@@ -165,6 +177,9 @@ class BinarySVC(LinearClassifier):
             dtype=dtype,
             solver=solver,
             feature_reduction=feature_reduction,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
             verbose=verbose,
         )
         self.loss = loss

@@ -10,45 +10,28 @@
 | `text.*` | | what `TextFeatures.to_tensors` gives, if the model takes raw text |
 
 The metadata hold `format`, `format_version`, and `settings` and `certificate` as JSON. Equal models give
-equal bytes: safetensors' own writer is not used because it shuffles the metadata.
+equal bytes.
 """
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 
 from ..data import TextFeatures
 from ..data.streams import open_atomic
+from ..data.tensor_file import TensorFile, tensor_file_content
 from .class_names import class_tensors, read_classes
 from .linear import LinearModel
 
 FORMAT = "manyclass"
 VERSION = 1
-# The kernels read whole cache lines of weights.
-ALIGNMENT = 64
 ALIGNED = ("weights", "weights.values")
 CHECKED_AT_ONCE = 1 << 20
-TYPES = {
-    "BOOL": np.bool_,
-    "I8": np.int8,
-    "I16": np.int16,
-    "I32": np.int32,
-    "I64": np.int64,
-    "U8": np.uint8,
-    "U16": np.uint16,
-    "U32": np.uint32,
-    "U64": np.uint64,
-    "F16": np.float16,
-    "F32": np.float32,
-    "F64": np.float64,
-}
-NAMES = {np.dtype(dtype): name for name, dtype in TYPES.items()}
 SPARSE = {"weights.indptr", "weights.indices", "weights.values"}
 
 
@@ -86,13 +69,10 @@ def save_model(model: LinearModel, path: str | os.PathLike[str]) -> None:
         "settings": _to_json("settings", model.settings),
         "certificate": _to_json("certificate", model.certificate),
     }
-    names = _in_file_order(tensors)
-    header = _header(tensors, names, metadata)
     try:
         with open_atomic(path) as out:
-            out.write(header)
-            for name in names:
-                out.write(tensors[name].reshape(-1).view(np.uint8).data)
+            for piece in tensor_file_content(tensors, metadata, ALIGNED):
+                out.write(piece)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
@@ -120,27 +100,6 @@ def _to_json(name: str, values: dict[str, Any]) -> str:
         )
 
     return json.dumps(values, sort_keys=True, default=plain)
-
-
-def _in_file_order(tensors: Mapping[str, np.ndarray]) -> list[str]:
-    # There are no holes between tensors, and each must start at a multiple of its type: wide types first. Of
-    # their type the weights, so that aligning them leaves the wider ones aligned.
-    return sorted(tensors, key=lambda name: (-tensors[name].itemsize, name not in ALIGNED, name))
-
-
-def _header(tensors: Mapping[str, np.ndarray], names: list[str], metadata: dict[str, str]) -> bytes:
-    entries: dict[str, Any] = {"__metadata__": metadata}
-    end = weights_begin = 0
-    for name in names:
-        array = tensors[name]
-        begin, end = end, end + array.nbytes
-        entries[name] = {"dtype": NAMES[array.dtype], "shape": array.shape, "data_offsets": [begin, end]}
-        if name in ALIGNED:
-            weights_begin = begin
-    text = json.dumps(entries, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    # Spaces at its end are part of the format.
-    text += b" " * (-(8 + len(text) + weights_begin) % ALIGNMENT)
-    return len(text).to_bytes(8, "little") + text
 
 
 # ---- Reading
@@ -209,31 +168,15 @@ class _Tensors(dict[str, np.ndarray]):
 
 
 def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, str], _Tensors]:
-    with open(path, "rb"):  # unlike safetensors, the system names what it cannot open
-        pass
     try:
-        # Checks the header, and that the tensors fill the file to its end without holes and overlaps.
-        with safe_open(path, framework="numpy"):
-            pass
+        file = TensorFile(path, mmap=mmap)
     except SafetensorError as error:
         raise ModelFileError(f"{path}: not a model file, or one cut short ({error})") from error
-    content = np.asarray(np.memmap(path, np.uint8, "r") if mmap else np.fromfile(path, np.uint8))
-    size = 8 + int.from_bytes(content[:8].tobytes(), "little")
-    header = json.loads(content[8:size].tobytes())
-    metadata = header.pop("__metadata__", {})
-    _check_format(path, metadata)
+    _check_format(path, file.metadata)
     try:
-        arrays = {name: _view(content[size:], entry) for name, entry in header.items()}
+        return file.metadata, _Tensors(file.arrays())
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path}: the header does not fit the tensors ({error})") from error
-    return metadata, _Tensors(arrays)
-
-
-def _view(content: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
-    begin, end = entry["data_offsets"]
-    array = content[begin:end].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
-    # Other writers may lay a file out otherwise; what the kernels read must be aligned.
-    return array if array.flags.aligned else array.copy()
 
 
 def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> None:

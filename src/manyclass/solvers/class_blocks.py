@@ -1,6 +1,8 @@
 """Many binary problems: blocks of neighbouring ones, each trained to its end before the next."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +12,7 @@ from .._native import core
 from ..problems import Binary
 from .layout import as_matrix, make_layout
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .stored import numbers_from_array, numbers_to_array
 
 # Blocks a thread gets in one call into the core, so that threads rarely wait for each other at its end.
 BLOCKS_A_THREAD = 4
@@ -18,12 +21,18 @@ BLOCKS_A_THREAD = 4
 class BlockResult(NamedTuple):
     """The end of one block; see BlockResult in binary_blocks.hpp."""
 
-    primal: float
-    dual: float
-    violation: float
-    epochs: int
-    visited: float
-    done: bool
+    primal: float = 0.0
+    dual: float = 0.0
+    violation: float = 0.0
+    epochs: int = 0
+    visited: float = 0.0
+    done: bool = False
+    cut: bool = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the block was trained at all."""
+        return self.epochs > 0 or self.done
 
 
 class ClassBlocks:
@@ -61,19 +70,33 @@ class ClassBlocks:
             keep_state,
         )
         self._width = self._kernel.width
-        self._next = 0
+        self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
         self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
+        self._start: dict[str, np.ndarray] = {}  # dual variables that were loaded
+        self._rule: StopRule | None = None  # by which blocks were trained so far
 
     @property
-    def _blocks(self) -> int:
+    def blocks(self) -> int:
+        """How many blocks the problem has."""
         return self._kernel.blocks
+
+    def choose_blocks(self, blocks: Sequence[int]) -> None:
+        """Train only these from now on. What there is of others, dual variables included, is dropped."""
+        self._chosen = sorted(set(blocks))
+        self._kernel.hold(self._chosen)
+        self._results = {b: self._results[b] for b in self._chosen if b in self._results}
+        self._left = [b for b in self._chosen if b not in self._results]
 
     def advance(self, rule: StopRule) -> Progress:
         """Train the next few blocks."""
-        first, last = self._next, min(self._blocks, self._next + BLOCKS_A_THREAD * self._threads)
+        if self._rule not in (None, rule):  # blocks of a checkpoint have ended by another one
+            self._left += [b for b, r in self._results.items() if b not in self._left and not _meets(r, rule)]
+            self._left.sort()
+        self._rule = rule
+        count = BLOCKS_A_THREAD * self._threads
+        blocks, self._left = self._left[:count], self._left[count:]
         found = self._kernel.train(
-            first,
-            last,
+            blocks,
             rule.stop == "gap",
             rule.tol,
             self._max_epochs,
@@ -81,19 +104,24 @@ class ClassBlocks:
             self._threads,
             self._interrupt,
         )
-        results = {first + b: BlockResult(*values) for b, values in enumerate(found)}
-        self._results |= {b: r for b, r in results.items() if r.epochs > 0 or r.done}
-        self._next = last
+        self._add_results(blocks, found)
+        return self._progress()
+
+    def _progress(self) -> Progress:
         so_far = self._sum()
         return Progress(
             epochs=max((r.epochs for r in self._results.values()), default=0),
             primal=so_far.primal,
             dual=so_far.dual,
             violation=so_far.violation,
-            active=1 - last / self._blocks,
-            ready=last == self._blocks,
+            active=len(self._left) / max(1, len(self._chosen)),
+            ready=not self._left,
             row_ended=True,
         )
+
+    def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> None:
+        results = {b: BlockResult(*values) for b, values in zip(blocks, found, strict=True)}
+        self._results |= {b: result for b, result in results.items() if result.begun}
 
     def _sum(self) -> Certificate:
         return Certificate(
@@ -137,10 +165,82 @@ class ClassBlocks:
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
+        self._start = state
         row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
         own = state["classes"] == self._codes[row]
         values = np.minimum(state["values"], self._problem.cap(own, self._C[row]))
         self._kernel.set_alpha(state["indptr"], state["classes"], values.astype(self._dtype))
+
+    def export_blocks(self, blocks: Sequence[int] | None = None) -> dict[str, np.ndarray]:
+        """What training has made of blocks, as plain arrays for `import_blocks`.
+
+        Parameters
+        ----------
+        blocks : sequence of int, optional
+            Which blocks; those not begun give the dual variables they start from. Without it, all that were begun.
+
+        Returns
+        -------
+        dict of arrays
+            `blocks`, ascending; `results`, a line (`BlockResult`) each; their dual variables that are not 0, as
+            `counts` of rows a block, `rows`, bits of the `lanes` in use, and `values`; and where the model is dense,
+            `columns` of weights of those that were begun.
+        """
+        chosen = sorted(self._results if blocks is None else blocks)
+        results = [self._results.get(b, BlockResult()) for b in chosen]
+        counts, rows, lanes, values = self._kernel.variables_of(chosen)
+        return {
+            "blocks": np.array(chosen, np.int64),
+            "results": np.array(results, np.float64).reshape(-1, len(BlockResult._fields)),
+            "counts": counts,
+            "rows": rows,
+            "lanes": lanes,
+            "values": values,
+            "columns": self._kernel.columns_of([b for b in chosen if b in self._results]),
+        }
+
+    def import_blocks(self, found: dict[str, np.ndarray]) -> None:
+        """Take over blocks of another solver of the same problem, as if they had been trained here.
+
+        Parameters
+        ----------
+        found : dict of arrays
+            From `export_blocks`. Blocks that were not begun only take over the dual variables they start from.
+
+        Raises
+        ------
+        ValueError, IndexError
+            If the arrays do not fit this problem.
+        """
+        if found["values"].dtype != self._dtype:
+            raise ValueError(f"blocks of {found['values'].dtype} cannot be imported into a fit in {self._dtype}")
+        blocks = found["blocks"].tolist()
+        results = [
+            BlockResult(primal, dual, violation, int(epochs), visited, bool(done), bool(cut))
+            for primal, dual, violation, epochs, visited, done, cut in found["results"].tolist()
+        ]
+        begun = [b for b, result in zip(blocks, results, strict=True) if result.begun]
+        self._kernel.set_columns(begun, found["columns"])
+        self._kernel.set_variables(blocks, *(found[name] for name in ("counts", "rows", "lanes", "values")))
+        self._add_results(blocks, results)
+        self._left = [b for b in self._left if b not in self._results]
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """The blocks that are finished, and what the others start from; those under way begin again."""
+        stored = self.export_blocks([b for b, result in self._results.items() if not result.cut])
+        stored["rule"] = numbers_to_array({} if self._rule is None else asdict(self._rule))
+        return stored | {f"start.{name}": array for name, array in self._start.items()}
+
+    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
+        """Go on from a checkpoint. Blocks that were out of passes go on where `max_epochs` is larger now."""
+        if "start.values" in stored:  # copied: what is read from a file should let go of it
+            self.load_state({name: stored[f"start.{name}"].copy() for name in ("indptr", "classes", "values")})
+        self.import_blocks(stored)
+        rule = numbers_from_array(stored["rule"])
+        self._rule = StopRule(**rule) if rule else None
+        out = [b for b, result in self._results.items() if not result.done and result.epochs < self._max_epochs]
+        self._left = sorted(self._left + out)
+        return self._progress()
 
     def untrained(self) -> np.ndarray:
         """Problems whose block was never begun."""
@@ -148,3 +248,7 @@ class ClassBlocks:
         for block in self._results:
             begun[self._kernel.problems_of(block)] = True
         return np.flatnonzero(~begun)
+
+
+def _meets(result: BlockResult, rule: StopRule) -> bool:
+    return rule.met(Certificate(result.primal, result.dual, result.violation))

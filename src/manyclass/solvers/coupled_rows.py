@@ -1,7 +1,8 @@
 """Whole rows of the coupled losses: full passes, and cheap ones between them on the classes in use."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +13,7 @@ from .alike import groups_of_alike_rows
 from .closed_form import bounds_are_optimal, state_at_bounds
 from .layout import as_matrix, make_layout, tail_rows, wave_size
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .stored import numbers_from_array, numbers_to_array, weights_from_arrays, weights_to_arrays
 from .team_size import TeamSize
 
 # A call into the core takes about this many multiplications: some tenths of a second.
@@ -40,6 +42,20 @@ FACTORS = [1 + sign * 2.0**-e for e in range(1, 15) for sign in (1, -1)]
 # How often such a fit looks at where it stands, in full passes.
 LOOK_EVERY = 10
 
+# What a checkpoint keeps besides the kernel's arrays and the two passes. Not the sizes of teams: results do not
+# depend on them.
+NUMBERS = (
+    "_wave",
+    "_full_passes",
+    "_cheap_passes",
+    "_believed",
+    "_dual_bytes",
+    "_loaded",
+    "_from_state",
+    "_scale",
+    "_target",
+)
+
 
 @dataclass
 class _Pass:
@@ -61,6 +77,10 @@ class _Pass:
     ) -> None:
         self.done, self.waves, self.theta = done, waves, theta
         self.loss, self.gap, self.alpha_sum, self.violation = loss, gap, alpha_sum, violation
+
+    def numbers(self) -> dict[str, Any]:
+        """All but the order of the rows, which follows from the pass's number."""
+        return {name: value for name, value in vars(self).items() if name != "order"}
 
     @property
     def primal(self) -> float:
@@ -128,13 +148,16 @@ class CoupledRows:
         self._scale = 1.0  # of the model's weights
         self._from_state = False  # the next certificate is that of a state that was loaded
         self._target = 0.0  # relative gap
+        self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
         if problem.name == "llw" and not alternating and bounds_are_optimal(data):
             self.load_state(state_at_bounds(data))
 
     def _new_pass(self, number: int, *, full: bool) -> _Pass:
         self._kernel.begin_pass()
-        rng = np.random.default_rng([self._seed, number])
-        return _Pass(number, full, rng.permutation(self._n))
+        return _Pass(number, full, self._order(number))
+
+    def _order(self, number: int) -> np.ndarray:
+        return np.random.default_rng([self._seed, number]).permutation(self._n)
 
     def _rows_at_once(self, share: float) -> int:
         if self._alternating:
@@ -147,7 +170,8 @@ class CoupledRows:
         self._target = rule.tol if rule.stop == "gap" else 0.0
         if self._loaded:  # these may be optimal as they are
             self._loaded, self._from_state = False, self._data is not None
-            return Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+            self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+            return self._said
         if self._scale != 1:
             self._scale = 1.0
             self._kernel.refresh(self._threads)
@@ -172,7 +196,7 @@ class CoupledRows:
             self._kernel.settle(ptr, rows, ROUNDS_A_GROUP, enter, MOST_NEW.get(self._loss, ANY_NUMBER))
         ready = self._end_pass(now, rule) if ended else False
         last = self._last_full
-        return Progress(
+        self._said = Progress(
             epochs=self._full_passes,
             primal=last.primal if last else np.nan,
             dual=last.primal - last.gap if last else np.nan,
@@ -181,6 +205,7 @@ class CoupledRows:
             ready=ready,
             row_ended=ended and now.full,
         )
+        return self._said
 
     def _end_pass(self, ended: _Pass, rule: StopRule) -> bool:
         """Choose the next pass; tell whether a certificate is worth its cost now."""
@@ -276,6 +301,43 @@ class CoupledRows:
         values = values * np.minimum(1.0, self._problem.total(self._C) / np.maximum(sums, 1e-300))[row]
         self._kernel.set_alpha(indptr, state["classes"], values.astype(self._dtype))
         self._loaded = True  # the certificate that comes first also sets the training weights
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Everything that is needed to go on with the same bits, also in the middle of a pass."""
+        numbers = {name: getattr(self, name) for name in NUMBERS} | {"pass": self._pass.numbers()}
+        numbers["said"] = asdict(self._said)
+        numbers["last_full"] = None if self._last_full is None else self._last_full.numbers()
+        stored = {"numbers": numbers_to_array(numbers), "sums": self._kernel.pass_sums()}
+        # They carry the rounding of all steps so far: the dual variables do not tell them to the last bit.
+        stored |= weights_to_arrays(self._kernel.training_weights)
+        if self._problem.kernel == "maximum_entropy":
+            stored["variables"] = self._kernel.variables
+        else:
+            stored |= {f"variables.{name}": array for name, array in self.state().items()}
+        if self._groups is not None:
+            stored |= dict(zip(("alike.ptr", "alike.rows"), self._groups, strict=True))
+        return stored
+
+    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
+        """Go on from a checkpoint."""
+        numbers = numbers_from_array(stored["numbers"])
+        for name in NUMBERS:
+            setattr(self, name, numbers[name])
+        self._pass = _Pass(**numbers["pass"], order=self._order(numbers["pass"]["number"]))
+        last = numbers["last_full"]
+        self._last_full = None if last is None else _Pass(**last, order=np.empty(0, np.int64))
+        self._kernel.set_pass_sums(stored["sums"])
+        weights_from_arrays(stored, self._kernel.training_weights)
+        if self._problem.kernel == "maximum_entropy":
+            self._kernel.variables[:] = stored["variables"]
+        else:
+            self._kernel.set_alpha(*(stored[f"variables.{name}"] for name in ("indptr", "classes", "values")))
+        if "alike.ptr" in stored:
+            self._kernel.set_relaxation(RELAXATION)
+            # Copied: what is read from a file should let go of it.
+            self._groups = stored["alike.ptr"].copy(), stored["alike.rows"].copy()
+        self._said = Progress(**numbers["said"])
+        return self._said
 
     def untrained(self) -> np.ndarray:
         """Every class takes part in the first pass."""

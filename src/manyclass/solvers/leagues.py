@@ -1,4 +1,4 @@
-"""Weston-Watkins by matches of leagues: the schedule of Alber et al. on threads, and on processes that swap leagues."""
+"""Weston-Watkins by matches of leagues: the schedule of Alber et al., on threads and processes that swap leagues."""
 
 import math
 from typing import Any
@@ -30,8 +30,8 @@ ROWS_A_PART = 16  # see CoupledCertificate in coupled_certificate.hpp
 class Leagues:
     """Matchdays, one after the other; see `schedule.py` and `native/leagues.hpp`.
 
-    A match is always played by the process that has its position, so dual variables stay where they are. Weights move:
-    from one matchday to the next a process sends one league to each neighbour, at most.
+    A match is always played by the process that has its position, so dual variables stay where they are. Weights
+    move: from one matchday to the next a process sends one league to each neighbour, at most.
     """
 
     def __init__(

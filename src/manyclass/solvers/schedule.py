@@ -11,8 +11,8 @@ E - 1). From one matchday to the next a league only ever moves to a neighbouring
     r - (E / 2 - 1)      the second of the last one  stays there, as first
     E - 1                always at position 0
 
-so that workers who share out the positions in one piece each exchange one league with each neighbour a matchday. After
-the E - 1 matchdays of an epoch every league is back where it began.
+so that workers who share out the positions in one piece each exchange one league with each neighbour a matchday.
+After the E - 1 matchdays of an epoch every league is back where it began.
 """
 
 from typing import NamedTuple

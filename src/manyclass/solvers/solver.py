@@ -131,6 +131,23 @@ class Solver(Protocol):
         """Go on from these dual variables."""
         ...
 
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """Everything that is needed to go on with the same bits; may be asked for between calls of `advance`.
+
+        Arrays may be the solver's own memory: they hold until its next call.
+        """
+        ...
+
+    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
+        """Go on from a checkpoint of a solver of the same problem, whatever its number of threads was.
+
+        Returns
+        -------
+        Progress
+            Where it stood after its last `advance`.
+        """
+        ...
+
     def untrained(self) -> np.ndarray:
         """Classes that no step has touched yet."""
         ...

@@ -1,0 +1,123 @@
+"""Named arrays in one file: safetensors, written in a fixed order, read where they lie.
+
+Equal arrays give equal bytes: safetensors' own writer is not used because it shuffles the metadata, and because it
+copies every array once.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from safetensors import safe_open
+
+# The kernels read whole cache lines.
+ALIGNMENT = 64
+TYPES = {
+    "BOOL": np.bool_,
+    "I8": np.int8,
+    "I16": np.int16,
+    "I32": np.int32,
+    "I64": np.int64,
+    "U8": np.uint8,
+    "U16": np.uint16,
+    "U32": np.uint32,
+    "U64": np.uint64,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+}
+NAMES = {np.dtype(dtype): name for name, dtype in TYPES.items()}
+
+
+def tensor_file_content(
+    tensors: Mapping[str, np.ndarray], metadata: dict[str, str], aligned: tuple[str, ...] = ()
+) -> Iterator[bytes | memoryview]:
+    """What a file of these arrays holds, piece by piece and without copying them.
+
+    Parameters
+    ----------
+    tensors : mapping of str to ndarray
+        Contiguous arrays.
+    metadata : dict of str to str
+        What else the file should say.
+    aligned : tuple of str
+        Names of which one is there: that array starts at a multiple of 64 bytes.
+
+    Yields
+    ------
+    bytes-like
+    """
+    # There are no holes between tensors, and each must start at a multiple of its type: wide types first. Of
+    # their type the aligned ones, so that aligning them leaves the wider ones aligned.
+    names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name not in aligned, name))
+    yield _header(tensors, names, metadata, aligned)
+    for name in names:
+        yield tensors[name].reshape(-1).view(np.uint8).data
+
+
+def _header(
+    tensors: Mapping[str, np.ndarray], names: list[str], metadata: dict[str, str], aligned: tuple[str, ...]
+) -> bytes:
+    entries: dict[str, Any] = {"__metadata__": metadata}
+    end = aligned_begin = 0
+    for name in names:
+        array = tensors[name]
+        begin, end = end, end + array.nbytes
+        entries[name] = {"dtype": NAMES[array.dtype], "shape": array.shape, "data_offsets": [begin, end]}
+        if name in aligned:
+            aligned_begin = begin
+    text = json.dumps(entries, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    # Spaces at its end are part of the format.
+    text += b" " * (-(8 + len(text) + aligned_begin) % ALIGNMENT)
+    return len(text).to_bytes(8, "little") + text
+
+
+class TensorFile:
+    """A file of arrays, its header checked.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+    mmap : bool
+        Map the file into memory, so that arrays are read when they are used; False reads all of it.
+
+    Attributes
+    ----------
+    metadata : dict of str to str
+
+    Raises
+    ------
+    safetensors.SafetensorError
+        If the file is no safetensors, or cut short.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True):
+        with open(path, "rb"):  # unlike safetensors, the system names what it cannot open
+            pass
+        # Checks the header, and that the tensors fill the file to its end without holes and overlaps.
+        with safe_open(path, framework="numpy"):
+            pass
+        content = np.asarray(np.memmap(path, np.uint8, "r") if mmap else np.fromfile(path, np.uint8))
+        size = 8 + int.from_bytes(content[:8].tobytes(), "little")
+        self._entries: dict[str, Any] = json.loads(content[8:size].tobytes())
+        self._content = content[size:]
+        self.metadata: dict[str, str] = self._entries.pop("__metadata__", {})
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays by name.
+
+        Raises
+        ------
+        KeyError, ValueError
+            For a type that NumPy does not have, or a shape that does not fit.
+        """
+        return {name: self._view(entry) for name, entry in self._entries.items()}
+
+    def _view(self, entry: dict[str, Any]) -> np.ndarray:
+        begin, end = entry["data_offsets"]
+        array = self._content[begin:end].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
+        # Other writers may lay a file out otherwise; what the kernels read must be aligned.
+        return array if array.flags.aligned else array.copy()

@@ -1,0 +1,239 @@
+"""A folder of checkpoints: what a fit needs to go on after its process has ended.
+
+| file | what it holds |
+|---|---|
+| `checkpoint-7-0.safetensors` | the part of rank 0 in generation 7: arrays |
+| `checkpoint-7.json` | the manifest of generation 7: its parts with their checksums, and what the engine adds |
+
+Every file is written under a temporary name and renamed when it is whole. The manifest comes last: its name is what
+makes a generation exist. The generation before is kept beside it, and read where the newest is damaged.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from ..data.streams import CHUNK, open_atomic
+from ..data.tensor_file import TensorFile, tensor_file_content
+
+FORMAT = "manyclass checkpoint"
+VERSION = 1
+# A dot before and letters after: a temporary file of `open_atomic`.
+FILE = re.compile(r"\.?checkpoint-(\d+)(-\d+)?\.(json|safetensors)(\.\w+)?")
+MANIFEST = re.compile(r"checkpoint-(\d+)\.json")
+
+
+class CheckpointError(ValueError):
+    """A folder whose checkpoints cannot be used; the message names the folder and the reason."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file of a generation, as its manifest knows it."""
+
+    file: str
+    size: int
+    checksum: str
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A generation that was read.
+
+    Attributes
+    ----------
+    generation : int
+    info : dict
+        What `commit` was given.
+    parts : list of dict of ndarray
+        The arrays of each rank, mapped into memory.
+    """
+
+    generation: int
+    info: dict[str, Any]
+    parts: list[dict[str, np.ndarray]]
+
+
+class CheckpointFolder:
+    """The checkpoints of one fit.
+
+    Every rank calls `write_part`; one of them, when all have returned, `commit`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Made when the first part is written. Files of other names in it are left alone.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = Path(path)
+        self._last_good: int | None = None  # read or written by this object
+
+    # ---- Writing
+
+    def next_generation(self) -> int:
+        """A number larger than that of any file there is, whole or not."""
+        return 1 + max((generation for generation, _ in self._files()), default=0)
+
+    def write_part(self, generation: int, rank: int, tensors: dict[str, np.ndarray]) -> Part:
+        """Write the arrays of one rank; they count when the generation is committed.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; nothing is left of it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        file = self.path / f"checkpoint-{generation}-{rank}.safetensors"
+        digest, size = hashlib.blake2b(), 0
+        arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+        with open_atomic(file) as out:
+            for piece in tensor_file_content(arrays, {"format": FORMAT}):
+                digest.update(piece)
+                size += out.write(piece)
+        return Part(file.name, size, digest.hexdigest())
+
+    def commit(self, generation: int, parts: Sequence[Part], info: dict[str, Any]) -> None:
+        """Make a generation exist; then remove all but it and the last good one before.
+
+        Parameters
+        ----------
+        generation : int
+        parts : sequence of Part
+            Of all ranks, in their order.
+        info : dict
+            What else to keep: anything that JSON can hold, NaN and infinity included.
+
+        Raises
+        ------
+        OSError
+            If it could not be made sure that all is on the disk.
+        """
+        content = {
+            "format": FORMAT,
+            "format_version": VERSION,
+            "generation": generation,
+            "parts": [asdict(part) for part in parts],
+            "info": info,
+        }
+        text = json.dumps({"checksum": _checksum(content), "content": content}, indent=1)
+        _sync(self.path)  # the parts' names, before the manifest tells of them
+        with open_atomic(self._manifest(generation)) as out:
+            out.write(text.encode())
+        _sync(self.path)
+        kept = {generation, self._last_good}
+        self._last_good = generation
+        # Another rank may be at its next part already: what is newer stays.
+        self._remove(lambda number, path: number <= generation and (number not in kept or path.name[0] == "."))
+
+    def discard(self, generation: int) -> None:
+        """Remove what there is of a generation that could not be committed."""
+        self._remove(lambda number, path: number == generation)
+
+    def _remove(self, unwanted: Callable[[int, Path], bool]) -> None:
+        with suppress(OSError):  # what cannot be removed does no harm
+            # Manifests first: none may tell of parts that are gone.
+            for number, path in sorted(self._files(), key=lambda found: found[1].suffix != ".json"):
+                if unwanted(number, path):
+                    path.unlink()
+
+    # ---- Reading
+
+    def generations(self) -> list[int]:
+        """The generations there are, the newest first."""
+        return sorted((number for number, path in self._files() if MANIFEST.fullmatch(path.name)), reverse=True)
+
+    def read(self) -> Stored | None:
+        """Read the newest generation that is whole.
+
+        Returns
+        -------
+        Stored or None
+            None if there is no checkpoint.
+
+        Raises
+        ------
+        CheckpointError
+            If there are checkpoints but none of them is whole.
+        """
+        found: list[str] = []
+        for generation in self.generations():
+            try:
+                stored = self._read(generation)
+            except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+                found.append(f"checkpoint {generation}: {error}")
+                continue
+            if found:
+                message = f"{self.path}: {'; '.join(found)}. Going on from checkpoint {generation}, the one before"
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
+            self._last_good = generation
+            return stored
+        if found:
+            raise CheckpointError(
+                f"{self.path}: no checkpoint is whole ({'; '.join(found)}); remove the folder to start again"
+            )
+        return None
+
+    def _read(self, generation: int) -> Stored:
+        manifest = self._manifest(generation)
+        written = json.loads(manifest.read_text())
+        content = written["content"]
+        if written["checksum"] != _checksum(content):
+            raise ValueError(f"the checksum of {manifest.name} is wrong")
+        if content["format"] != FORMAT or content["format_version"] > VERSION:
+            raise ValueError(f"{manifest.name} has the format {content['format']!r}, {content['format_version']}")
+        parts = [self._read_part(Part(**part)) for part in content["parts"]]
+        return Stored(generation, content["info"], parts)
+
+    def _read_part(self, part: Part) -> dict[str, np.ndarray]:
+        path = self.path / part.file
+        if not path.exists():
+            raise ValueError(f"{part.file} is missing")
+        if path.stat().st_size != part.size:
+            raise ValueError(f"{part.file} has {path.stat().st_size} bytes instead of {part.size}")
+        digest = hashlib.blake2b()
+        with open(path, "rb") as stream:
+            while piece := stream.read(CHUNK):
+                digest.update(piece)
+        if digest.hexdigest() != part.checksum:
+            raise ValueError(f"the checksum of {part.file} is wrong")
+        return TensorFile(path).arrays()
+
+    # ---- Names
+
+    def _manifest(self, generation: int) -> Path:
+        return self.path / f"checkpoint-{generation}.json"
+
+    def _files(self) -> Iterator[tuple[int, Path]]:
+        """Generation and path of every file of ours, temporary ones included."""
+        if not self.path.is_dir():
+            return
+        for path in self.path.iterdir():
+            if match := FILE.fullmatch(path.name):
+                yield int(match[1]), path
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems have no such thing
+            raise
+    finally:
+        os.close(handle)

@@ -1,0 +1,56 @@
+"""What makes two fits the same problem, so that one can go on from the other's checkpoint."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from ..problems import Binary, Problem
+from ..solvers import TrainingSet
+
+HASHED_AT_ONCE = 1 << 20
+
+
+def fingerprint(
+    problem: Problem, data: TrainingSet, *, dtype: np.dtype, seed: int, keep_state: bool, solver: str
+) -> dict[str, Any]:
+    """All that the bits of a fit depend on, by names that mean something to its user; arrays as their hash.
+
+    Not among them are what only says when a fit ends (`stop`, `tol`, `max_iter`, `time_limit`) and the threads.
+    """
+    X = data.X.as_csr()
+    found = {
+        "rows of X": _hash(X.indptr, X.indices, X.data, np.array(X.shape)),
+        "labels": _hash(data.codes, np.array([data.n_classes])),
+        "C": float(data.C[0]) if np.ptp(data.C) == 0 else f"by rows, {_hash(data.C)}",
+        "loss": problem.name,
+        "gamma": getattr(problem, "gamma", None),
+        "solver": "dual" if solver == "auto" else solver,
+        "dtype": np.dtype(dtype).name,
+        "random_state": seed,
+        "constant feature": data.constant,
+        "feature_reduction": data.reduced,
+    }
+    if isinstance(problem, Binary):  # whose finished blocks may do without their dual variables
+        found["warm_start"] = keep_state
+    return found
+
+
+def differences(stored: dict[str, Any], here: dict[str, Any]) -> list[str]:
+    """What differs, with both values where they say something."""
+    return [
+        name if name in ("rows of X", "labels") else f"{name} ({stored.get(name)}, here {here.get(name)})"
+        for name in here | stored
+        if stored.get(name) != here.get(name)
+    ]
+
+
+def _hash(*arrays: np.ndarray) -> str:
+    """Of the numbers, whatever their type, a few at a time."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        wide = np.float64 if array.dtype.kind == "f" else np.int64
+        for begin in range(0, array.size, HASHED_AT_ONCE):
+            digest.update(np.ascontiguousarray(array[begin : begin + HASHED_AT_ONCE], wide).data)
+        digest.update(f"|{array.size}".encode())
+    return digest.hexdigest()

@@ -1,0 +1,147 @@
+"""Blocks of binary problems trained apart and brought together are the same bits as trained in one place."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from losses import text_like
+
+from manyclass._native import core
+from manyclass.data import check_matrix
+from manyclass.problems import PROBLEMS
+from manyclass.solvers import ClassBlocks, StopRule, TrainingSet
+
+RULE = StopRule("gap", 0.01)
+# Loss, Newton's method, rows, features, classes. The last two have models too large to be kept dense.
+FITS = {
+    "hinge": ("hinge", False, 200, 60, 70),
+    "squared_hinge": ("squared_hinge", False, 200, 60, 70),
+    "logistic": ("logistic", False, 200, 60, 70),
+    "newton": ("logistic", True, 200, 60, 70),
+    "ovo_hinge": ("ovo_hinge", False, 200, 60, 13),
+    "ovo_squared_hinge": ("ovo_squared_hinge", False, 200, 60, 13),
+    "ovo_logistic": ("ovo_logistic", False, 200, 60, 13),
+    "sparse": ("hinge", False, 900, 20_000, 300),
+    "sparse_squared": ("squared_hinge", False, 900, 20_000, 300),
+}
+
+
+def solver(fit, keep_state=False, dtype="float32"):
+    loss, newton, n, d, K = FITS[fit]
+    X, y = text_like(n, d, K, seed=1, nnz=12)
+    data = TrainingSet(check_matrix(X), y.astype(np.int32), np.linspace(0.5, 2, n), K, 1.0)
+    return ClassBlocks(
+        PROBLEMS[loss],
+        data,
+        dtype=np.dtype(dtype),
+        seed=0,
+        threads=1,
+        max_epochs=1000,
+        newton=newton,
+        keep_state=keep_state,
+        interrupt=core.Interrupt(),
+    )
+
+
+def train(blocks, chosen=None):
+    if chosen is not None:
+        blocks.choose_blocks(chosen)
+    while not blocks.advance(RULE).ready:
+        pass
+    return blocks
+
+
+def outcome(blocks):
+    """Everything that a fit reads from a solver, as bytes."""
+    certificate, state, untrained = blocks.certificate(), blocks.state(), blocks.untrained()
+    weights = blocks.weights()
+    if sp.issparse(weights):
+        weights = (weights.indptr.tobytes(), weights.indices.tobytes(), weights.data.tobytes())
+    else:
+        weights = weights.tobytes()
+    return certificate, {name: array.tobytes() for name, array in state.items()}, untrained.tolist(), weights
+
+
+@pytest.mark.parametrize("keep_state", [False, True])
+@pytest.mark.parametrize("fit", FITS)
+def test_halves_make_the_whole(fit, keep_state):
+    count = solver(fit).blocks
+    assert count > 3
+    halves = [range(count // 2), range(count // 2, count)]
+    parts = [train(solver(fit, keep_state), half).export_blocks() for half in halves]
+    whole = solver(fit, keep_state)
+    for part in reversed(parts):
+        whole.import_blocks(part)
+    assert whole.advance(RULE).ready
+    again = solver(fit, keep_state)
+    again.import_blocks(whole.export_blocks())
+    expected = outcome(train(solver(fit, keep_state)))
+    assert outcome(whole) == expected
+    assert outcome(again) == expected
+
+
+@pytest.mark.parametrize("fit", ["hinge", "logistic", "ovo_hinge", "sparse"])
+def test_one_worker_takes_one_task_after_the_other(fit):
+    whole, worker = solver(fit, dtype="float64"), solver(fit, dtype="float64")
+    for first in range(3):
+        whole.import_blocks(train(worker, range(first, whole.blocks, 3)).export_blocks())
+    assert outcome(whole) == outcome(train(solver(fit, dtype="float64")))
+
+
+@pytest.mark.parametrize("fit", ["squared_hinge", "newton", "ovo_logistic"])
+def test_training_goes_on_with_what_is_missing(fit):
+    early = solver(fit, keep_state=True)
+    early.advance(RULE)
+    assert len(early.untrained()) > 0
+    late = solver(fit, keep_state=True)
+    late.import_blocks(early.export_blocks())
+    assert outcome(train(late)) == outcome(train(solver(fit, keep_state=True)))
+
+
+@pytest.mark.parametrize("fit", ["hinge", "logistic", "ovo_squared_hinge"])
+def test_blocks_not_begun_are_certified_as_such(fit):
+    part = train(solver(fit), range(2))
+    whole = solver(fit)
+    whole.import_blocks(part.export_blocks())
+    plain = solver(fit)
+    plain._left = [0, 1]
+    assert outcome(whole) == outcome(train(plain)) == outcome(part)
+
+
+@pytest.mark.parametrize("fit", ["hinge", "logistic", "newton", "ovo_hinge"])
+def test_dual_variables_to_start_from_travel_too(fit):
+    state = train(solver(fit, keep_state=True)).state()
+    expected, whole, worker = (solver(fit, keep_state=True) for _ in range(3))
+    expected.load_state(state)
+    whole.load_state(state)
+    for chosen in ([0, 2], [1, *range(3, whole.blocks)]):
+        start = whole.export_blocks(chosen)
+        assert start["columns"].size == 0
+        worker.choose_blocks([])
+        worker.import_blocks(start)
+        whole.import_blocks(train(worker, chosen).export_blocks())
+    assert outcome(whole) == outcome(train(expected))
+
+
+def test_nothing_is_sent_that_is_zero():
+    found = train(solver("sparse"), [3]).export_blocks()
+    assert found["columns"].size == 0
+    assert found["values"].all()
+    assert len(found["rows"]) == len(found["lanes"]) == found["counts"].sum() < 900
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "error"),
+    [
+        ("blocks", lambda blocks: blocks + 77, "no such block"),
+        ("counts", lambda counts: counts + 1, "different lengths"),
+        ("rows", lambda rows: rows + 10**6, "row or a problem that there is not"),
+        ("lanes", lambda lanes: lanes[1:], "different lengths"),
+        ("values", lambda values: values[1:], "different lengths"),
+        ("values", lambda values: values.astype(float), "blocks of float64"),
+        ("columns", lambda columns: columns[:3], "other features"),
+    ],
+)
+def test_arrays_of_another_problem_are_refused(name, change, error):
+    found = train(solver("hinge", keep_state=True), [0]).export_blocks()
+    with pytest.raises((ValueError, IndexError), match=error):
+        solver("hinge").import_blocks(found | {name: change(found[name])})
