@@ -1,5 +1,7 @@
 """Where and in what order the work is done."""
 
-from .memory import Budget, Result, StopAll, listening, run
+from .choice import ENGINES, check_engine
+from .memory import Budget, Result, run
+from .stopping import StopAll, listening
 
-__all__ = ["Budget", "Result", "StopAll", "listening", "run"]
+__all__ = ["ENGINES", "Budget", "Result", "StopAll", "check_engine", "listening", "run"]

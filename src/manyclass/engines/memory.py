@@ -1,8 +1,6 @@
 """The engine for rows in memory: advances a solver until its rule is met, its budget is spent or Ctrl-C comes."""
 
 import logging
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -15,9 +13,11 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
-from ..problems import Binary, Problem
-from ..solvers import Certificate, ClassBlocks, CoupledRows, Progress, Solver, StopRule, TrainingSet
+from ..problems import Problem
+from ..solvers import Certificate, Progress, StopRule, TrainingSet
+from .choice import make_solver
 from .progress import ProgressDisplay
+from .stopping import StopAll, listening
 
 logger = logging.getLogger("manyclass")
 
@@ -84,49 +84,6 @@ class _Clock:
         return time.perf_counter() - self.begin
 
 
-class StopAll:
-    """Asks fits in several threads to stop."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._interrupts: list[Any] = []
-
-    def add(self, interrupt: Any) -> None:
-        """Take in the interrupt of one more fit."""
-        self._interrupts.append(interrupt)
-        if self.requested:
-            interrupt.request()
-
-    def request(self) -> None:
-        """Stop them all, also those that begin later."""
-        self.requested = True
-        for interrupt in self._interrupts:
-            interrupt.request()
-
-
-@contextmanager
-def listening(interrupt: Any) -> Iterator[None]:
-    """Turn Ctrl-C into a request to stop. Only the main thread receives signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.getsignal(signal.SIGINT)
-    if previous is None or previous is signal.SIG_IGN:  # not ours to change
-        yield
-        return
-
-    def handler(number: int, frame: Any) -> None:
-        if interrupt.requested and callable(previous):
-            previous(number, frame)  # a second Ctrl-C does not wait for the certificate
-        interrupt.request()
-
-    signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
 def _size(weights: np.ndarray | sp.csr_matrix) -> int:
     if isinstance(weights, np.ndarray):
         return weights.nbytes
@@ -163,35 +120,6 @@ def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget) ->
     )
 
 
-def _make_solver(
-    problem: Problem,
-    data: TrainingSet,
-    budget: Budget,
-    interrupt: Any,
-    *,
-    dtype: np.dtype,
-    seed: int,
-    threads: int,
-    keep_state: bool,
-    solver: str,
-) -> Solver:
-    if not isinstance(problem, Binary):
-        return CoupledRows(
-            problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"
-        )
-    return ClassBlocks(
-        problem,
-        data,
-        dtype=dtype,
-        seed=seed,
-        threads=threads,
-        max_epochs=budget.max_iter,
-        newton=solver == "newton",
-        keep_state=keep_state,
-        interrupt=interrupt,
-    )
-
-
 def run(
     problem: Problem,
     data: TrainingSet,
@@ -206,6 +134,8 @@ def run(
     verbose: bool = False,
     solver: str = "auto",
     stop_with: StopAll | None = None,
+    engine: str = "memory",
+    n_jobs: int | None = None,
 ) -> Result:
     """Train.
 
@@ -232,6 +162,10 @@ def run(
         algorithm for "llw".
     stop_with : StopAll, optional
         Through which many fits are asked to stop at once; Ctrl-C always can.
+    engine : str
+        Who advances the solver; see `choice.py`.
+    n_jobs : int, optional
+        Workers of an engine that has any.
 
     Returns
     -------
@@ -246,16 +180,19 @@ def run(
     history: list[dict[str, Any]] = []
     with listening(interrupt), ProgressDisplay(rule, verbose) as display:
         with clock.phase("layout"):
-            work = _make_solver(
+            work = make_solver(
+                engine,
                 problem,
                 data,
-                budget,
-                interrupt,
                 dtype=dtype,
                 seed=seed,
                 threads=threads,
+                n_jobs=n_jobs,
+                max_iter=budget.max_iter,
+                time_limit=budget.time_limit,
                 keep_state=keep_state,
                 solver=solver,
+                interrupt=interrupt,
             )
             if state is not None:
                 work.load_state(state)

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..data import RowMatrix, check_matrix, encode_labels
-from ..engines import Budget, run
+from ..engines import Budget, check_engine, run
 from ..model import LinearModel
 from ..model.linear import thread_count
 from ..problems import PROBLEMS, Problem
@@ -58,6 +58,10 @@ PARAMETERS = """
     feature_reduction : bool
         Give a class weights only for features that some of its own training rows have: a smaller model, at some
         cost in accuracy. For "ww", "cs", maximum entropy and one-vs-rest.
+    engine : "memory" or "joblib"
+        Who trains: the threads of this process, or (one-vs-rest and one-vs-one) the workers of a joblib backend that
+        `joblib.parallel_config` chooses. `n_jobs` is then their number, None for what is configured. The result is the
+        same to the last bit.
     verbose : int
         Above 0: a progress bar.
 
@@ -112,6 +116,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         "dtype": [StrOptions({"float32", "float64"}), type],
         "solver": [str],
         "feature_reduction": ["boolean"],
+        "engine": [str],
         "verbose": ["verbose"],
     }
 
@@ -132,6 +137,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         dtype: Any = "float32",
         solver: str = "auto",
         feature_reduction: bool = False,
+        engine: str = "memory",
         verbose: int = 0,
     ):
         self.C = C
@@ -148,6 +154,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self.dtype = dtype
         self.solver = solver
         self.feature_reduction = feature_reduction
+        self.engine = engine
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearClassifier":
@@ -190,6 +197,8 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             verbose=bool(self.verbose),
             solver=self.solver,
             stop_with=getattr(self, "_stop_with", None),
+            engine=self.engine,
+            n_jobs=self.n_jobs,
         )
         self.classes_ = classes
         self.certificate_ = result.certificate
@@ -263,6 +272,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
                 f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by "
                 "the dual"
             )
+        check_engine(self.engine, self._problem())
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
 
@@ -332,7 +342,9 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         pairs = self._pairs
         if not pairs:  # a pair without weights has no vote
             intercept[untrained] = -np.inf
-        settings = {name: value for name, value in self.get_params().items() if name not in ("verbose", "n_jobs")}
+        settings = self.get_params()
+        for name in ("verbose", "n_jobs", "engine"):  # the model is the same whatever they are
+            del settings[name]
         settings |= {"estimator": type(self).__name__, "loss": self.loss, "random_state": seed, "dtype": dtype.name}
         settings["pairs"] = pairs
         settings["probability"] = self._probability and dict(self._probability)

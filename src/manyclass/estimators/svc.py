@@ -63,6 +63,7 @@ class MulticlassSVC(LinearClassifier):
         dtype: Any = "float32",
         solver: str = "auto",
         feature_reduction: bool = False,
+        engine: str = "memory",
         verbose: int = 0,
     ):
         super().__init__(
@@ -80,6 +81,7 @@ class MulticlassSVC(LinearClassifier):
             dtype=dtype,
             solver=solver,
             feature_reduction=feature_reduction,
+            engine=engine,
             verbose=verbose,
         )
         self.loss = loss
@@ -148,6 +150,7 @@ class BinarySVC(LinearClassifier):
         dtype: Any = "float32",
         solver: str = "auto",
         feature_reduction: bool = False,
+        engine: str = "memory",
         verbose: int = 0,
     ):
         super().__init__(
@@ -165,6 +168,7 @@ class BinarySVC(LinearClassifier):
             dtype=dtype,
             solver=solver,
             feature_reduction=feature_reduction,
+            engine=engine,
             verbose=verbose,
         )
         self.loss = loss
