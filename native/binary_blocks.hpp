@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
@@ -60,7 +61,8 @@ class BinaryBlocks {
   // `keep_variables`: also of a loss whose variables are all in use and that could do without.
   BinaryBlocks(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
                int64_t features, Binary loss, bool pairs, bool newton, bool reduced, bool keep_variables)
-      : data_{std::move(layout), std::move(labels), std::move(C), {}, std::vector<double>(classes, 0.0)},
+      : shared_(new BinaryData<T>{
+            std::move(layout), std::move(labels), std::move(C), {}, std::vector<double>(classes, 0.0)}),
         problems_(classes, pairs),
         loss_(loss),
         newton_(newton),
@@ -85,7 +87,24 @@ class BinaryBlocks {
       filled_.push_back(static_cast<int32_t>(i));
       if (pairs) members_[data_.y[i]].push_back(static_cast<int32_t>(i));
     }
-    if (dense_) model_ = ModelColumns<T>(problems_, features);
+    if (!dense_) return;
+    model_ = ModelColumns<T>(problems_, features);
+    model_.hold(held_);
+  }
+
+  // Another one on the same rows, which can train at the same time; it holds no blocks yet.
+  explicit BinaryBlocks(const BinaryBlocks* other)
+      : shared_(other->shared_),
+        problems_(other->problems_),
+        loss_(other->loss_),
+        newton_(other->newton_),
+        dense_(other->dense_),
+        keep_variables_(other->keep_variables_),
+        filled_(other->filled_),
+        members_(other->members_),
+        alpha_(problems_.blocks().size()),
+        held_(problems_.blocks().size(), false) {
+    if (dense_) model_ = ModelColumns<T>(problems_, other->model_.features());
   }
   BinaryBlocks(const BinaryBlocks&) = delete;
 
@@ -162,7 +181,7 @@ class BinaryBlocks {
   // Training is over: makes room for the model.
   void release() {
     work_.clear();
-    data_.rows = {};
+    if (shared_.use_count() == 1) data_.rows = {};
   }
 
   // features x problems: where all weights are in use, or few enough.
@@ -493,7 +512,8 @@ class BinaryBlocks {
       __builtin_prefetch(work.W.data() + int64_t(data_.rows.head_index[h]) * width);
   }
 
-  BinaryData<T> data_;
+  std::shared_ptr<BinaryData<T>> shared_;
+  BinaryData<T>& data_ = *shared_;
   BinaryProblems<T> problems_;
   Binary loss_;
   bool newton_, dense_, keep_variables_;

@@ -469,6 +469,8 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
             return out;
           },
           "blocks"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
+      .def(
+          "sibling", [](const Blocks& s) { return new Blocks(&s); }, nb::rv_policy::take_ownership)
       .def("hold", &Blocks::hold, "blocks"_a)
       .def("variables_of",
            [](const Blocks& s, const std::vector<int64_t>& blocks) {

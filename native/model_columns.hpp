@@ -1,5 +1,5 @@
 // The weights of one-vs-rest classes as a dense matrix, features x problems: the columns of the blocks that
-// are held, all of them at first. A worker that trains a few blocks holds no more than theirs.
+// are held, none at first. A worker that trains a few blocks holds no more than theirs.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,13 +15,9 @@ template <class T>
 class ModelColumns {
  public:
   ModelColumns() = default;  // of a model that is not dense
-  ModelColumns(const BinaryProblems<T>& problems, int64_t features) : features_(features) {
-    for (const auto& block : problems.blocks()) {
-      many_.push_back(block.many());
-      first_.push_back(block.problem[0]);
-    }
-    columns_ = problems.count();
-    values_.reset(features_ * columns_);
+  ModelColumns(const BinaryProblems<T>& problems, int64_t features)
+      : features_(features), first_(problems.blocks().size(), -1) {
+    for (const auto& block : problems.blocks()) many_.push_back(block.many());
   }
 
   // The weights of a feature in a block that is held.

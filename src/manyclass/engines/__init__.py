@@ -1,16 +1,20 @@
 """Where and in what order the work is done."""
 
 from .checkpoint import CheckpointError, CheckpointFolder
-from .memory import Budget, Result, StopAll, listening, run
+from .choice import ENGINES, check_engine
+from .memory import Budget, Result, run
 from .recorder import CheckpointPlan
+from .stopping import StopAll, listening
 
 __all__ = [
+    "ENGINES",
     "Budget",
     "CheckpointError",
     "CheckpointFolder",
     "CheckpointPlan",
     "Result",
     "StopAll",
+    "check_engine",
     "listening",
     "run",
 ]

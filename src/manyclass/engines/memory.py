@@ -1,8 +1,6 @@
 """The engine for rows in memory: advances a solver until its rule is met, its budget is spent or Ctrl-C comes."""
 
 import logging
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -15,11 +13,13 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
-from ..problems import Binary, Problem
-from ..solvers import Certificate, ClassBlocks, CoupledRows, Leagues, Progress, Solver, StopRule, TrainingSet
+from ..problems import Problem
+from ..solvers import Certificate, Progress, Solver, StopRule, TrainingSet
+from .choice import make_solver
 from .fingerprint import fingerprint
 from .progress import ProgressDisplay
 from .recorder import CheckpointPlan, Recorder
+from .stopping import StopAll, listening
 
 logger = logging.getLogger("manyclass")
 
@@ -96,49 +96,6 @@ class _Clock:
         return self.before + self.this_run
 
 
-class StopAll:
-    """Asks fits in several threads to stop."""
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._interrupts: list[Any] = []
-
-    def add(self, interrupt: Any) -> None:
-        """Take in the interrupt of one more fit."""
-        self._interrupts.append(interrupt)
-        if self.requested:
-            interrupt.request()
-
-    def request(self) -> None:
-        """Stop them all, also those that begin later."""
-        self.requested = True
-        for interrupt in self._interrupts:
-            interrupt.request()
-
-
-@contextmanager
-def listening(interrupt: Any) -> Iterator[None]:
-    """Turn Ctrl-C into a request to stop. Only the main thread receives signals."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.getsignal(signal.SIGINT)
-    if previous is None or previous is signal.SIG_IGN:  # not ours to change
-        yield
-        return
-
-    def handler(number: int, frame: Any) -> None:
-        if interrupt.requested and callable(previous):
-            previous(number, frame)  # a second Ctrl-C does not wait for the certificate
-        interrupt.request()
-
-    signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
 def _size(weights: np.ndarray | sp.csr_matrix) -> int:
     if isinstance(weights, np.ndarray):
         return weights.nbytes
@@ -175,37 +132,6 @@ def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget, go
     )
 
 
-def _make_solver(
-    problem: Problem,
-    data: TrainingSet,
-    budget: Budget,
-    interrupt: Any,
-    *,
-    dtype: np.dtype,
-    seed: int,
-    threads: int,
-    keep_state: bool,
-    solver: str,
-) -> Solver:
-    if solver == "leagues":
-        return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads)
-    if not isinstance(problem, Binary):
-        return CoupledRows(
-            problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"
-        )
-    return ClassBlocks(
-        problem,
-        data,
-        dtype=dtype,
-        seed=seed,
-        threads=threads,
-        max_epochs=budget.max_iter,
-        newton=solver == "newton",
-        keep_state=keep_state,
-        interrupt=interrupt,
-    )
-
-
 def _pieces(work: Solver, rule: StopRule, clock: _Clock, first: Progress | None) -> Iterator[Progress]:
     """What the solver says after each piece of work, without end; `first` is what a checkpoint remembers."""
     if first is not None:
@@ -231,6 +157,8 @@ def run(
     solver: str = "auto",
     stop_with: StopAll | None = None,
     checkpoints: CheckpointPlan | None = None,
+    engine: str = "memory",
+    n_jobs: int | None = None,
 ) -> Result:
     """Train.
 
@@ -260,6 +188,10 @@ def run(
     checkpoints : CheckpointPlan, optional
         Where to leave what is needed to go on, and whether to go on from what is there. The time limit is that of
         this run; history, passes and times go on.
+    engine : str
+        Who advances the solver; see `choice.py`.
+    n_jobs : int, optional
+        Workers of an engine that has any.
 
     Returns
     -------
@@ -279,16 +211,19 @@ def run(
     history: list[dict[str, Any]] = list(saved.history) if saved else []
     with listening(interrupt), ProgressDisplay(rule, verbose) as display:
         with clock.phase("layout"):
-            work = _make_solver(
+            work = make_solver(
+                engine,
                 problem,
                 data,
-                budget,
-                interrupt,
                 dtype=dtype,
                 seed=seed,
                 threads=threads,
+                n_jobs=n_jobs,
+                max_iter=budget.max_iter,
+                time_limit=budget.time_limit,
                 keep_state=keep_state,
                 solver=solver,
+                interrupt=interrupt,
             )
             last_seen = None
             if saved is not None:

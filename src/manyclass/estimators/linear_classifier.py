@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..data import RowMatrix, check_matrix, encode_labels
-from ..engines import Budget, CheckpointPlan, run
+from ..engines import Budget, CheckpointPlan, check_engine, run
 from ..model import LinearModel
 from ..model.linear import thread_count
 from ..problems import PROBLEMS, Problem
@@ -29,7 +29,7 @@ from .predictor import Predictor
 logger = logging.getLogger("manyclass")
 
 # Parameters that a model does not depend on.
-NOT_OF_THE_MODEL = ("verbose", "n_jobs", "checkpoint", "every", "resume")
+NOT_OF_THE_MODEL = ("engine", "verbose", "n_jobs", "checkpoint", "every", "resume")
 
 
 PARAMETERS = """
@@ -72,6 +72,10 @@ PARAMETERS = """
     resume : bool
         Go on from the checkpoint in the folder, if there is one; it must be of the same rows, labels and parameters,
         but `stop`, `tol`, `max_iter`, `time_limit` and `n_jobs` may differ.
+    engine : "memory" or "joblib"
+        Who trains: the threads of this process, or (one-vs-rest and one-vs-one) the workers of a joblib backend that
+        `joblib.parallel_config` chooses. `n_jobs` is then their number, None for what is configured. The result is the
+        same to the last bit.
     verbose : int
         Above 0: a progress bar.
 
@@ -130,6 +134,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         "checkpoint": [None, str, os.PathLike],
         "every": [Interval(Real, 0, None, closed="left")],
         "resume": ["boolean"],
+        "engine": [str],
         "verbose": ["verbose"],
     }
 
@@ -153,6 +158,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         checkpoint: str | os.PathLike[str] | None = None,
         every: float = 600.0,
         resume: bool = False,
+        engine: str = "memory",
         verbose: int = 0,
     ):
         self.C = C
@@ -172,6 +178,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.every = every
         self.resume = resume
+        self.engine = engine
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearClassifier":
@@ -216,6 +223,8 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             solver=self.solver,
             stop_with=getattr(self, "_stop_with", None),
             checkpoints=None if folder is None else CheckpointPlan(folder, self.every, self.resume),
+            engine=self.engine,
+            n_jobs=self.n_jobs,
         )
         self.classes_ = classes
         self.certificate_ = result.certificate
@@ -293,6 +302,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             )
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True needs the folder to go on from; name it with checkpoint=...")
+        check_engine(self.engine, self._problem())
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
 

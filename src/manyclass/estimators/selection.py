@@ -58,8 +58,8 @@ def select_C(
     """Compare penalties by cross-validation.
 
     Folds are trained at the same time, one thread each (more where threads would be left over), and in each fold one
-    penalty after another, from where the last one has ended. Fits that stop before their target are counted in one
-    warning.
+    penalty after another, from where the last one has ended. With an engine that has workers of its own they have one
+    fold at a time. Fits that stop before their target are counted in one warning.
 
     Parameters
     ----------
@@ -93,33 +93,41 @@ def select_C(
     accuracies, gaps = np.zeros((2, len(Cs), len(splits)))
     converged = np.zeros(gaps.shape, bool)
     stop = StopAll()
+    in_threads = estimator.engine == "memory"
     threads = thread_count(estimator.n_jobs)
     alone = len(splits) // threads * threads  # folds that have one thread each
     together = threads // max(1, len(splits) - alone)
 
     def train(fold: int) -> None:
         learn, held_out = splits[fold]
-        worker = clone(estimator).set_params(
-            n_jobs=1 if fold < alone else together, checkpoint=None, resume=False, verbose=0
-        )
+        worker = clone(estimator).set_params(checkpoint=None, resume=False, verbose=0)
+        if in_threads:
+            worker.set_params(n_jobs=1 if fold < alone else together)
         worker._stop_with = stop
         given = None if weights is None else weights[learn]
         for place, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):
             accuracies[place, fold] = np.mean(fitted.predict(matrix[held_out]) == codes[held_out])
             gaps[place, fold] = fitted.certificate_.gap
             converged[place, fold] = fitted.certificate_.exit_reason == "converged"
+            if fitted.certificate_.exit_reason == "interrupted":
+                stop.request()
             if stop.requested:
                 return
 
     with listening(stop), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        with ThreadPoolExecutor(min(len(splits), threads)) as pool:
-            jobs = [pool.submit(train, fold) for fold in range(len(splits))]
-            done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
-            if any(job.exception() for job in done):
-                stop.request()
-        for job in jobs:
-            job.result()
+        if in_threads:
+            with ThreadPoolExecutor(min(len(splits), threads)) as pool:
+                jobs = [pool.submit(train, fold) for fold in range(len(splits))]
+                done, _ = wait(jobs, return_when=FIRST_EXCEPTION)
+                if any(job.exception() for job in done):
+                    stop.request()
+            for job in jobs:
+                job.result()
+        else:  # joblib and its backends are told of workers in this thread
+            for fold in range(len(splits)):
+                if not stop.requested:
+                    train(fold)
     if stop.requested:
         raise KeyboardInterrupt
     short = int((~converged).sum())

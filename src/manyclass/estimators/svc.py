@@ -67,6 +67,7 @@ class MulticlassSVC(LinearClassifier):
         checkpoint: str | os.PathLike[str] | None = None,
         every: float = 600.0,
         resume: bool = False,
+        engine: str = "memory",
         verbose: int = 0,
     ):
         super().__init__(
@@ -87,6 +88,7 @@ class MulticlassSVC(LinearClassifier):
             checkpoint=checkpoint,
             every=every,
             resume=resume,
+            engine=engine,
             verbose=verbose,
         )
         self.loss = loss
@@ -160,6 +162,7 @@ class BinarySVC(LinearClassifier):
         checkpoint: str | os.PathLike[str] | None = None,
         every: float = 600.0,
         resume: bool = False,
+        engine: str = "memory",
         verbose: int = 0,
     ):
         super().__init__(
@@ -180,6 +183,7 @@ class BinarySVC(LinearClassifier):
             checkpoint=checkpoint,
             every=every,
             resume=resume,
+            engine=engine,
             verbose=verbose,
         )
         self.loss = loss

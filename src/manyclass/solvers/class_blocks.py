@@ -87,6 +87,14 @@ class ClassBlocks:
         self._results = {b: self._results[b] for b in self._chosen if b in self._results}
         self._left = [b for b in self._chosen if b not in self._results]
 
+    def sibling(self, interrupt: Any) -> "ClassBlocks":
+        """Another solver on the same layout of the rows, with no blocks chosen; both can work at the same time."""
+        other = ClassBlocks.__new__(ClassBlocks)  # a subclass may advance in another way
+        other.__dict__ |= self.__dict__
+        other._kernel, other._interrupt, other._threads = self._kernel.sibling(), interrupt, 1
+        other._chosen, other._left, other._results = [], [], {}
+        return other
+
     def advance(self, rule: StopRule) -> Progress:
         """Train the next few blocks."""
         if self._rule not in (None, rule):  # blocks of a checkpoint have ended by another one

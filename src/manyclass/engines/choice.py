@@ -1,0 +1,65 @@
+"""The one place where an engine is chosen: who makes the progress that the loop in `memory.py` asks for."""
+
+from typing import Any
+
+import numpy as np
+
+from ..problems import Binary, Problem
+from ..solvers import ClassBlocks, CoupledRows, Leagues, Solver, TrainingSet
+from .label_parallel import SentBlocks
+
+#: "memory": this process and its threads; "joblib": the workers of a joblib backend.
+ENGINES = ("memory", "joblib")
+
+
+def check_engine(engine: Any, problem: Problem) -> None:
+    """Say no to what is no engine, or none for this problem.
+
+    Raises
+    ------
+    ValueError
+        With what there is.
+    """
+    if engine not in ENGINES:
+        names = " or ".join(repr(name) for name in ENGINES)
+        raise ValueError(f"engine must be {names}, got {engine!r}")
+    if engine == "joblib" and not isinstance(problem, Binary):
+        raise ValueError(
+            "engine='joblib' sends classes, or pairs of them, to different workers: it is for one-vs-rest and "
+            f"one-vs-one. {problem.name!r} trains all classes together; use engine='memory'"
+        )
+
+
+def make_solver(
+    engine: str,
+    problem: Problem,
+    data: TrainingSet,
+    *,
+    dtype: np.dtype,
+    seed: int,
+    threads: int,
+    n_jobs: int | None,
+    max_iter: int,
+    time_limit: float | None,
+    keep_state: bool,
+    solver: str,
+    interrupt: Any,
+) -> Solver:
+    """Make the solver of a fit, its rows laid out; parameters are those of `run`."""
+    check_engine(engine, problem)
+    if solver == "leagues":
+        return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads)
+    if not isinstance(problem, Binary):
+        return CoupledRows(
+            problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"
+        )
+    options: dict[str, Any] = {
+        "dtype": dtype,
+        "seed": seed,
+        "max_epochs": max_iter,
+        "newton": solver == "newton",
+        "keep_state": keep_state,
+    }
+    if engine == "joblib":
+        return SentBlocks(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
+    return ClassBlocks(problem, data, threads=threads, interrupt=interrupt, **options)

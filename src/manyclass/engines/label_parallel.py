@@ -1,0 +1,183 @@
+"""Blocks of classes trained by joblib's workers: threads, processes, or the machines of a Dask or Ray cluster.
+
+Blocks share nothing but the rows. They are cut into tasks, several a worker, and each result is taken over as it
+comes. Rows, labels and penalties are one argument, the same object for all tasks: Dask sends it to a worker once, and
+processes on this machine map its arrays. A worker lays out the rows for the first of its tasks and keeps them for the
+others, until it is asked for another fit.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+
+from .._native import core
+from ..problems import Binary
+from ..solvers import ClassBlocks, Progress, StopRule, TrainingSet
+from .stopping import StopAll, raising
+
+# So many that workers end at nearly the same time, whatever their tasks turn out to take.
+TASKS_A_WORKER = 8
+# Arrays from this size on are not sent to processes of this machine but mapped.
+MAPPED_BYTES = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What workers are told of a fit."""
+
+    token: str
+    problem: Binary
+    data: TrainingSet
+    options: dict[str, Any]
+    rule: StopRule
+
+    def __sizeof__(self) -> int:
+        # joblib asks this way which arguments are so large that Dask gets them apart from the tasks.
+        return self.data.X.nbytes + self.data.codes.nbytes + self.data.C.nbytes
+
+
+class SentBlocks(ClassBlocks):
+    """Blocks that workers train, and that are taken over here.
+
+    Parameters
+    ----------
+    problem : Binary
+        The loss.
+    data : TrainingSet
+        The rows.
+    options : dict
+        Of `ClassBlocks`, here and at the workers.
+    n_jobs : int or None
+        Workers, as joblib counts them; None for what `joblib.parallel_config` says, or else all.
+    time_limit : float or None
+        Seconds at the most; a task is given what is left.
+    interrupt : Interrupt
+        Of the fit.
+    """
+
+    def __init__(
+        self,
+        problem: Binary,
+        data: TrainingSet,
+        options: dict[str, Any],
+        *,
+        n_jobs: int | None,
+        time_limit: float | None,
+        interrupt: Any,
+    ):
+        self._deadline = None if time_limit is None else time.perf_counter() + time_limit
+        super().__init__(problem, data, threads=joblib.cpu_count(), interrupt=interrupt, **options)
+        self._n_jobs, self._data, self._options = n_jobs, data, options
+        self._arriving: Iterator[dict[str, np.ndarray]] | None = None
+        self.tasks_here = StopAll()
+
+    def advance(self, rule: StopRule) -> Progress:
+        """Take over what the next task has trained; after the last one, and when time is up, all that is to come."""
+        any_came = False
+        while (found := self._next(rule)) is not None:
+            self.import_blocks(found)
+            any_came = True
+            if self._left and self._seconds_left() != 0:
+                return self._progress()
+        if not any_came:  # and the rule is not met: Ctrl-C, here or at a worker
+            self._interrupt.request()
+        return self._progress()
+
+    def memory(self) -> dict[str, int]:
+        """Bytes in this process, which trains nothing itself."""
+        return super().memory() | {"weights": 0}
+
+    def _next(self, rule: StopRule) -> dict[str, np.ndarray] | None:
+        try:
+            with raising():
+                if self._arriving is None:
+                    self._arriving = self._send_out(rule)
+                return next(self._arriving, None)
+        except KeyboardInterrupt:
+            self._arriving = iter(())
+            self.tasks_here.request()
+            return None
+
+    def _send_out(self, rule: StopRule) -> Iterator[dict[str, np.ndarray]]:
+        backend, configured = get_active_backend()
+        n_jobs = next((n for n in (self._n_jobs, configured) if n is not None), -1)
+        count = max(1, min(len(self._left), TASKS_A_WORKER * joblib.effective_n_jobs(n_jobs)))
+        parts = [part.tolist() for part in np.array_split(self._left, count)]
+        job = Job(uuid.uuid4().hex, self._problem, self._data, self._options, rule)
+        _fits_here[job.token] = self
+        workers = joblib.Parallel(
+            n_jobs,
+            return_as="generator_unordered" if backend.supports_return_generator else "list",
+            pre_dispatch="n_jobs",  # not sooner: a task is told how many seconds it has
+            batch_size=1,
+            max_nbytes=MAPPED_BYTES,
+        )
+        return iter(workers(self._tasks(job, parts)))
+
+    def _tasks(self, job: Job, parts: list[list[int]]) -> Iterator[Any]:
+        for part in parts:
+            seconds = self._seconds_left()
+            if seconds == 0 or self._interrupt.requested:
+                return
+            yield joblib.delayed(train_task)(job, self.export_blocks(part), seconds)
+
+    def _seconds_left(self) -> float | None:
+        return None if self._deadline is None else max(0.0, self._deadline - time.perf_counter())
+
+
+# A worker in the process that it works for uses that fit's own layout; another one the layout it has made last.
+_fits_here: WeakValueDictionary[str, SentBlocks] = WeakValueDictionary()
+_last_made: dict[str, ClassBlocks] = {}
+_making = threading.Lock()
+
+
+def train_task(job: Job, blocks: dict[str, np.ndarray], seconds: float | None) -> dict[str, np.ndarray]:
+    """Train blocks at a worker, on one thread.
+
+    Parameters
+    ----------
+    job : Job
+        The fit.
+    blocks : dict of arrays
+        Which ones, and the dual variables they start from, by `ClassBlocks.export_blocks`.
+    seconds : float or None
+        When to stop at the latest.
+
+    Returns
+    -------
+    dict of arrays
+        For `ClassBlocks.import_blocks`.
+    """
+    interrupt = core.Interrupt()
+    if seconds is not None:
+        interrupt.stop_after(seconds)
+    solver = _solver_of(job, interrupt)
+    solver.choose_blocks(blocks["blocks"].tolist())
+    solver.import_blocks(blocks)
+    while not (solver.advance(job.rule).ready or interrupt.requested):
+        pass
+    return solver.export_blocks()
+
+
+def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
+    fit = _fits_here.get(job.token)
+    if fit is not None:
+        fit.tasks_here.add(interrupt)
+        return fit.sibling(interrupt)
+    with _making:
+        if job.token not in _last_made:
+            _last_made.clear()  # before the next one is made
+            # Its own copies of what a solver holds on to: joblib waits for mapped arrays to be let go.
+            data = replace(job.data, codes=np.array(job.data.codes), C=np.array(job.data.C))
+            made = ClassBlocks(job.problem, data, threads=1, interrupt=interrupt, **job.options)
+            made.choose_blocks([])
+            _last_made[job.token] = made
+        return _last_made[job.token].sibling(interrupt)

@@ -1,0 +1,69 @@
+"""How fits are asked to stop: Ctrl-C, and many of them at once."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class StopAll:
+    """Asks fits in several threads to stop."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._interrupts: list[Any] = []
+
+    def add(self, interrupt: Any) -> None:
+        """Take in the interrupt of one more fit."""
+        self._interrupts.append(interrupt)
+        if self.requested:
+            interrupt.request()
+
+    def request(self) -> None:
+        """Stop them all, also those that begin later."""
+        self.requested = True
+        for interrupt in self._interrupts:
+            interrupt.request()
+
+
+@contextmanager
+def listening(interrupt: Any) -> Iterator[None]:
+    """Turn Ctrl-C into a request to stop. Only the main thread receives signals."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is None or previous is signal.SIG_IGN:  # not ours to change
+        yield
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        if interrupt.requested and callable(previous):
+            previous(number, frame)  # a second Ctrl-C does not wait for the certificate
+        interrupt.request()
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt besides, where the main thread waits for others."""
+    previous = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(previous):
+        yield
+        return
+
+    def handler(number: int, frame: Any) -> None:
+        previous(number, frame)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

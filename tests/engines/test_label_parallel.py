@@ -1,0 +1,229 @@
+"""Training through joblib: the same bits as in memory, the data sent once, and ends as clean."""
+
+import os
+import signal
+import threading
+
+import joblib
+import numpy as np
+import pytest
+from losses import make, text_like
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from manyclass import MaxEnt, MulticlassSVC, OneVsRestSVC, save_model
+from manyclass.engines import label_parallel
+from manyclass.estimators import select_C
+
+BINARY = ["hinge", "squared_hinge", "logistic", "ovo_hinge", "ovo_squared_hinge", "ovo_logistic"]
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processes with two threads each, on loopback."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=2, processes=True, host="127.0.0.1", dashboard_address=None
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(params=["threading", "loky", "dask"])
+def backend(request):
+    if request.param == "dask":
+        request.getfixturevalue("cluster")
+        with joblib.parallel_config(backend="dask"):
+            yield request.param
+    else:
+        with joblib.parallel_config(backend=request.param, n_jobs=2):
+            yield request.param
+
+
+def bytes_of(model, folder):
+    save_model(model.model_, folder / "model")
+    return (folder / "model").read_bytes()
+
+
+@pytest.mark.parametrize("loss", BINARY)
+def test_the_same_bits_as_in_memory(loss, backend, tmp_path):
+    X, y = text_like(150, 60, 70 if loss in BINARY[:3] else 9, seed=1)
+    plain = make(loss, warm_start=True).fit(X, y)
+    sent = make(loss, warm_start=True, engine="joblib").fit(X, y)
+    assert sent.certificate_ == plain.certificate_
+    assert sent.n_iter_ == plain.n_iter_
+    assert bytes_of(sent, tmp_path) == bytes_of(plain, tmp_path)
+    for name, array in plain._dual_state[2].items():
+        np.testing.assert_array_equal(sent._dual_state[2][name], array)
+    active = [line["active"] for line in sent.history_]
+    assert len(active) > 2 and active == sorted(active, reverse=True) and active[-1] == 0
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"solver": "newton"}, {"feature_reduction": True}, {"dtype": "float64"}, {"stop": "kkt"}], ids=str
+)
+def test_whatever_the_parameters(parameters, tmp_path):
+    X, y = text_like(150, 60, 40, seed=1)
+    plain = OneVsRestSVC(**parameters).fit(X.toarray(), y)
+    with joblib.parallel_config(backend="threading", n_jobs=3):
+        sent = OneVsRestSVC(engine="joblib", **parameters).fit(X.toarray(), y)
+    assert bytes_of(sent, tmp_path) == bytes_of(plain, tmp_path)
+
+
+def test_a_path_goes_on_from_its_dual_variables(backend, tmp_path):
+    X, y = text_like(150, 60, 40, seed=1)
+    plain = make("logistic").fit_path(X, y, [0.1, 1.0])
+    sent = make("logistic", engine="joblib").fit_path(X, y, [0.1, 1.0])
+    for one, other in zip(plain, sent, strict=True):
+        assert bytes_of(one, tmp_path) == bytes_of(other, tmp_path)
+
+
+def test_cross_validation(backend):
+    X, y = text_like(150, 60, 20, seed=1)
+    plain = select_C(OneVsRestSVC(), X, y, [0.1, 1.0], cv=2)
+    sent = select_C(OneVsRestSVC(engine="joblib"), X, y, [0.1, 1.0], cv=2)
+    np.testing.assert_array_equal(sent.accuracies, plain.accuracies)
+    np.testing.assert_array_equal(sent.gaps, plain.gaps)
+
+
+def count_pickles(monkeypatch):
+    pickled = []
+    monkeypatch.setattr(
+        label_parallel.Job, "__getstate__", lambda job: (pickled.append(1), job.__dict__)[1], raising=False
+    )
+    return pickled
+
+
+def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch):
+    X, y = text_like(700, 60, 600, seed=1)
+
+    def count():
+        from manyclass.engines import label_parallel
+
+        label_parallel.counts = counts = {"received": 0, "laid out": 0}
+
+        class Counted(label_parallel.ClassBlocks):
+            def __init__(self, *args, **options):
+                counts["laid out"] += 1
+                super().__init__(*args, **options)
+
+        def receive(job, state):
+            counts["received"] += 1
+            job.__dict__.update(state)
+
+        label_parallel.Job.__setstate__, label_parallel.ClassBlocks = receive, Counted
+
+    def counted():
+        from manyclass.engines import label_parallel
+
+        label_parallel.ClassBlocks = label_parallel.ClassBlocks.__base__
+        del label_parallel.Job.__setstate__
+        return label_parallel.counts
+
+    cluster.run(count)
+    pickled = count_pickles(monkeypatch)
+    with joblib.parallel_config(backend="dask"):
+        model = OneVsRestSVC(engine="joblib").fit(X, y)
+    assert len(model.history_) == 4 * label_parallel.TASKS_A_WORKER
+    assert len(pickled) == 1
+    found = list(cluster.run(counted).values())
+    assert len(found) == 2
+    assert all(counts == {"received": 1, "laid out": 1} for counts in found)
+
+
+def test_processes_map_the_rows(monkeypatch):
+    from joblib import _memmapping_reducer
+    from joblib.externals.loky.backend import queues
+
+    X, y = text_like(3000, 400, 200, seed=1)
+    written, sent = [], []
+    dump, dumps = _memmapping_reducer.dump, queues.dumps
+    monkeypatch.setattr(_memmapping_reducer, "dump", lambda *args: (written.append(args[0]), dump(*args))[1])
+
+    def recorded(*args, **options):
+        sent.append(dumps(*args, **options))
+        return sent[-1]
+
+    monkeypatch.setattr(queues, "dumps", recorded)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        model = OneVsRestSVC(engine="joblib").fit(X, y)
+    assert len(model.history_) == 13  # as many tasks as blocks
+    assert sorted(array.nbytes for array in written) == sorted(
+        [X.data.nbytes, X.indices.nbytes, X.indptr.nbytes, 4 * 3000, 8 * 3000]
+    )
+    assert sum(map(len, sent)) < X.data.nbytes / 2
+
+
+def test_threads_share_the_layout(monkeypatch):
+    X, y = text_like(150, 60, 70, seed=1)
+    monkeypatch.setattr(label_parallel, "ClassBlocks", None)  # what a worker elsewhere would make
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        OneVsRestSVC(engine="joblib").fit(X, y)
+    assert not label_parallel._fits_here
+
+
+def test_errors_of_a_worker_come_out_as_themselves(backend, monkeypatch):
+    X, y = text_like(60, 30, 40)
+    export = label_parallel.SentBlocks.export_blocks
+    monkeypatch.setattr(
+        label_parallel.SentBlocks, "export_blocks", lambda s, part: export(s, part) | {"blocks": np.array([10**6])}
+    )
+    with pytest.raises(IndexError, match="no such block") as caught:
+        OneVsRestSVC(engine="joblib").fit(X, y)
+    if backend == "loky":
+        assert "train_task" in str(caught.value.__cause__)
+    monkeypatch.undo()
+    assert OneVsRestSVC(engine="joblib").fit(X, y).certificate_.exit_reason == "converged"
+
+
+def test_running_out_of_passes(backend, tmp_path):
+    X, y = text_like(150, 60, 40, seed=1)
+    models = []
+    for engine in ("memory", "joblib"):
+        with pytest.warns(ConvergenceWarning, match=r"max_iter=1 .*raise max_iter"):
+            models.append(OneVsRestSVC(tol=1e-8, max_iter=1, engine=engine).fit(X, y))
+    assert models[0].certificate_ == models[1].certificate_
+    assert models[1].certificate_.exit_reason == "max_iter"
+    assert bytes_of(models[0], tmp_path) == bytes_of(models[1], tmp_path)
+
+
+def hard_fit(n_classes, **parameters):
+    """Random labels at a large C: it does not end by itself."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 30)), np.arange(2000) % n_classes
+    return OneVsRestSVC("hinge", C=1e4, tol=1e-9, max_iter=10**6, engine="joblib", **parameters).fit(X, y)
+
+
+def test_running_out_of_time(backend):
+    with pytest.warns(ConvergenceWarning, match="time_limit=0.5"):
+        model = hard_fit(200, time_limit=0.5)
+    assert model.certificate_.exit_reason == "time_limit"
+    missing = np.isneginf(model.intercept_)
+    assert 0 < missing.sum() < 200  # blocks under way have ended as they were
+    assert np.isfinite(model.certificate_.primal)
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
+def test_ctrl_c_ends_the_fit(backend):
+    before = signal.getsignal(signal.SIGINT)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        timer.start()
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = hard_fit(40)
+    timer.join()
+    assert model.certificate_.exit_reason == "interrupted"
+    assert np.isfinite(model.certificate_.primal)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_it_is_for_classes_that_are_trained_apart():
+    X, y = text_like(30, 20, 3)
+    for estimator in (MulticlassSVC(engine="joblib"), MaxEnt(engine="joblib")):
+        with pytest.raises(ValueError, match=r"for one-vs-rest and one-vs-one\. '(ww|maxent)' trains all classes"):
+            estimator.fit(X, y)
+    with pytest.raises(ValueError, match="engine must be 'memory' or 'joblib', got 'spark'"):
+        OneVsRestSVC(engine="spark").fit(X, y)
+    assert clone(OneVsRestSVC(engine="joblib")).get_params()["engine"] == "joblib"
