@@ -214,6 +214,31 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
              return std::make_tuple(to_numpy(std::move(rows)), to_numpy(std::move(classes)),
                                     to_numpy(std::move(values)));
            })
+      .def("members", [](L& s, int64_t l) { return s.league(l).members.size(); })
+      // The same exactly as they are: by members, classes by their places; and the visits without a change.
+      .def("duel",
+           [](L& s, int64_t a, int64_t b) {
+             const auto& duel = s.duel(a, b);
+             std::vector<int32_t> sizes, classes;
+             std::vector<T> values;
+             for (int64_t m = 0; m < duel.alpha.n(); ++m) {
+               const auto held = duel.alpha[m];
+               sizes.push_back(held.size);
+               classes.insert(classes.end(), held.classes, held.classes + held.size);
+               values.insert(values.end(), held.values, held.values + held.size);
+             }
+             return std::make_tuple(to_numpy(std::move(sizes)), to_numpy(std::move(classes)),
+                                    to_numpy(std::move(values)), to_numpy(std::vector<uint8_t>(duel.still)));
+           })
+      .def("set_duel",
+           [](L& s, int64_t a, int64_t b, In<int32_t> sizes, In<int32_t> classes, In<T> values,
+              In<uint8_t> still) {
+             auto& duel = s.duel(a, b);
+             int64_t at = 0;
+             for (int64_t m = 0; m < duel.alpha.n(); at += sizes.data()[m++])
+               duel.alpha.assign(m, classes.data() + at, values.data() + at, sizes.data()[m]);
+             duel.still = to_vector(still);
+           })
       // From here on, of all variables, by rows.
       .def("set_variables",
            [](L& s, std::vector<std::pair<int32_t, int32_t>> matches, const DualRows<T>& alpha) {

@@ -3,6 +3,7 @@
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine
 from .memory import Budget, Result, run
+from .mpi import MPIEngine
 from .recorder import CheckpointPlan
 from .stopping import StopAll, listening
 
@@ -12,6 +13,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointFolder",
     "CheckpointPlan",
+    "MPIEngine",
     "Result",
     "StopAll",
     "check_engine",

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 
 from ..problems import Binary, Problem
-from ..solvers import ClassBlocks, CoupledRows, Leagues, Solver, TrainingSet
+from ..solvers import Alone, ClassBlocks, CoupledRows, Leagues, Peers, Solver, TrainingSet
 from .label_parallel import SentBlocks
+from .mpi import MPIEngine
 
-#: "memory": this process and its threads; "joblib": the workers of a joblib backend.
-ENGINES = ("memory", "joblib")
+#: "memory": this process and its threads; "joblib": the workers of a joblib backend; "mpi": all processes of mpirun.
+ENGINES = ("memory", "joblib", "mpi")
 
 
 def check_engine(engine: Any, problem: Problem) -> None:
@@ -20,9 +21,9 @@ def check_engine(engine: Any, problem: Problem) -> None:
     ValueError
         With what there is.
     """
-    if engine not in ENGINES:
-        names = " or ".join(repr(name) for name in ENGINES)
-        raise ValueError(f"engine must be {names}, got {engine!r}")
+    if not isinstance(engine, MPIEngine) and engine not in ENGINES:
+        names = ", ".join(repr(name) for name in ENGINES)
+        raise ValueError(f"engine must be one of {names} or an MPIEngine, got {engine!r}")
     if engine == "joblib" and not isinstance(problem, Binary):
         raise ValueError(
             "engine='joblib' sends classes, or pairs of them, to different workers: it is for one-vs-rest and "
@@ -30,8 +31,18 @@ def check_engine(engine: Any, problem: Problem) -> None:
         )
 
 
+_world = MPIEngine()
+
+
+def peers_of(engine: Any) -> Peers:
+    """The processes that an engine has for one fit."""
+    if engine == "mpi":
+        return _world.peers()
+    return engine.peers() if isinstance(engine, MPIEngine) else Alone()
+
+
 def make_solver(
-    engine: str,
+    engine: Any,
     problem: Problem,
     data: TrainingSet,
     *,
@@ -44,11 +55,12 @@ def make_solver(
     keep_state: bool,
     solver: str,
     interrupt: Any,
+    peers: Peers,
 ) -> Solver:
     """Make the solver of a fit, its rows laid out; parameters are those of `run`."""
     check_engine(engine, problem)
     if solver == "leagues":
-        return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads)
+        return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, peers=peers)
     if not isinstance(problem, Binary):
         return CoupledRows(
             problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"
@@ -62,4 +74,4 @@ def make_solver(
     }
     if engine == "joblib":
         return SentBlocks(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
-    return ClassBlocks(problem, data, threads=threads, interrupt=interrupt, **options)
+    return ClassBlocks(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)

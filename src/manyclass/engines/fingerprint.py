@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from .._native import isa
 from ..problems import Binary, Problem
-from ..solvers import TrainingSet
+from ..solvers import Peers, TrainingSet
 
 HASHED_AT_ONCE = 1 << 20
 
@@ -43,6 +44,23 @@ def differences(stored: dict[str, Any], here: dict[str, Any]) -> list[str]:
         for name in here | stored
         if stored.get(name) != here.get(name)
     ]
+
+
+def refuse_different(here: dict[str, Any], peers: Peers) -> None:
+    """Make sure that all processes of a fit have the same problem, and the same build of the core.
+
+    Raises
+    ------
+    ValueError
+        In all of them, if one has not.
+    """
+    first, *others = peers.gather(here | {"build of the core": isa})
+    for rank, other in enumerate(others, 1):
+        if differ := differences(first, other):
+            raise ValueError(
+                f"rank {rank} does not train what rank 0 trains: {', '.join(differ)} (rank 0 first); give all of "
+                "them the same rows, labels and parameters"
+            )
 
 
 def _hash(*arrays: np.ndarray) -> str:

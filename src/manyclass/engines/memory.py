@@ -15,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from .._native import core
 from ..problems import Problem
 from ..solvers import Certificate, Progress, Solver, StopRule, TrainingSet
-from .choice import make_solver
-from .fingerprint import fingerprint
+from .choice import make_solver, peers_of
+from .fingerprint import fingerprint, refuse_different
+from .mpi import together
 from .progress import ProgressDisplay
 from .recorder import CheckpointPlan, Recorder
 from .stopping import StopAll, listening
@@ -157,7 +158,7 @@ def run(
     solver: str = "auto",
     stop_with: StopAll | None = None,
     checkpoints: CheckpointPlan | None = None,
-    engine: str = "memory",
+    engine: Any = "memory",
     n_jobs: int | None = None,
 ) -> Result:
     """Train.
@@ -188,7 +189,7 @@ def run(
     checkpoints : CheckpointPlan, optional
         Where to leave what is needed to go on, and whether to go on from what is there. The time limit is that of
         this run; history, passes and times go on.
-    engine : str
+    engine : str or MPIEngine
         Who advances the solver; see `choice.py`.
     n_jobs : int, optional
         Workers of an engine that has any.
@@ -198,10 +199,12 @@ def run(
     Result
     """
     clock = _Clock()
-    recorder = None
-    if checkpoints is not None:
+    peers = peers_of(engine)
+    same: dict[str, Any] = {}
+    if checkpoints is not None or peers.size > 1:
         same = fingerprint(problem, data, dtype=dtype, seed=seed, keep_state=keep_state, solver=solver)
-        recorder = Recorder(checkpoints, same)
+        refuse_different(same, peers)
+    recorder = Recorder(checkpoints, same, peers) if checkpoints is not None else None
     saved = recorder.start() if recorder else None
     interrupt = core.Interrupt()
     if stop_with is not None:
@@ -209,7 +212,8 @@ def run(
     if budget.time_limit is not None:
         interrupt.stop_after(budget.time_limit)
     history: list[dict[str, Any]] = list(saved.history) if saved else []
-    with listening(interrupt), ProgressDisplay(rule, verbose) as display:
+    shown = ProgressDisplay(rule, verbose and peers.rank == 0)
+    with listening(interrupt, also_sigterm=peers.size > 1), together(peers), shown as display:
         with clock.phase("layout"):
             work = make_solver(
                 engine,
@@ -224,19 +228,22 @@ def run(
                 keep_state=keep_state,
                 solver=solver,
                 interrupt=interrupt,
+                peers=peers,
             )
             last_seen = None
             if saved is not None:
-                last_seen = work.restore(saved.arrays)
-                saved.arrays.clear()  # of a file in memory, which may be removed before the fit ends
+                last_seen = work.restore(saved.parts)
+                saved.parts.clear()  # of files in memory, which may be removed before the fit ends
             elif state is not None:
                 work.load_state(state)
         if saved is not None:
             clock.go_on(saved.seconds, saved.phases)
         for progress in _pieces(work, rule, clock, last_seen):
-            reason = _budget_spent(budget, clock, progress, interrupt)
+            # What a clock says or somebody asks for may differ from process to process: all do the same.
+            asked = peers.gather((_budget_spent(budget, clock, progress, interrupt), recorder and recorder.due()))
+            reason = next((spent for spent, _ in asked if spent is not None), None)
             # Before the certificate, which sets the training weights anew: a fit that was not stopped has none here.
-            if recorder is not None and (reason is not None or recorder.due()):
+            if recorder is not None and (reason is not None or asked[0][1]):
                 with clock.phase("checkpoint"):
                     recorder.write(work, history, clock.seconds, clock.phases)
             found = None
@@ -263,7 +270,7 @@ def run(
     go_on = "warm_start" if recorder is None else "resume"
     found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget, go_on))
     logger.info("%s", found.message)
-    if reason != "converged":
+    if reason != "converged" and peers.rank == 0:
         warnings.warn(found.message, ConvergenceWarning, stacklevel=4)
     return Result(
         weights=weights,

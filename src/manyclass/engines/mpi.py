@@ -1,9 +1,9 @@
 """Processes that mpirun has started, each with its share of a fit.
 
-All of them run the same program on the same rows and labels; `solvers/peers.py` says how solvers use them. Parcels (the
-weights of a league, say) are carried by a thread of their own, so that they travel while matches are played. The same
-thread sends a sign of life to the next rank once a second, and ends the job if the rank before has been silent for
-long: a cut cable is an error then, not a wait without end. A process that dies is noticed by mpirun.
+All of them run the same program on the same rows and labels; `solvers/peers.py` says how solvers use them. Parcels
+(the weights of a league, say) are carried by a thread of their own, so that they travel while matches are played. The
+same thread sends a sign of life to the next rank once a second, and ends the job if the rank before has been silent
+for long: a cut cable is an error then, not a wait without end. A process that dies is noticed by mpirun.
 """
 
 import logging
@@ -19,6 +19,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
+
+from ..solvers import Peers
 
 logger = logging.getLogger("manyclass")
 
@@ -112,13 +114,13 @@ class MPIPeers:
             for part, count, end in zip(parts, counts, ends, strict=True):
                 part[begin : begin + count] = together[end - count : end]
         self.bytes_sent += mine.size * (self.size - 1)
-        return [pickle.loads(part) for part in parts]
+        return [pickle.loads(part.data) for part in parts]
 
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
         """Hand a parcel to the courier."""
         assert self._courier is not None
         self.bytes_sent += parcel.nbytes
-        self._courier.outbox.append((to, tag, parcel))
+        self._courier.post(to, tag, parcel)
 
     def receive(self, source: int, tag: int) -> np.ndarray:
         """Wait for a parcel."""
@@ -129,27 +131,16 @@ class MPIPeers:
         finally:
             self.seconds_waiting += time.perf_counter() - begin
 
+    def watch(self, on: bool) -> None:
+        """Begin or end to expect signs of life of the others."""
+        if self._courier is not None:
+            self._courier.watch(on)
+
     def _wait(self, request: Any) -> None:
         begin = time.perf_counter()
         while not request.Test():
             time.sleep(SOON)
         self.seconds_waiting += time.perf_counter() - begin
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Let none go on alone: what one of them raises ends the job, and says who and why."""
-        try:
-            if self._courier is not None:
-                self._courier.watch(True)
-            yield
-            self.gather(None)  # nobody leaves before all have all they need
-        except BaseException as error:
-            if self.size > 1:
-                self.abort(f"{type(error).__name__}: {error}")
-            raise
-        finally:
-            if self._courier is not None:
-                self._courier.watch(False)
 
     def abort(self, cause: str) -> None:
         """End the job."""
@@ -163,6 +154,22 @@ class MPIPeers:
         os._exit(1)
 
 
+@contextmanager
+def together(peers: Peers) -> Iterator[None]:
+    """Let no process of a fit go on alone: what one of them raises ends the job, and says who and why."""
+    if not isinstance(peers, MPIPeers) or peers.size == 1:
+        yield
+        return
+    peers.watch(True)
+    try:
+        yield
+        peers.gather(None)  # nobody leaves before all have what they need
+    except BaseException as error:
+        peers.abort(f"{type(error).__name__}: {error}")
+    finally:
+        peers.watch(False)
+
+
 class _Courier(threading.Thread):
     """Carries parcels, and listens whether the others are alive."""
 
@@ -170,7 +177,8 @@ class _Courier(threading.Thread):
         super().__init__(daemon=True, name="manyclass courier")
         self._peers, self._silence = peers, silence
         self._parcels, self._signs = comm.Dup(), comm.Dup()
-        self.outbox: deque[tuple[int, int, np.ndarray]] = deque()
+        self._outbox: deque[tuple[int, int, np.ndarray]] = deque()
+        self._wake = threading.Event()
         self._inbox: dict[tuple[int, int], deque[np.ndarray]] = defaultdict(deque)
         self._coming: dict[tuple[int, int], tuple[np.ndarray, int]] = {}  # the parcel, and how much of it is here
         self._arrived = threading.Condition()
@@ -185,10 +193,16 @@ class _Courier(threading.Thread):
         self._heard = time.monotonic()
         self._watching = on
 
+    def post(self, to: int, tag: int, parcel: np.ndarray) -> None:
+        """Send a parcel off."""
+        self._outbox.append((to, tag, parcel))
+        self._wake.set()
+
     def take(self, source: int, tag: int) -> np.ndarray:
         """Wait for a parcel."""
         with self._arrived:
             self._wanted = True
+            self._wake.set()
             while not self._inbox[source, tag]:
                 self._arrived.wait()
             self._wanted = False
@@ -198,13 +212,14 @@ class _Courier(threading.Thread):
         """Go on until the process ends."""
         try:
             while True:
-                while self.outbox:
-                    self._send(*self.outbox.popleft())
+                self._wake.clear()
+                while self._outbox:
+                    self._send(*self._outbox.popleft())
                 while self._fetch():
                     pass
                 self._under_way = [(request, kept) for request, kept in self._under_way if not request.Test()]
                 self._signs_of_life()
-                time.sleep(SOON if self._wanted else LATER)
+                self._wake.wait(SOON if self._wanted else LATER)
         except BaseException as error:
             self._peers.abort(f"the exchange failed: {type(error).__name__}: {error}")
 

@@ -4,6 +4,7 @@ import logging
 import os
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._native import isa
-from ..solvers import Solver
+from ..solvers import Peers, Solver
 from .checkpoint import CheckpointError, CheckpointFolder
 from .fingerprint import differences
 
@@ -41,7 +42,7 @@ class CheckpointPlan:
 class Saved:
     """What a fit goes on from."""
 
-    arrays: dict[str, np.ndarray]
+    parts: list[dict[str, np.ndarray]]
     history: list[dict[str, Any]]
     seconds: float
     phases: dict[str, float]
@@ -55,10 +56,12 @@ class Recorder:
     plan : CheckpointPlan
     fingerprint : dict
         Of the fit; a checkpoint with another one is refused.
+    peers : Peers
+        Each writes its part, the first one the rest.
     """
 
-    def __init__(self, plan: CheckpointPlan, fingerprint: dict[str, Any]):
-        self._plan, self._fingerprint = plan, fingerprint
+    def __init__(self, plan: CheckpointPlan, fingerprint: dict[str, Any], peers: Peers):
+        self._plan, self._fingerprint, self._peers = plan, fingerprint, peers
         self._folder = CheckpointFolder(plan.folder)
         self._build = f"{isa} of manyclass {version('manyclass')}"
         self._last = time.monotonic()
@@ -105,9 +108,8 @@ class Recorder:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        [arrays] = stored.parts
         logger.info("going on from checkpoint %d in %s", stored.generation, path)
-        return Saved(arrays, info["history"], info["seconds"], info["phases"])
+        return Saved(stored.parts, info["history"], info["seconds"], info["phases"])
 
     def due(self) -> bool:
         """Whether it is time for the next one."""
@@ -122,22 +124,38 @@ class Recorder:
             "seconds": seconds,
             "phases": phases,
         }
-        generation = None
-        try:
-            generation = self._folder.next_generation()
-            part = self._folder.write_part(generation, 0, work.checkpoint())
-            self._folder.commit(generation, [part], info)
-        except OSError as error:
-            if generation is not None:
-                self._folder.discard(generation)
-            message = f"no checkpoint could be written to {self._folder.path} ({error.strerror or error})"
-            if self._warned:
-                logger.info("%s", message)
-            else:
-                warnings.warn(
-                    f"{message}; training goes on, and tries again every {self._plan.every:g} seconds",
-                    RuntimeWarning,
-                    stacklevel=3,
-                )
-            self._warned = True
+        generation, *_ = self._peers.gather(self._try(self._folder.next_generation))
+        failure = generation if isinstance(generation, OSError) else None
+        if failure is None:
+            arrays = work.checkpoint()
+            part = self._try(self._folder.write_part, generation, self._peers.rank, arrays) if arrays else None
+            parts = [part for part in self._peers.gather(part) if part is not None]
+            failure = next((part for part in parts if isinstance(part, OSError)), None)
+            if self._peers.rank == 0:
+                if failure is None:
+                    failure = self._try(self._folder.commit, generation, parts, info)
+                if failure is not None:
+                    self._folder.discard(generation)
+        if failure is not None and self._peers.rank == 0:
+            self._warn(failure)
         self._last = time.monotonic()
+
+    @staticmethod
+    def _try(action: Callable[..., Any], *given: Any) -> Any:
+        """What the action gives, or why the system refused it."""
+        try:
+            return action(*given)
+        except OSError as error:
+            return error
+
+    def _warn(self, failure: OSError) -> None:
+        message = f"no checkpoint could be written to {self._folder.path} ({failure.strerror or failure})"
+        if self._warned:
+            logger.info("%s", message)
+        else:
+            warnings.warn(
+                f"{message}; training goes on, and tries again every {self._plan.every:g} seconds",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        self._warned = True

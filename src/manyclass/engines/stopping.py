@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 
@@ -28,26 +28,25 @@ class StopAll:
 
 
 @contextmanager
-def listening(interrupt: Any) -> Iterator[None]:
-    """Turn Ctrl-C into a request to stop. Only the main thread receives signals."""
+def listening(interrupt: Any, *, also_sigterm: bool = False) -> Iterator[None]:
+    """Turn Ctrl-C into a request to stop, and where asked also SIGTERM. Only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.getsignal(signal.SIGINT)
-    if previous is None or previous is signal.SIG_IGN:  # not ours to change
-        yield
-        return
+    with ExitStack() as restored:
+        for number in (signal.SIGINT, signal.SIGTERM) if also_sigterm else (signal.SIGINT,):
+            previous = signal.getsignal(number)
+            if previous is None or previous is signal.SIG_IGN:  # not ours to change
+                continue
 
-    def handler(number: int, frame: Any) -> None:
-        if interrupt.requested and callable(previous):
-            previous(number, frame)  # a second Ctrl-C does not wait for the certificate
-        interrupt.request()
+            def handler(number: int, frame: Any, previous: Any = previous) -> None:
+                if interrupt.requested and callable(previous):
+                    previous(number, frame)  # a second Ctrl-C does not wait for the certificate
+                interrupt.request()
 
-    signal.signal(signal.SIGINT, handler)
-    try:
+            signal.signal(number, handler)
+            restored.callback(signal.signal, number, previous)
         yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
 
 
 @contextmanager

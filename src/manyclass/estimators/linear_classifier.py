@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..data import RowMatrix, check_matrix, encode_labels
-from ..engines import Budget, CheckpointPlan, check_engine, run
+from ..engines import Budget, CheckpointPlan, MPIEngine, check_engine, run
 from ..model import LinearModel
 from ..model.linear import thread_count
 from ..problems import PROBLEMS, Problem
@@ -72,10 +72,11 @@ PARAMETERS = """
     resume : bool
         Go on from the checkpoint in the folder, if there is one; it must be of the same rows, labels and parameters,
         but `stop`, `tol`, `max_iter`, `time_limit` and `n_jobs` may differ.
-    engine : "memory" or "joblib"
-        Who trains: the threads of this process, or (one-vs-rest and one-vs-one) the workers of a joblib backend that
-        `joblib.parallel_config` chooses. `n_jobs` is then their number, None for what is configured. The result is the
-        same to the last bit.
+    engine : "memory", "joblib", "mpi" or MPIEngine
+        Who trains. "memory": the threads of this process. "joblib", for one-vs-rest and one-vs-one: the workers of a
+        joblib backend that `joblib.parallel_config` chooses; `n_jobs` is then their number, None for what is
+        configured. "mpi": all processes that mpirun has started, each of which calls `fit` with the same rows; or
+        those of a communicator, `MPIEngine(comm)`. The result is the same to the last bit.
     verbose : int
         Above 0: a progress bar.
 
@@ -134,7 +135,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         "checkpoint": [None, str, os.PathLike],
         "every": [Interval(Real, 0, None, closed="left")],
         "resume": ["boolean"],
-        "engine": [str],
+        "engine": [str, MPIEngine],
         "verbose": ["verbose"],
     }
 

@@ -4,13 +4,16 @@ from .class_blocks import ClassBlocks
 from .coupled_rows import CoupledRows
 from .estimate import estimate_memory, refuse_absurd_pairs
 from .leagues import Leagues
+from .peers import Alone, Peers
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 
 __all__ = [
+    "Alone",
     "Certificate",
     "ClassBlocks",
     "CoupledRows",
     "Leagues",
+    "Peers",
     "Progress",
     "Solver",
     "StopRule",

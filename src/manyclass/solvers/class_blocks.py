@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from .._native import core
 from ..problems import Binary
 from .layout import as_matrix, make_layout
+from .peers import Alone, Peers
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array
 
@@ -50,6 +51,7 @@ class ClassBlocks:
         newton: bool,
         keep_state: bool,
         interrupt: Any,
+        peers: Peers | None = None,
     ):
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._max_epochs, self._interrupt = max_epochs, interrupt
@@ -70,6 +72,8 @@ class ClassBlocks:
             keep_state,
         )
         self._width = self._kernel.width
+        self._peers = peers or Alone()
+        self._at_once = BLOCKS_A_THREAD * sum(self._peers.gather(threads))
         self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
         self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
         self._start: dict[str, np.ndarray] = {}  # dual variables that were loaded
@@ -101,10 +105,10 @@ class ClassBlocks:
             self._left += [b for b, r in self._results.items() if b not in self._left and not _meets(r, rule)]
             self._left.sort()
         self._rule = rule
-        count = BLOCKS_A_THREAD * self._threads
-        blocks, self._left = self._left[:count], self._left[count:]
+        blocks, self._left = self._left[: self._at_once], self._left[self._at_once :]
+        mine = blocks[self._peers.rank :: self._peers.size]
         found = self._kernel.train(
-            blocks,
+            mine,
             rule.stop == "gap",
             rule.tol,
             self._max_epochs,
@@ -112,7 +116,10 @@ class ClassBlocks:
             self._threads,
             self._interrupt,
         )
-        self._add_results(blocks, found)
+        self._add_results(mine, found)
+        if self._peers.size > 1:
+            for part in self._peers.gather(self.export_blocks(mine)):
+                self.import_blocks(part)
         return self._progress()
 
     def _progress(self) -> Progress:
@@ -235,12 +242,15 @@ class ClassBlocks:
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """The blocks that are finished, and what the others start from; those under way begin again."""
+        if self._peers.rank > 0:
+            return {}  # everyone has all blocks
         stored = self.export_blocks([b for b, result in self._results.items() if not result.cut])
         stored["rule"] = numbers_to_array({} if self._rule is None else asdict(self._rule))
         return stored | {f"start.{name}": array for name, array in self._start.items()}
 
-    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
+    def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
         """Go on from a checkpoint. Blocks that were out of passes go on where `max_epochs` is larger now."""
+        stored = parts[0]
         if "start.values" in stored:  # copied: what is read from a file should let go of it
             self.load_state({name: stored[f"start.{name}"].copy() for name in ("indptr", "classes", "values")})
         self.import_blocks(stored)

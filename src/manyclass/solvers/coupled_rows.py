@@ -1,6 +1,7 @@
 """Whole rows of the coupled losses: full passes, and cheap ones between them on the classes in use."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -318,8 +319,9 @@ class CoupledRows:
             stored |= dict(zip(("alike.ptr", "alike.rows"), self._groups, strict=True))
         return stored
 
-    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
+    def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
         """Go on from a checkpoint."""
+        stored = parts[0]
         numbers = numbers_from_array(stored["numbers"])
         for name in NUMBERS:
             setattr(self, name, numbers[name])

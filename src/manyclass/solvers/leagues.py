@@ -1,6 +1,8 @@
 """Weston-Watkins by matches of leagues: the schedule of Alber et al., on threads and processes that swap leagues."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from .layout import as_matrix, make_layout, tail_rows
 from .peers import Alone, Peers, share
 from .schedule import divide_classes, host_of, league_count, matchday, matchdays, position_of
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .stored import numbers_from_array, numbers_to_array
 
 # Classes may join a row's variables in a visit.
 ANY_NUMBER = np.iinfo(np.int64).max
@@ -25,6 +28,8 @@ OPTIMISM = 1.5
 # How often in a pass over all the engine has its turn.
 PIECES_OF_A_PASS = 10
 ROWS_A_PART = 16  # see CoupledCertificate in coupled_certificate.hpp
+# What a checkpoint keeps besides leagues and matches.
+NUMBERS = ("_pass", "_full", "_day", "_full_passes", "_cheap_passes", "_last_full", "_believed", "_loaded")
 
 
 class Leagues:
@@ -72,6 +77,7 @@ class Leagues:
         self._believed = OPTIMISM
         self._variables: dict[str, np.ndarray] | None = None  # all of them, since they were last gathered
         self._loaded = False
+        self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
 
     # ---- Places
 
@@ -100,7 +106,8 @@ class Leagues:
         """Play some matchdays of the current pass."""
         if self._loaded:
             self._loaded = False
-            return Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+            self._said = replace(self._said, ready=True)
+            return self._said
         self._variables = None
         days = matchdays(self._leagues)
         # A cheap pass is little work.
@@ -113,7 +120,7 @@ class Leagues:
         ready = self._end_pass(rule) if ended else False
         seen = self._last_full
         primal = np.nan if seen is None else 0.5 * (seen[1] + seen[0] + seen[2])
-        return Progress(
+        self._said = Progress(
             epochs=self._full_passes,
             primal=primal,
             dual=np.nan if seen is None else primal - seen[1],
@@ -122,6 +129,7 @@ class Leagues:
             ready=ready,
             row_ended=ended and full,
         )
+        return self._said
 
     def _play(self, rule: StopRule) -> None:
         """Play the matches of a day: those whose leagues are here, then those that have to wait for one."""
@@ -129,22 +137,29 @@ class Leagues:
         enter = 0.8 * rule.tol if rule.stop == "kkt" else 0.0
         seed = (self._seed * 0x100000001B3 + self._pass) & 0xFFFFFFFFFFFFFFFF
         matches = self._matches(day)
-        waiting = [match for match in matches if not all(map(self._kernel.here, match))]
+        missing = self._missing(day)
+        waiting = [match for match in matches if not missing.isdisjoint(match)]
         for now in ([match for match in matches if match not in waiting], waiting):
             if now is waiting:
-                self._receive(day)
+                self._receive(missing, day)
             if now:
                 stats = self._kernel.play(now, self._full, enter, ANY_NUMBER, PATIENCE, seed, self._threads)
                 self._seen += stats
             self._send({league for match in now for league in match}, day)
         self._send(set(range(self._leagues)), day)  # who had no opponent moves on as well
 
-    def _receive(self, day: int) -> None:
-        """Wait for the leagues that belong here on a day and are not here yet."""
-        for league in range(self._leagues):
-            if self._host(league, max(0, day)) == self._peers.rank and not self._kernel.here(league):
-                before = self._host(league, day - 1)
-                self._kernel.unpack(league, self._peers.receive(before, league))
+    def _missing(self, day: int) -> set[int]:
+        """The leagues that belong here on a day and are not here yet."""
+        return {
+            league
+            for league in range(self._leagues)
+            if self._host(league, max(0, day)) == self._peers.rank and not self._kernel.here(league)
+        }
+
+    def _receive(self, leagues: set[int], day: int) -> None:
+        """Wait for leagues that come for a day."""
+        for league in sorted(leagues):
+            self._kernel.unpack(league, self._peers.receive(self._host(league, day - 1), league))
 
     def _send(self, leagues: set[int], day: int) -> None:
         """Send those of the leagues that belong elsewhere on the next day."""
@@ -156,7 +171,7 @@ class Leagues:
 
     def _end_pass(self, rule: StopRule) -> bool:
         """Choose the next pass; tell whether a certificate is worth its cost now."""
-        self._receive(self._day)
+        self._receive(self._missing(self._day), self._day)
         everyone = [figures for part in self._peers.gather(self._seen) for figures in part]
         columns = list(zip(*everyone, strict=True))
         seen = loss, gap, alpha_sum, violation = (*map(math.fsum, columns[:3]), max(columns[3]))
@@ -240,6 +255,57 @@ class Leagues:
         self._kernel.set_variables(self._every_match(), alpha)
         self._kernel.refresh(alpha, self._threads)
         self._loaded = True
+
+    def checkpoint(self) -> dict[str, np.ndarray]:
+        """The leagues and the matches that this process has, exactly as they are."""
+        self._receive(self._missing(self._day), self._day)
+        numbers = {name: getattr(self, name) for name in NUMBERS} | {"said": asdict(self._said)}
+        matches = self._every_match()
+        pairs = matches + [(b, a) for a, b in matches if a != b]
+        names = ("sizes", "classes", "values", "still")
+        held = zip(*(self._kernel.duel(a, b) for a, b in pairs), strict=True)
+        stored = {f"duels.{name}": np.concatenate(arrays) for name, arrays in zip(names, held, strict=True)}
+        here = [league for league in range(self._leagues) if self._kernel.here(league)]
+        return stored | {
+            "numbers": numbers_to_array(numbers),
+            "seen": np.array(self._seen, np.float64),
+            "duels": np.array(pairs, np.int32),
+            **{f"league.{league}": self._kernel.pack(league) for league in here},
+        }
+
+    def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
+        """Go on from a checkpoint: each process takes what belongs to it now."""
+        numbers = numbers_from_array(parts[0]["numbers"])
+        for name in NUMBERS:
+            setattr(self, name, numbers[name])
+        self._said = Progress(**numbers["said"])
+        self._seen = []
+        here = {
+            league for league in range(self._leagues) if self._host(league, max(0, self._day)) == self._peers.rank
+        }
+        for league in range(self._leagues):
+            self._kernel.leave(league)
+        mine = {frozenset(match) for match in self._every_match()}
+        for part in parts:
+            if self._peers.rank == 0:
+                self._seen += [tuple(figures) for figures in part["seen"].reshape(-1, 5).tolist()]
+            for league in here:
+                if f"league.{league}" in part:
+                    self._kernel.unpack(league, part[f"league.{league}"])
+            self._restore_duels(part, mine)
+        return self._said
+
+    def _restore_duels(self, part: dict[str, np.ndarray], mine: set[frozenset[int]]) -> None:
+        rows = entries = 0
+        for a, b in part["duels"].tolist():
+            count = self._kernel.members(a)
+            sizes = part["duels.sizes"][rows : rows + count]
+            end = entries + int(sizes.sum())
+            if frozenset((a, b)) in mine:
+                still = part["duels.still"][rows : rows + count]
+                classes, values = (part[f"duels.{name}"][entries:end] for name in ("classes", "values"))
+                self._kernel.set_duel(a, b, sizes, classes, values, still)
+            rows, entries = rows + count, end
 
     def untrained(self) -> np.ndarray:
         """Every class takes part in the first pass."""

@@ -1,5 +1,6 @@
 """What every solver takes, gives and promises."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -134,12 +135,18 @@ class Solver(Protocol):
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Everything that is needed to go on with the same bits; may be asked for between calls of `advance`.
 
-        Arrays may be the solver's own memory: they hold until its next call.
+        Of several processes each gives its part, which may be nothing. Arrays may be the solver's own memory: they
+        hold until its next call.
         """
         ...
 
-    def restore(self, stored: dict[str, np.ndarray]) -> Progress:
-        """Go on from a checkpoint of a solver of the same problem, whatever its number of threads was.
+    def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
+        """Go on from a checkpoint of the same problem, whatever its number of threads and processes was.
+
+        Parameters
+        ----------
+        parts : sequence of dict of arrays
+            Of all processes that wrote it.
 
         Returns
         -------
