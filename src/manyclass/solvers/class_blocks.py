@@ -244,7 +244,9 @@ class ClassBlocks:
         """The blocks that are finished, and what the others start from; those under way begin again."""
         if self._peers.rank > 0:
             return {}  # everyone has all blocks
-        stored = self.export_blocks([b for b, result in self._results.items() if not result.cut])
+        unfinished = set(self._left)  # where the rule has changed, some of these were trained before
+        finished = [b for b, result in self._results.items() if not result.cut and b not in unfinished]
+        stored = self.export_blocks(finished)
         stored["rule"] = numbers_to_array({} if self._rule is None else asdict(self._rule))
         return stored | {f"start.{name}": array for name, array in self._start.items()}
 

@@ -1,0 +1,38 @@
+"""A solver that was restored is in no way different from the one that gave the checkpoint."""
+
+import numpy as np
+import pytest
+from losses import text_like
+
+from manyclass.data import check_matrix
+from manyclass.problems import PROBLEMS
+from manyclass.solvers import CoupledRows, StopRule, TrainingSet
+
+RULE = StopRule("gap", 1e-6)
+
+
+def make(loss):
+    X, y = text_like(150, 60, 7)
+    data = TrainingSet(check_matrix(X), y.astype(np.int32), np.full(len(y), 30.0), 7, 1.0)
+    return CoupledRows(PROBLEMS[loss], data, dtype=np.dtype("float32"), seed=0, threads=1)
+
+
+def numbers(solver):
+    return {name: value for name, value in vars(solver).items() if isinstance(value, bool | int | float | None)}
+
+
+@pytest.mark.parametrize("loss", ["ww", "cs", "llw", "maxent"])
+def test_all_that_has_changed_comes_back(loss):
+    solver, fresh = make(loss), make(loss)
+    solver._wave = 8  # it may change while a fit goes on
+    for _ in range(40):
+        said = solver.advance(RULE)
+    solver.certificate()
+    assert fresh.restore(solver.checkpoint()) == said
+    assert numbers(solver) == numbers(fresh)
+    assert numbers(solver) != numbers(make(loss))
+    for other in (solver, fresh):
+        other.advance(RULE)
+    one, two = solver.checkpoint(), fresh.checkpoint()
+    assert one.keys() == two.keys()
+    assert all(one[name].tobytes() == two[name].tobytes() for name in one)
