@@ -60,8 +60,8 @@ PARAMETERS = """
         cost in accuracy. For "ww", "cs", maximum entropy and one-vs-rest.
     engine : "memory" or "joblib"
         Who trains: the threads of this process, or (one-vs-rest and one-vs-one) the workers of a joblib backend that
-        `joblib.parallel_config` chooses. `n_jobs` is then their number, None for what is configured. The result is the
-        same to the last bit.
+        `joblib.parallel_config` chooses. `n_jobs` is then their number, None for what is configured. The result is
+        the same to the last bit.
     verbose : int
         Above 0: a progress bar.
 
