@@ -122,6 +122,7 @@ def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch):
         del label_parallel.Job.__setstate__
         return label_parallel.counts
 
+    cluster.amm.stop()  # which moves copies of data by itself
     cluster.run(count)
     pickled = count_pickles(monkeypatch)
     with joblib.parallel_config(backend="dask"):
@@ -130,7 +131,9 @@ def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch):
     assert len(pickled) == 1
     found = list(cluster.run(counted).values())
     assert len(found) == 2
-    assert all(counts == {"received": 1, "laid out": 1} for counts in found)
+    # One may have been too quick for the other.
+    assert {"received": 1, "laid out": 1} in found, found
+    assert all(counts["received"] == counts["laid out"] <= 1 for counts in found), found
 
 
 def test_processes_map_the_rows(monkeypatch):
