@@ -122,6 +122,7 @@ def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch):
         del label_parallel.Job.__setstate__
         return label_parallel.counts
 
+    cluster.amm.stop()  # which moves copies of data by itself
     cluster.run(count)
     pickled = count_pickles(monkeypatch)
     with joblib.parallel_config(backend="dask"):
@@ -130,7 +131,9 @@ def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch):
     assert len(pickled) == 1
     found = list(cluster.run(counted).values())
     assert len(found) == 2
-    assert all(counts == {"received": 1, "laid out": 1} for counts in found)
+    # One may have been too quick for the other.
+    assert {"received": 1, "laid out": 1} in found, found
+    assert all(counts["received"] == counts["laid out"] <= 1 for counts in found), found
 
 
 def test_processes_map_the_rows(monkeypatch):
@@ -224,6 +227,6 @@ def test_it_is_for_classes_that_are_trained_apart():
     for estimator in (MulticlassSVC(engine="joblib"), MaxEnt(engine="joblib")):
         with pytest.raises(ValueError, match=r"for one-vs-rest and one-vs-one\. '(ww|maxent)' trains all classes"):
             estimator.fit(X, y)
-    with pytest.raises(ValueError, match="engine must be 'memory' or 'joblib', got 'spark'"):
+    with pytest.raises(ValueError, match="engine must be one of 'memory', 'joblib', 'mpi' or an MPIEngine, got 'spark'"):
         OneVsRestSVC(engine="spark").fit(X, y)
     assert clone(OneVsRestSVC(engine="joblib")).get_params()["engine"] == "joblib"

@@ -28,7 +28,7 @@ def test_all_that_has_changed_comes_back(loss):
     for _ in range(40):
         said = solver.advance(RULE)
     solver.certificate()
-    assert fresh.restore(solver.checkpoint()) == said
+    assert fresh.restore([solver.checkpoint()]) == said
     assert numbers(solver) == numbers(fresh)
     assert numbers(solver) != numbers(make(loss))
     for other in (solver, fresh):
