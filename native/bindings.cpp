@@ -147,6 +147,28 @@ nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K
 template <class Solver>
 void bind_pass(nb::class_<Solver>& solver) {
   solver
+      // gather: a function from bytes to everyone's bytes; bounds: of the classes of each process.
+      .def("join",
+           [](Solver& s, nb::callable gather, const std::vector<int64_t>& bounds, int rank) {
+             Processes processes;
+             for (size_t p = 0; p + 1 < bounds.size(); ++p)
+               processes.ranges.push_back({bounds[p], bounds[p + 1]});
+             processes.rank = rank;
+             processes.gather = [gather](const Bytes& mine) {
+               nb::gil_scoped_acquire gil;
+               std::vector<Bytes> all;
+               for (nb::handle part : gather(nb::bytes(mine.data(), mine.size()))) {
+                 const auto bytes = nb::cast<nb::bytes>(part);
+                 const auto* begin = static_cast<const uint8_t*>(bytes.data());
+                 all.emplace_back(begin, begin + bytes.size());
+               }
+               return all;
+             };
+             s.join(std::move(processes));
+           })
+      // First and last class held here, the column of the first one, and of the mean or -1.
+      .def_prop_ro("held_columns", &Solver::held_columns)
+      .def_prop_ro("heads", [](const Solver& s) { return s.rows().heads(); })
       .def_prop_ro(
           "training_weights", [](Solver& s) { return shared(s.weights()); },
           nb::rv_policy::reference_internal)

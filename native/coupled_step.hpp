@@ -77,6 +77,22 @@ class RowSolver {
       solve_absolute_margins(step, a, s, visit);
   }
 
+  // A score that a class without a variable in use must exceed to join, or to have a loss; given those of the
+  // row's own class and of the classes in use. For losses on relative margins; a little too low rather than
+  // too high.
+  T lowest_that_matters(const Row& a, const T* s) {
+    const T own = s[a.label], k = a.curvature;
+    T highest = -a.held.sum;
+    for (int32_t e = 0; e < a.held.size; ++e) {
+      v_[e] = a.held.values[e] - (own - s[a.held.classes[e]] - 1) / k;
+      highest = std::max(highest, v_[e]);
+    }
+    const FeasibleSet<T> set(loss_, a.C);
+    const T tau = solve_threshold(v_.data(), a.held.size, {}, set, a.held.sum, -a.held.sum, highest);
+    const T level = own - 1 + std::min(T(0), k * tau);
+    return level - T(1e-4) * (1 + std::abs(level));
+  }
+
  private:
   // Of the classes found, about the `most` best: halve the range of scores until few enough are left. Where
   // scores are tied (most are, early on) the row's number decides, so that no class is favoured.

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "kept_weights.hpp"
 #include "layout.hpp"
 #include "pass_stats.hpp"
+#include "score_exchange.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 #include "vector_math.hpp"
@@ -44,6 +46,7 @@ class MaximumEntropySolver {
         stride_(padded<T>(classes)),
         state_(rows_.n * stride_),
         W_(rows_.heads() * stride_) {
+    processes_.ranges = {{0, K_}};
     if (rows_.tails() != 0) throw std::logic_error("dense weights want every shared feature in the head");
     if (reduced) kept_ = KeptWeights(rows_, y_, K_);
     // All of C_i on the own class: W is 0.
@@ -53,6 +56,13 @@ class MaximumEntropySolver {
     }
   }
   MaximumEntropySolver(const MaximumEntropySolver&) = delete;
+
+  // Processes share the classes to score and to update, and the rows to solve; they begin at whole vectors.
+  // Everyone has all variables, and place for all weights, but only its own classes' are up to date.
+  void join(Processes processes) {
+    if (!kept_.all()) throw std::logic_error("reduced weights cannot be shared among processes");
+    processes_ = std::move(processes);
+  }
 
   // As in coupled.hpp.
   void begin_pass() {
@@ -77,25 +87,34 @@ class MaximumEntropySolver {
     if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
     for (auto* buffer : {&scores_, &next_, &changes_}) buffer->reserve(wave * stride_);
-    const int64_t tiles = (stride_ + tile_width<T> - 1) / tile_width<T>, vectors = stride_ / L;
-    const WaveShape shape(wave, tiles, vectors, threads);
+    const int64_t begin = processes_.mine().low, columns = padded<T>(processes_.mine().high) - begin;
+    const int64_t tiles = (columns + tile_width<T> - 1) / tile_width<T>, vectors = columns / L;
+    const WaveShape shape(wave, tiles, std::max<int64_t>(1, vectors), threads);
+    const auto solved_here = [&](int64_t r) {
+      return r % static_cast<int64_t>(processes_.ranges.size()) == processes_.rank;
+    };
     Team team(threads);
     std::vector<T> mark(rows_.heads(), T(0));  // only ever one thread looks for theta
     run_waves<T>(
-        team, count, shape, waves_,
+        team, count, shape, processes_.alone(), waves_,
         [&](int64_t tile, int64_t first, int64_t low, int64_t high) {
-          const int64_t c = tile * tile_width<T>;
+          const int64_t c = begin + tile * tile_width<T>;
           for (int64_t r = low; r < high; ++r) {
             const int64_t i = order[first + r], b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
             score_tile(W_.data() + c, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b,
-                       e - b, scores_.data() + r * stride_ + c, std::min(stride_ - c, tile_width<T>));
+                       e - b, scores_.data() + r * stride_ + c, std::min(begin + columns - c, tile_width<T>));
           }
         },
-        [&](int, int64_t first, int64_t r) { solve_row(order[first + r], r); },
+        [](int, int64_t, int64_t) {}, [&](int64_t, int64_t size) { tell_scores(size); },
+        [&](int, int64_t first, int64_t r) {
+          slots_[r].row = order[first + r];
+          if (solved_here(r)) solve_row(order[first + r], r);
+        },
+        [&](int64_t size) { tell_steps(size, solved_here); },
         [&](int, int64_t size) { return common_step(size, mark); },
         [&](int, int64_t size, int64_t slice, int64_t low, int64_t high, T theta) {
-          update(size, theta == 1 ? T(1) : theta - 1, slice * vectors / shape.slices * L,
-                 (slice + 1) * vectors / shape.slices * L);
+          update(size, theta == 1 ? T(1) : theta - 1, begin + slice * vectors / shape.slices * L,
+                 begin + (slice + 1) * vectors / shape.slices * L);
           for (int64_t r = low; r < high; ++r) commit(r, theta);
         });
     PassStats total = waves_;
@@ -111,6 +130,9 @@ class MaximumEntropySolver {
     const int64_t blocks = (K_ + block_width - 1) / block_width,
                   groups = (rows_.n + rows_at_once - 1) / rows_at_once;
     std::vector<Certificate> of_block(blocks), of_group(groups);
+    const int64_t first_block = processes_.mine().low / block_width,
+                  last_block = (processes_.mine().high + block_width - 1) / block_width;
+    const auto [first_group, last_group] = processes_.share(groups);
     Team team(threads);
     team.run([&](int me) {
       team.share_out(groups, me, [&](int64_t g) {
@@ -119,13 +141,20 @@ class MaximumEntropySolver {
       });
       team.meet();
       Buffer<double> exact(rows_.heads() * block_width);
-      team.share_out(blocks, me,
-                     [&](int64_t b) { of_block[b] = set_weights(b * block_width, log_sums, exact); });
+      team.share_out(last_block - first_block, me, [&](int64_t b) {
+        of_block[first_block + b] = set_weights((first_block + b) * block_width, log_sums, exact);
+      });
       team.meet();
+      if (!processes_.alone()) {
+        team.share_out(1, me, [&](int64_t) { tell_weights(of_block); });
+        team.meet();
+      }
       Buffer<double> scores(rows_at_once * stride_);
-      team.share_out(groups, me,
-                     [&](int64_t g) { of_group[g] = certify_rows(g * rows_at_once, log_sums, scores); });
+      team.share_out(last_group - first_group, me, [&](int64_t g) {
+        of_group[first_group + g] = certify_rows((first_group + g) * rows_at_once, log_sums, scores);
+      });
     });
+    if (!processes_.alone()) tell_groups(of_group);
     Certificate total;
     for (const auto& part : of_block) total.add(part);
     for (const auto& part : of_group) total.add(part);
@@ -153,6 +182,9 @@ class MaximumEntropySolver {
   const T* state(int64_t i) const { return state_.data() + i * stride_; }
   Buffer<T>& variables() { return state_; }
   Buffer<T>& weights() { return W_; }
+  std::tuple<int64_t, int64_t, int64_t, int64_t> held_columns() const {
+    return {processes_.mine().low, processes_.mine().high, processes_.mine().low, -1};
+  }
   const Layout<T>& rows() const { return rows_; }
   int64_t classes() const { return K_; }
   T penalty(int64_t i) const { return C_[i]; }
@@ -309,6 +341,88 @@ class MaximumEntropySolver {
     slot.gain = std::max(least_gain, Ci * (new_entropy - entropy) - slope - 0.5 * k * square);
   }
 
+  // What processes tell each other, in this order: scores of the rows of a wave, each for its classes; steps,
+  // each of its rows; and for a certificate the weights of its classes, and what its rows add.
+  void tell_scores(int64_t size) {
+    tell(
+        [&](BytesOut& out, const ClassRange& mine) {
+          for (int64_t r = 0; r < size; ++r) out.put(scores_.data() + r * stride_ + mine.low, mine.size());
+        },
+        [&](BytesIn& in, const ClassRange& theirs, int) {
+          for (int64_t r = 0; r < size; ++r)
+            in.take(scores_.data() + r * stride_ + theirs.low, theirs.size());
+        });
+  }
+
+  template <class F>
+  void tell_steps(int64_t size, F solved_here) {
+    const auto processes = static_cast<int64_t>(processes_.ranges.size());
+    tell(
+        [&](BytesOut& out, const ClassRange&) {
+          for (int64_t r = 0; r < size; ++r) {
+            if (!solved_here(r)) continue;
+            out.put(slots_[r].changed);
+            out.put(slots_[r].gain);
+            out.put(slots_[r].stats);
+            if (!slots_[r].changed) continue;
+            out.put(next_.data() + r * stride_, stride_);
+            out.put(changes_.data() + r * stride_, stride_);
+          }
+        },
+        [&](BytesIn& in, const ClassRange&, int rank) {
+          for (int64_t r = rank; r < size; r += processes) {
+            slots_[r].changed = in.take<bool>();
+            slots_[r].gain = in.take<double>();
+            slots_[r].stats = in.take<PassStats>();
+            if (!slots_[r].changed) continue;
+            in.take(next_.data() + r * stride_, stride_);
+            in.take(changes_.data() + r * stride_, stride_);
+          }
+        });
+  }
+
+  void tell_weights(std::vector<Certificate>& of_block) {
+    const auto blocks_of = [&](const ClassRange& range, auto f) {
+      for (int64_t c = range.low; c < range.high; c += block_width) f(of_block[c / block_width]);
+    };
+    tell(
+        [&](BytesOut& out, const ClassRange& mine) {
+          blocks_of(mine, [&](const Certificate& part) { out.put(part); });
+          for (int64_t h = 0; h < rows_.heads(); ++h)
+            out.put(W_.data() + h * stride_ + mine.low, mine.size());
+        },
+        [&](BytesIn& in, const ClassRange& theirs, int) {
+          blocks_of(theirs, [&](Certificate& part) { part = in.take<Certificate>(); });
+          for (int64_t h = 0; h < rows_.heads(); ++h)
+            in.take(W_.data() + h * stride_ + theirs.low, theirs.size());
+        });
+  }
+
+  void tell_groups(std::vector<Certificate>& of_group) {
+    const auto groups = static_cast<int64_t>(of_group.size());
+    tell(
+        [&](BytesOut& out, const ClassRange&) {
+          const auto [first, last] = processes_.share(groups);
+          out.put(of_group.data() + first, last - first);
+        },
+        [&](BytesIn& in, const ClassRange&, int rank) {
+          const auto [first, last] = processes_.share(groups, rank);
+          in.take(of_group.data() + first, last - first);
+        });
+  }
+
+  template <class Put, class Take>
+  void tell(Put put, Take take) {
+    BytesOut out;
+    put(out, processes_.mine());
+    const auto all = processes_.gather(out.bytes);
+    for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+      if (rank == processes_.rank) continue;
+      BytesIn in(all[rank]);
+      take(in, processes_.ranges[rank], rank);
+    }
+  }
+
   T common_step(int64_t size, std::vector<T>& mark) const {
     double gain = 0, shared = 0;
     for (int64_t r = 0; r < size; ++r) {
@@ -461,6 +575,7 @@ class MaximumEntropySolver {
   std::vector<int32_t> y_;
   std::vector<T> C_;
   int64_t K_, stride_;
+  Processes processes_;
   KeptWeights kept_;
   Buffer<T> state_, W_;
   Buffer<T> scores_, next_, changes_;  // of the rows of a wave

@@ -25,13 +25,18 @@ struct WaveShape {
 
 // Over `count` rows; adds to `waves` and `theta` of the statistics.
 //   score(tile, first, low, high)        the rows first + [low, high)
+//   prepare(me, first, r)                where processes share the classes: what a row's scores still lack
+//   exchange(first, size)                then tell the others, and hear from them
+//   tell_steps(size)                     and where they share the rows to solve, once more
 //   solve(me, first, r)                  row first + r, in place r of the wave
 //   find_theta(me, size)                 for a wave of `size` rows
 //   move(me, size, slice, low, high, theta)   the slice's weights, and the variables of the rows [low, high);
 //                                        called again with theta < 1 where a full step was too long
-template <class T, class Score, class Solve, class FindTheta, class Move>
-void run_waves(Team& team, int64_t count, const WaveShape& shape, PassStats& stats, Score score, Solve solve,
-               FindTheta find_theta, Move move) {
+template <class T, class Score, class Prepare, class Exchange, class Solve, class TellSteps, class FindTheta,
+          class Move>
+void run_waves(Team& team, int64_t count, const WaveShape& shape, bool alone, PassStats& stats, Score score,
+               Prepare prepare, Exchange exchange, Solve solve, TellSteps tell_steps, FindTheta find_theta,
+               Move move) {
   T theta = 1;
   team.run([&](int me) {
     for (int64_t first = 0; first < count; first += shape.rows) {
@@ -43,8 +48,18 @@ void run_waves(Team& team, int64_t count, const WaveShape& shape, PassStats& sta
         });
         team.meet();
       }
+      if (!alone) {
+        team.share_out(size, me, [&](int64_t r) { prepare(me, first, r); });
+        team.meet();
+        team.share_out(1, me, [&](int64_t) { exchange(first, size); });
+        team.meet();
+      }
       team.share_out(size, me, [&](int64_t r) { solve(me, first, r); });
       team.meet();
+      if (!alone) {
+        team.share_out(1, me, [&](int64_t) { tell_steps(size); });
+        team.meet();
+      }
       const auto move_slice = [&](int64_t slice, T by) {
         move(me, size, slice, slice * size / shape.slices, (slice + 1) * size / shape.slices, by);
       };

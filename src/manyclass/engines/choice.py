@@ -62,8 +62,9 @@ def make_solver(
     if solver == "leagues":
         return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, peers=peers)
     if not isinstance(problem, Binary):
+        alternating = solver == "alternating"
         return CoupledRows(
-            problem, data, dtype=dtype, seed=seed, threads=threads, alternating=solver == "alternating"
+            problem, data, dtype=dtype, seed=seed, threads=threads, alternating=alternating, peers=peers
         )
     options: dict[str, Any] = {
         "dtype": dtype,

@@ -1,5 +1,6 @@
 """Whole rows of the coupled losses: full passes, and cheap ones between them on the classes in use."""
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -12,10 +13,13 @@ from .._native import core
 from ..problems import Problem
 from .alike import groups_of_alike_rows
 from .closed_form import bounds_are_optimal, state_at_bounds
-from .layout import as_matrix, make_layout, tail_rows, wave_size
+from .layout import as_matrix, class_bounds, make_layout, tail_rows, wave_size
+from .peers import Alone, Peers
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array, weights_from_arrays, weights_to_arrays
 from .team_size import TeamSize
+
+logger = logging.getLogger("manyclass")
 
 # A call into the core takes about this many multiplications: some tenths of a second.
 WORK_AT_ONCE = 5e8
@@ -112,6 +116,7 @@ class CoupledRows:
         seed: int,
         threads: int,
         alternating: bool = False,
+        peers: Peers | None = None,
     ):
         if problem.kernel not in KERNELS:
             raise ValueError(f"this solver trains coupled losses; {problem.name!r} is {problem.kernel!r}")
@@ -136,6 +141,12 @@ class CoupledRows:
             getattr(problem, "gamma", 0.5),
             data.reduced,
         )
+        self._peers = peers or Alone()
+        self._shared = self._peers.size > 1 and self._wave > 1 and not alternating and not data.reduced
+        if self._shared:
+            self._kernel.join(self._peers.gather, class_bounds(self._K, self._peers.size), self._peers.rank)
+        elif self._peers.size > 1:
+            logger.info("rows are too little work to be shared among processes: each trains by itself")
         self._team = {full: TeamSize(threads) for full in (True, False)}
         self._pass = self._new_pass(0, full=True)
         self._full_passes = 0
@@ -305,12 +316,19 @@ class CoupledRows:
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """Everything that is needed to go on with the same bits, also in the middle of a pass."""
+        if self._peers.rank > 0 and not self._shared:
+            return {}
+        # They carry the rounding of all steps so far: the dual variables do not tell them to the last bit.
+        held, mean = self._held_weights()
+        weights = weights_to_arrays(np.ascontiguousarray(held).reshape(-1)) | {"mean": mean}
+        weights["classes"] = np.array(self._kernel.held_columns[:2])
+        if self._peers.rank > 0:
+            return weights
         numbers = {name: getattr(self, name) for name in NUMBERS} | {"pass": self._pass.numbers()}
         numbers["said"] = asdict(self._said)
         numbers["last_full"] = None if self._last_full is None else self._last_full.numbers()
         stored = {"numbers": numbers_to_array(numbers), "sums": self._kernel.pass_sums()}
-        # They carry the rounding of all steps so far: the dual variables do not tell them to the last bit.
-        stored |= weights_to_arrays(self._kernel.training_weights)
+        stored |= weights
         if self._problem.kernel == "maximum_entropy":
             stored["variables"] = self._kernel.variables
         else:
@@ -329,7 +347,7 @@ class CoupledRows:
         last = numbers["last_full"]
         self._last_full = None if last is None else _Pass(**last, order=np.empty(0, np.int64))
         self._kernel.set_pass_sums(stored["sums"])
-        weights_from_arrays(stored, self._kernel.training_weights)
+        self._restore_weights(parts)
         if self._problem.kernel == "maximum_entropy":
             self._kernel.variables[:] = stored["variables"]
         else:
@@ -340,6 +358,24 @@ class CoupledRows:
             self._groups = stored["alike.ptr"].copy(), stored["alike.rows"].copy()
         self._said = Progress(**numbers["said"])
         return self._said
+
+    def _held_weights(self) -> tuple[np.ndarray, np.ndarray]:
+        """Views of the training weights: a column for each class held here; and of their mean, where it is kept."""
+        low, high, column, mean = self._kernel.held_columns
+        weights = self._kernel.training_weights.reshape(self._kernel.heads, -1)
+        return weights[:, column : column + high - low], weights[:, mean : mean + 1] if mean >= 0 else weights[:, :0]
+
+    def _restore_weights(self, parts: Sequence[dict[str, np.ndarray]]) -> None:
+        """Set the weights of the classes that are held here, whoever held them before."""
+        low, high, *_ = self._kernel.held_columns
+        here, mean = self._held_weights()
+        for part in parts:
+            first, last = part["classes"].tolist()
+            there = np.empty(self._kernel.heads * (last - first), self._dtype)
+            weights_from_arrays(part, there)
+            begin, end = max(low, first), max(low, first, min(high, last))
+            here[:, begin - low : end - low] = there.reshape(self._kernel.heads, -1)[:, begin - first : end - first]
+            mean[:] = part["mean"]
 
     def untrained(self) -> np.ndarray:
         """Every class takes part in the first pass."""

@@ -13,6 +13,7 @@ from .solver import TrainingSet, native
 WAVE = 32
 DENSE_WAVE = 8  # where a row changes most classes: rows of a wave take more from each other
 WORTH_SHARING = 20_000
+CLASSES_A_VECTOR = 16
 
 
 def tail_rows(n_classes: int) -> int:
@@ -29,6 +30,12 @@ def wave_size(data: TrainingSet, problem: Problem) -> int:
     work = (data.X.nnz / max(1, data.X.n_rows) + (data.constant != 0)) * data.n_classes
     rows = WAVE if problem.sparse_weights else DENSE_WAVE
     return rows if work >= WORTH_SHARING and data.X.n_rows >= 4 * rows else 1
+
+
+def class_bounds(n_classes: int, processes: int) -> list[int]:
+    """Where the classes of each process begin, and where the last one's end: at whole vectors of the kernels."""
+    vectors = -(-n_classes // CLASSES_A_VECTOR)
+    return [min(n_classes, p * vectors // processes * CLASSES_A_VECTOR) for p in range(processes + 1)]
 
 
 def make_layout(data: TrainingSet, dtype: np.dtype, tail: int) -> Any:
