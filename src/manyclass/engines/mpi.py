@@ -26,6 +26,10 @@ logger = logging.getLogger("manyclass")
 
 # Messages are cut into pieces of at most this size: MPI counts bytes with 31 bits.
 PIECE = 1 << 30
+# Bytes of a gathered value that travel with its size.
+SHORT = 4096
+# Seconds for which a wait keeps a core busy: others may need it.
+PATIENT = 0.0001
 # Seconds between two looks at what has come: while somebody waits for it, and while nobody does.
 SOON, LATER = 0.0002, 0.002
 HEARTBEAT = 1.0
@@ -102,11 +106,18 @@ class MPIPeers:
         if self.size == 1:
             return [value]
         mine = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8)
-        sizes = np.zeros(self.size, np.int64)
-        self._wait(self._all.Iallgather(np.array([mine.size], np.int64), sizes))
+        # Sizes, and the beginning of each value: most are not longer.
+        first = np.zeros(8 + SHORT, np.uint8)
+        first[:8] = np.array([mine.size], np.int64).view(np.uint8)
+        first[8 : 8 + min(SHORT, mine.size)] = mine[:SHORT]
+        firsts = np.empty((self.size, first.size), np.uint8)
+        self._wait(self._all.Iallgather(first, firsts))
+        sizes = firsts[:, :8].copy().view(np.int64)[:, 0]
         parts = [np.empty(size, np.uint8) for size in sizes]
+        for part, beginning in zip(parts, firsts, strict=True):
+            part[:SHORT] = beginning[8 : 8 + min(SHORT, part.size)]
         at_once = PIECE // self.size
-        for begin in range(0, int(sizes.max()), at_once):
+        for begin in range(SHORT, int(sizes.max()), at_once):
             counts = np.clip(sizes - begin, 0, at_once)
             together = np.empty(counts.sum(), np.uint8)
             self._wait(self._all.Iallgatherv(mine[begin : begin + at_once], (together, counts)))
@@ -139,7 +150,8 @@ class MPIPeers:
     def _wait(self, request: Any) -> None:
         begin = time.perf_counter()
         while not request.Test():
-            time.sleep(SOON)
+            if time.perf_counter() - begin > PATIENT:
+                time.sleep(SOON)
         self.seconds_waiting += time.perf_counter() - begin
 
     def abort(self, cause: str) -> None:
