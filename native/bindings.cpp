@@ -351,11 +351,12 @@ void bind_solvers(nb::module_& m, const std::string& suffix) {
           "ptr"_a, "rows"_a, "rounds"_a, "enter"_a, "most_new"_a, NoGil())
       .def(
           "alternate",
-          [](Coupled& s, In<int64_t> order, int threads) {
-            const PassStats p = s.alternate(order.data(), static_cast<int64_t>(order.size()), threads);
+          [](Coupled& s, In<int64_t> order, const std::vector<int64_t>& chunks, int threads) {
+            const PassStats p =
+                s.alternate(order.data(), static_cast<int64_t>(order.size()), chunks, threads);
             return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
           },
-          "order"_a, "threads"_a, NoGil())
+          "order"_a, "chunks"_a, "threads"_a, NoGil())
       .def(
           "certificate",
           [](Coupled& s, int threads, double scale, std::vector<double> further) {

@@ -154,9 +154,11 @@ class CoupledSolver {
       settle_group(rows + ptr[g], ptr[g + 1] - ptr[g], rounds, visit, {scores, moved, seen, products}, mine);
   }
 
-  // One pass of the alternating algorithm (LLW).
-  PassStats alternate(const int64_t* order, int64_t count, int threads) {
-    return manyclass::alternate(rows_, y_, C_, K_, stride_, order, count, alpha_, W_, threads);
+  // One pass of the published algorithm for LLW; the mean is summed by these chunks of classes.
+  PassStats alternate(const int64_t* order, int64_t count, const std::vector<int64_t>& chunks, int threads) {
+    const int64_t columns = processes_.alone() ? padded<T>(K_) : columns_;
+    return AlternatingPass<T>{rows_, y_, C_, K_, processes_, chunks, alpha_, W_, columns, wide_}.run(
+        order, count, threads);
   }
 
   CoupledCoefficients<T> coefficients() const { return {alpha_, y_, C_, loss_, !kept_.all()}; }

@@ -36,7 +36,7 @@ class Solver(str, Enum):
     auto = "auto"
     dual = "dual"
     newton = "newton"
-    alternating = "alternating"
+    leagues = "leagues"
 
 
 class Calibrate(str, Enum):
@@ -90,7 +90,7 @@ def train(
         float | None, typer.Option(min=0, max=1, help=f"Weight of the own class in --loss rm. {usual('gamma')}")
     ] = None,
     solver: Annotated[
-        Solver, typer.Option(help="newton: one-vs-rest squared_hinge and logistic; alternating: llw.")
+        Solver, typer.Option(help="newton: one-vs-rest squared_hinge and logistic; leagues: ww and llw.")
     ] = Solver.auto,
     feature_reduction: Annotated[
         bool, typer.Option("--feature-reduction", help="Weights only for features of the class's own rows.")

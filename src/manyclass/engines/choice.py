@@ -59,10 +59,10 @@ def make_solver(
 ) -> Solver:
     """Make the solver of a fit, its rows laid out; parameters are those of `run`."""
     check_engine(engine, problem)
-    if solver == "leagues":
+    if solver == "leagues" and problem.name == "ww":
         return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, peers=peers)
     if not isinstance(problem, Binary):
-        alternating = solver == "alternating"
+        alternating = solver == "leagues"
         return CoupledRows(
             problem, data, dtype=dtype, seed=seed, threads=threads, alternating=alternating, peers=peers
         )

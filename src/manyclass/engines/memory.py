@@ -182,8 +182,8 @@ def run(
     verbose : bool
         Show progress.
     solver : str
-        "auto" or "dual"; "newton" on the primal, for smooth one-vs-rest losses; "alternating", the published
-        algorithm for "llw".
+        "auto" or "dual"; "newton" on the primal, for smooth one-vs-rest losses; "leagues", the published schedules
+        for "ww" and "llw".
     stop_with : StopAll, optional
         Through which many fits are asked to stop at once; Ctrl-C always can.
     checkpoints : CheckpointPlan, optional

@@ -30,12 +30,13 @@ class MulticlassSVC(LinearClassifier):
         "atm", sum and maximum over all classes; "rm" (reinforced), see `gamma`.
     gamma : float
         For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
-        With `solver="alternating"`, "llw" is trained by the published algorithm, a class at a time for a fixed mean
-        of the weights. It is slower by far, and here to be compared with.
+        With `solver="leagues"`, "ww" is trained by matches of leagues of classes (see docs/leagues.md), the solver
+        for many machines; and "llw" by the published algorithm, a class at a time for a fixed mean of the weights,
+        which is slower by far and here to be compared with.
     {PARAMETERS.strip()}
     """
 
-    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"alternating": ("llw",), "leagues": ("ww",)}
+    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"leagues": ("ww", "llw")}
     _reducible: ClassVar[tuple[str, ...]] = ("ww", "cs")
     _losses: ClassVar[tuple[str, ...]] = ("ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats")
 

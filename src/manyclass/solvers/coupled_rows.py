@@ -27,6 +27,8 @@ WORK_AT_ONCE = 5e8
 MOST_NEW = {"cs": 256}
 KERNELS = {"coupled": "Coupled", "maximum_entropy": "MaximumEntropy"}
 ANY_NUMBER = np.iinfo(np.int64).max
+# Of classes, by which the alternating algorithm adds up their mean.
+CHUNKS = 32
 # A cheap pass gathers single weights, about this many times slower than reading whole rows of them.
 GATHER_COST = 20
 MOST_CHEAP_PASSES = 3
@@ -142,9 +144,14 @@ class CoupledRows:
             data.reduced,
         )
         self._peers = peers or Alone()
-        self._shared = self._peers.size > 1 and self._wave > 1 and not alternating and not data.reduced
+        self._shared = self._peers.size > 1 and (self._wave > 1 or alternating) and not data.reduced
+        self._chunks = class_bounds(self._K, CHUNKS)
         if self._shared:
-            self._kernel.join(self._peers.gather, class_bounds(self._K, self._peers.size), self._peers.rank)
+            size = self._peers.size
+            bounds = class_bounds(self._K, size)
+            if alternating:
+                bounds = [self._chunks[p * CHUNKS // size] for p in range(size + 1)]
+            self._kernel.join(self._peers.gather, bounds, self._peers.rank)
         elif self._peers.size > 1:
             logger.info("rows are too little work to be shared among processes: each trains by itself")
         self._team = {full: TeamSize(threads) for full in (True, False)}
@@ -196,7 +203,7 @@ class CoupledRows:
         begin = time.perf_counter()
         rows = now.order[now.done : end]
         if self._alternating:
-            *seen, _ = self._kernel.alternate(rows, self._threads)
+            *seen, _ = self._kernel.alternate(rows, self._chunks, self._threads)
         else:
             most_new = MOST_NEW.get(self._loss, ANY_NUMBER)
             *seen, asleep = self._kernel.sweep(rows, self._wave, now.full, enter, most_new, team.threads)
