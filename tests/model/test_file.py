@@ -336,5 +336,5 @@ def test_words_for_another_number_of_features_are_refused(tmp_path):
 def test_what_cannot_be_opened_is_named_and_not_called_damaged(tmp_path):
     with pytest.raises(FileNotFoundError, match="no-such-model"):
         load_model(tmp_path / "no-such-model")
-    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+    with pytest.raises(ModelFileError, match=f"{tmp_path.name}: a folder without shards"):
         load_model(tmp_path)

@@ -27,6 +27,7 @@ from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 from .class_names import class_tensors, read_classes
 from .linear import LinearModel
+from .shards import join_shards, read_index, shard_names, shard_of, write_index
 
 FORMAT = "manyclass"
 VERSION = 1
@@ -42,7 +43,7 @@ class ModelFileError(ValueError):
 # ---- Writing
 
 
-def save_model(model: LinearModel, path: str | os.PathLike[str]) -> None:
+def save_model(model: LinearModel, path: str | os.PathLike[str], *, comm: Any = None) -> None:
     """Write a model to a file that appears under its name only when it is complete.
 
     Parameters
@@ -51,6 +52,9 @@ def save_model(model: LinearModel, path: str | os.PathLike[str]) -> None:
         Labels may be integers, floats, truth values or strings.
     path : str or path-like
         An existing file is replaced.
+    comm : mpi4py communicator, optional
+        All its processes write the model together: `path` is a folder then, with a file for the classes of each.
+        They must see the same files there.
 
     Raises
     ------
@@ -59,6 +63,9 @@ def save_model(model: LinearModel, path: str | os.PathLike[str]) -> None:
     OSError
         If the file cannot be written; nothing is left behind.
     """
+    if comm is not None and comm.size > 1:
+        _save_shards(model, Path(path), comm)
+        return
     tensors = _weight_tensors(model) | class_tensors(model.classes)
     tensors["intercept"] = np.ascontiguousarray(model.intercept)
     if model.text is not None:
@@ -75,6 +82,24 @@ def save_model(model: LinearModel, path: str | os.PathLike[str]) -> None:
                 out.write(piece)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _save_shards(model: LinearModel, folder: Path, comm: Any) -> None:
+    if model.pairs:
+        raise ValueError("a one-vs-one model cannot be divided by classes; save it from one process")
+    names = shard_names(model, comm.size)
+    failure = None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        save_model(shard_of(model, comm.rank, comm.size), folder / names[comm.rank])
+    except OSError as error:
+        failure = error
+    for rank, other in enumerate(comm.allgather(failure)):
+        if other is not None:
+            raise OSError(other.errno, f"{other.strerror} (rank {rank})", os.fspath(folder)) from failure
+    if comm.rank == 0:
+        write_index(folder, names)
+    comm.barrier()
 
 
 def _weight_tensors(model: LinearModel) -> dict[str, np.ndarray]:
@@ -118,7 +143,7 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
     Parameters
     ----------
     path : str or path-like
-        What `save_model` wrote.
+        What `save_model` wrote: a file, or a folder of shards, which are read into one model.
     mmap : bool
         Map the file into memory: the weights are read where they lie, and processes share them. False reads
         them into memory of their own.
@@ -132,6 +157,13 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
     ModelFileError
         If the file is not a model, is cut short or inconsistent, or has a version that is not known.
     """
+    if Path(path).is_dir():
+        try:
+            return join_shards([load_model(shard, mmap=mmap) for shard in read_index(path)])
+        except ModelFileError:
+            raise
+        except ValueError as error:
+            raise ModelFileError(f"{path}: {error}; copy or train it again") from error
     metadata, tensors = _read_tensors(path, mmap)
     try:
         weights = _read_weights(tensors)

@@ -1,0 +1,103 @@
+"""Models in several files: together they are the model that one file would hold."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from manyclass.model import ModelFileError, load_model, save_model
+from model.test_file import make_model
+
+
+class Comm:
+    """As much of a communicator as writing needs, for threads."""
+
+    def __init__(self, rank, size, shared):
+        self.rank, self.size, self._shared = rank, size, shared
+
+    def barrier(self):
+        self._shared["barrier"].wait(10)
+
+    def allgather(self, value):
+        self._shared["values"][self.rank] = value
+        self.barrier()
+        return list(self._shared["values"])
+
+
+def save_together(model, path, size):
+    shared = {"barrier": threading.Barrier(size), "values": [None] * size}
+    errors = [None] * size
+
+    def write(rank):
+        try:
+            save_model(model, path, comm=Comm(rank, size, shared))
+        except Exception as error:
+            errors[rank] = error
+
+    threads = [threading.Thread(target=write, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_shards_are_read_as_the_model_that_one_file_holds(sparse, size, tmp_path):
+    model = make_model(sparse=sparse, text=True, K=5)
+    assert save_together(model, tmp_path / "shards", size) == [None] * size
+    save_model(model, tmp_path / "one")
+    save_model(load_model(tmp_path / "shards"), tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "one").read_bytes()
+    assert len(list((tmp_path / "shards").iterdir())) == size + 1
+
+
+def test_a_new_model_takes_the_place_of_the_old_one(tmp_path):
+    save_together(make_model(K=5), tmp_path / "m", 4)
+    model = make_model(K=6)
+    save_together(model, tmp_path / "m", 2)
+    assert len(list((tmp_path / "m").iterdir())) == 3
+    np.testing.assert_array_equal(load_model(tmp_path / "m").weights, model.weights)
+
+
+def test_what_is_not_whole_is_refused(tmp_path):
+    folder = tmp_path / "m"
+    save_together(make_model(), folder, 3)
+    shard = next(folder.glob("shard-1-*"))
+    content = shard.read_bytes()
+    shard.unlink()
+    with pytest.raises(ModelFileError, match=r"m: shard-1-of-3-\w+\.manyclass of 3 shards is missing"):
+        load_model(folder)
+    shard.write_bytes(content[:-1])
+    with pytest.raises(ModelFileError, match="shard-1-of-3"):
+        load_model(folder)
+    shard.write_bytes(content)
+    (folder / "shards.json").unlink()
+    with pytest.raises(ModelFileError, match=r"without shards\.json"):
+        load_model(folder)
+
+
+def test_shards_of_different_models_are_refused(tmp_path):
+    save_together(make_model(), tmp_path / "a", 2)
+    other = make_model()
+    other.certificate["gap"] = 0.5
+    save_together(other, tmp_path / "b", 2)
+    from_other = next((tmp_path / "b").glob("shard-1-*"))
+    next((tmp_path / "a").glob("shard-1-*")).write_bytes(from_other.read_bytes())
+    with pytest.raises(ModelFileError, match="different models"):
+        load_model(tmp_path / "a")
+
+
+def test_an_index_cannot_name_files_elsewhere(tmp_path):
+    save_together(make_model(), tmp_path / "m", 2)
+    index = tmp_path / "m" / "shards.json"
+    index.write_text(index.read_text().replace("shard-0", "../shard-0"))
+    with pytest.raises(ModelFileError, match="does not name the shards"):
+        load_model(tmp_path / "m")
+
+
+def test_every_process_hears_of_a_failure(tmp_path):
+    (tmp_path / "file").write_text("")
+    errors = save_together(make_model(), tmp_path / "file", 2)
+    assert all(isinstance(error, OSError) and "rank 0" in str(error) for error in errors)
