@@ -211,14 +211,15 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
       .def(
           "play",
           [](L& s, std::vector<std::pair<int32_t, int32_t>> matches, bool full, double enter,
-             int64_t most_new, int patience, uint64_t seed, int threads) {
+             int64_t most_new, bool by_gap, double rest, uint64_t seed, int threads) {
             std::vector<std::tuple<double, double, double, double, int64_t>> out;
             for (const MatchStats& p :
-                 s.play(matches, {full, static_cast<T>(enter), most_new, patience, seed}, threads))
+                 s.play(matches, {full, static_cast<T>(enter), most_new, by_gap, rest, seed}, threads))
               out.emplace_back(p.loss, p.gap, p.alpha_sum, p.violation, p.visits);
             return out;
           },
-          "matches"_a, "full"_a, "enter"_a, "most_new"_a, "patience"_a, "seed"_a, "threads"_a, NoGil())
+          "matches"_a, "full"_a, "enter"_a, "most_new"_a, "by_gap"_a, "rest"_a, "seed"_a, "threads"_a,
+          NoGil())
       // The variables of league a's rows for league b's classes: row, class, value.
       .def("variables",
            [](L& s, int64_t a, int64_t b) {
@@ -237,7 +238,7 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
                                     to_numpy(std::move(values)));
            })
       .def("members", [](L& s, int64_t l) { return s.league(l).members.size(); })
-      // The same exactly as they are: by members, classes by their places; and the visits without a change.
+      // The same exactly as they are: by members, classes by their places; and who rests.
       .def("duel",
            [](L& s, int64_t a, int64_t b) {
              const auto& duel = s.duel(a, b);
@@ -250,16 +251,16 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
                values.insert(values.end(), held.values, held.values + held.size);
              }
              return std::make_tuple(to_numpy(std::move(sizes)), to_numpy(std::move(classes)),
-                                    to_numpy(std::move(values)), to_numpy(std::vector<uint8_t>(duel.still)));
+                                    to_numpy(std::move(values)), to_numpy(std::vector<uint8_t>(duel.rests)));
            })
       .def("set_duel",
            [](L& s, int64_t a, int64_t b, In<int32_t> sizes, In<int32_t> classes, In<T> values,
-              In<uint8_t> still) {
+              In<uint8_t> rests) {
              auto& duel = s.duel(a, b);
              int64_t at = 0;
              for (int64_t m = 0; m < duel.alpha.n(); at += sizes.data()[m++])
                duel.alpha.assign(m, classes.data() + at, values.data() + at, sizes.data()[m]);
-             duel.still = to_vector(still);
+             duel.rests = to_vector(rests);
            })
       // From here on, of all variables, by rows.
       .def("set_variables",
@@ -305,7 +306,7 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
         for (int64_t a = 0; a < s.leagues(); ++a)
           for (int64_t b = 0; b < s.leagues(); ++b)
             if (const auto* duel = s.duel_if_any(a, b))
-              total += duel->alpha.bytes() + static_cast<int64_t>(duel->still.size());
+              total += duel->alpha.bytes() + static_cast<int64_t>(duel->rests.size());
         return total;
       });
 }

@@ -8,8 +8,8 @@
 //   It reads and writes the weights of A and B and these variables, nothing else: matches without a common
 //   league go on side by side, and the result does not depend on who plays them.
 //
-//   Shrinking: between passes over all, a row is visited for the classes it uses only, and rests for a league
-//   after `patience` visits in a row that left its variables there as they were.
+//   Shrinking: between passes over all, a row is visited for the classes it uses only, and it rests for a
+//   league when its last visit there found little to do.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -41,7 +41,8 @@ class Leagues {
     bool full;
     T enter;
     int64_t most_new;
-    int patience;
+    bool by_gap;    // whether `rest` is about the gap that a visit finds, or its largest violation
+    double rest;    // a visit that finds no more lets the row rest
     uint64_t seed;  // of this pass
   };
 
@@ -102,9 +103,9 @@ class Leagues {
 
   // The variables of the rows of league a for the classes of league b.
   struct Duel {
-    Duel(int64_t rows) : alpha(rows), still(rows, 0) {}
+    Duel(int64_t rows) : alpha(rows), rests(rows, 0) {}
     DualRows<T> alpha;           // classes by their places in b
-    std::vector<uint8_t> still;  // visits in a row without a change
+    std::vector<uint8_t> rests;  // until the next pass over all
   };
   Duel& duel(int64_t a, int64_t b) {
     auto& found = duels_[a * leagues() + b];
@@ -139,7 +140,7 @@ class Leagues {
       }
       to.alpha.assign(static_cast<int64_t>(m), classes.data(), values.data(),
                       static_cast<int64_t>(values.size()));
-      to.still[m] = 0;
+      to.rests[m] = 0;
     }
   }
 
@@ -202,8 +203,8 @@ class Leagues {
     std::vector<int32_t> order;
     const auto enlist = [&](int32_t of, int32_t against, int32_t begin) {
       const Duel& duel = *duels_[of * leagues() + against];
-      for (size_t m = 0; m < duel.still.size(); ++m)
-        if (rules.full || (duel.alpha[m].size > 0 && duel.still[m] < rules.patience))
+      for (size_t m = 0; m < duel.rests.size(); ++m)
+        if (rules.full || (duel.alpha[m].size > 0 && !duel.rests[m]))
           order.push_back(begin + static_cast<int32_t>(m));
     };
     enlist(a, b, 0);
@@ -279,7 +280,7 @@ class Leagues {
     }
     // Nothing in use, and no class near enough: nothing to solve.
     if (rules.full && held.size == 0 && !inner && largest_of(s, other.stride) <= own - 1) {
-      if (duel.still[member] < 255) ++duel.still[member];
+      duel.rests[member] = 1;
       ++stats.visits;
       return;
     }
@@ -290,11 +291,8 @@ class Leagues {
     scratch.solver.solve(step, {held, label, C_[i], k}, s, {rules.full, rules.enter, rules.most_new});
     stats.add(step.stats);
     ++stats.visits;
-    if (!step.changed) {
-      if (duel.still[member] < 255) ++duel.still[member];
-      return;
-    }
-    duel.still[member] = 0;
+    duel.rests[member] = (rules.by_gap ? step.stats.gap : step.stats.violation) <= rules.rest;
+    if (!step.changed) return;
     scratch.changed.clear();
     scratch.change.clear();
     step.for_each_change(label, classes(), [&](int32_t c, T change) {

@@ -18,18 +18,21 @@ from .stored import numbers_from_array, numbers_to_array
 
 # Classes may join a row's variables in a visit.
 ANY_NUMBER = np.iinfo(np.int64).max
-# Between passes over all: passes over the variables in use, until these are quiet.
-MOST_CHEAP_PASSES = 3
+# Between passes over all: passes over the variables in use that do not rest, until these are quiet.
+MOST_CHEAP_PASSES = 20
 CHEAP_ENOUGH = 0.2
-# A row rests for a league after so many visits that left its variables there as they were.
-PATIENCE = 3
+# A row rests for a league when a visit finds no more than this share of the largest violation that may be left, or of
+# the gap that may be left for a row.
+LITTLE = {"kkt": 0.5, "gap": 0.05}
 # A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
 OPTIMISM = 1.5
+# Where a certificate finds more violation than the pass before it did.
+STRICTER = 0.8
 # How often in a pass over all the engine has its turn.
 PIECES_OF_A_PASS = 10
 ROWS_A_PART = 16  # see CoupledCertificate in coupled_certificate.hpp
 # What a checkpoint keeps besides leagues and matches.
-NUMBERS = ("_pass", "_full", "_day", "_full_passes", "_cheap_passes", "_last_full", "_believed", "_loaded")
+NUMBERS = ("_pass", "_full", "_day", "_full_passes", "_cheap_passes", "_last_full", "_believed", "_strict", "_loaded")
 
 
 class Leagues:
@@ -75,6 +78,7 @@ class Leagues:
         self._full_passes = self._cheap_passes = 0
         self._last_full: tuple[float, float, float, float] | None = None  # loss, gap, alpha_sum, violation
         self._believed = OPTIMISM
+        self._strict = 1.0  # share of the largest violation allowed at which a certificate is worth its cost
         self._variables: dict[str, np.ndarray] | None = None  # all of them, since they were last gathered
         self._loaded = False
         self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
@@ -134,7 +138,7 @@ class Leagues:
     def _play(self, rule: StopRule) -> None:
         """Play the matches of a day: those whose leagues are here, then those that have to wait for one."""
         day = self._day
-        enter = 0.8 * rule.tol if rule.stop == "kkt" else 0.0
+        enter, rest = self._levels(rule)
         seed = (self._seed * 0x100000001B3 + self._pass) & 0xFFFFFFFFFFFFFFFF
         matches = self._matches(day)
         missing = self._missing(day)
@@ -143,10 +147,22 @@ class Leagues:
             if now is waiting:
                 self._receive(missing, day)
             if now:
-                stats = self._kernel.play(now, self._full, enter, ANY_NUMBER, PATIENCE, seed, self._threads)
+                stats = self._kernel.play(
+                    now, self._full, enter, ANY_NUMBER, rule.stop == "gap", rest, seed, self._threads
+                )
                 self._seen += stats
             self._send({league for match in now for league in match}, day)
         self._send(set(range(self._leagues)), day)  # who had no opponent moves on as well
+
+    def _levels(self, rule: StopRule) -> tuple[float, float]:
+        """What a class must violate by to join a row's variables; what lets a row rest."""
+        if rule.stop == "kkt":
+            target = self._strict * rule.tol
+            return 0.8 * target, LITTLE["kkt"] * target
+        if self._last_full is None:
+            return 0.0, 0.0
+        loss, gap, alpha_sum, _ = self._last_full
+        return 0.0, LITTLE["gap"] * rule.tol * 0.5 * abs(gap + loss + alpha_sum) / self._n
 
     def _missing(self, day: int) -> set[int]:
         """The leagues that belong here on a day and are not here yet."""
@@ -181,13 +197,21 @@ class Leagues:
             self._cheap_passes = 0
             self._last_full = seen
             primal = 0.5 * (gap + loss + alpha_sum)
-            ready = gap <= self._believed * rule.tol * abs(primal) if rule.stop == "gap" else violation <= rule.tol
+            if rule.stop == "gap":
+                ready = gap <= self._believed * rule.tol * abs(primal)
+            else:
+                ready = violation <= self._strict * rule.tol
+                self._strict *= STRICTER if ready else 1.0  # should the certificate not agree
             quiet = False
         else:
             self._cheap_passes += 1
             assert self._last_full is not None
-            quiet = violation <= rule.tol if rule.stop == "kkt" else gap <= CHEAP_ENOUGH * self._last_full[1]
-        self._full = ready or quiet or not self._shrinking or self._cheap_passes >= MOST_CHEAP_PASSES
+            quiet = (
+                violation <= self._strict * rule.tol
+                if rule.stop == "kkt"
+                else gap <= CHEAP_ENOUGH * self._last_full[1]
+            )
+        self._full = quiet or not self._shrinking or self._cheap_passes >= MOST_CHEAP_PASSES
         self._pass, self._day, self._seen = self._pass + 1, -1, []
         return ready
 
@@ -262,7 +286,7 @@ class Leagues:
         numbers = {name: getattr(self, name) for name in NUMBERS} | {"said": asdict(self._said)}
         matches = self._every_match()
         pairs = matches + [(b, a) for a, b in matches if a != b]
-        names = ("sizes", "classes", "values", "still")
+        names = ("sizes", "classes", "values", "rests")
         held = zip(*(self._kernel.duel(a, b) for a, b in pairs), strict=True)
         stored = {f"duels.{name}": np.concatenate(arrays) for name, arrays in zip(names, held, strict=True)}
         here = [league for league in range(self._leagues) if self._kernel.here(league)]
@@ -302,9 +326,9 @@ class Leagues:
             sizes = part["duels.sizes"][rows : rows + count]
             end = entries + int(sizes.sum())
             if frozenset((a, b)) in mine:
-                still = part["duels.still"][rows : rows + count]
+                rests = part["duels.rests"][rows : rows + count]
                 classes, values = (part[f"duels.{name}"][entries:end] for name in ("classes", "values"))
-                self._kernel.set_duel(a, b, sizes, classes, values, still)
+                self._kernel.set_duel(a, b, sizes, classes, values, rests)
             rows, entries = rows + count, end
 
     def untrained(self) -> np.ndarray:
