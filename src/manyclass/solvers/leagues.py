@@ -23,7 +23,7 @@ MOST_CHEAP_PASSES = 20
 CHEAP_ENOUGH = 0.2
 # A row rests for a league when a visit finds no more than this share of the largest violation that may be left, or of
 # the gap that may be left for a row.
-LITTLE = {"kkt": 0.5, "gap": 0.05}
+LITTLE = {"kkt": 0.2, "gap": 0.05}
 # A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
 OPTIMISM = 1.5
 # Where a certificate finds more violation than the pass before it did.
@@ -158,7 +158,7 @@ class Leagues:
         """What a class must violate by to join a row's variables; what lets a row rest."""
         if rule.stop == "kkt":
             target = self._strict * rule.tol
-            return 0.8 * target, LITTLE["kkt"] * target
+            return 0.3 * target, LITTLE["kkt"] * target
         if self._last_full is None:
             return 0.0, 0.0
         loss, gap, alpha_sum, _ = self._last_full
