@@ -7,9 +7,9 @@ import pytest
 from losses import LOSSES, make, text_like
 
 from manyclass import save_model
-from manyclass.solvers import ClassBlocks, CoupledRows, coupled_rows
+from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, coupled_rows
 
-SOLVERS = (ClassBlocks, CoupledRows)
+SOLVERS = (ClassBlocks, CoupledRows, Leagues)
 
 
 class Crash(BaseException):
@@ -91,10 +91,15 @@ def test_every_loss(loss, dtype, tmp_path):
 
 @pytest.mark.parametrize(
     ("loss", "solver", "C"),
-    [("squared_hinge", "newton", 1.0), ("logistic", "newton", 1.0), ("llw", "alternating", 10.0)],
+    [
+        ("squared_hinge", "newton", 1.0),
+        ("logistic", "newton", 1.0),
+        ("llw", "alternating", 10.0),
+        ("ww", "leagues", 1.0),
+    ],
 )
 def test_other_solvers(loss, solver, C, tmp_path):
-    X, y = rows_for(loss) if solver == "newton" else text_like(200, 60, 20)
+    X, y = text_like(200, 60, 20) if solver == "alternating" else rows_for(loss)
     check_stops(tmp_path, X, y, lambda **more: make(loss, solver=solver, C=C, **more), [1, 1])
 
 
