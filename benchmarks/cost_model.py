@@ -150,6 +150,14 @@ def pairs(leagues: int, day: int) -> tuple[np.ndarray, np.ndarray]:
     return (day + p) % wheel, second
 
 
+def places(leagues: int, ranks: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first position of each rank; which positions have another rank's next to them."""
+    host = np.array([host_of(position, leagues, ranks) for position in range(positions(leagues))])
+    next_is_other = np.diff(host) > 0
+    at_edge = np.append(next_is_other, False) | np.insert(next_is_other, 0, False)
+    return np.flatnonzero(np.insert(next_is_other, 0, True)), at_edge
+
+
 def epoch_seconds(
     shape: Shape,
     leagues: int,
@@ -183,26 +191,17 @@ def epoch_seconds(
     of_matches = [machine.multiply_add, machine.own_read, machine.visit, machine.update]
     visit = slower * float(work(shape, leagues) @ of_matches) / (shape.rows * leagues)
     bytes_each = league_bytes(shape, leagues)
-    neighbours = np.full(ranks, 2)
-    neighbours[[0, -1]] = 1
-    neighbours = neighbours if ranks > 1 else np.zeros(1)
-    travel = network.latency + neighbours.max() * bytes_each / network.bandwidth
-    each = packing_work(shape, leagues) @ [machine.scan, machine.entry, machine.feature]
-    packing = slower * neighbours * each
-
-    host = np.arange(positions(leagues)) * ranks // positions(leagues)
-    first = np.flatnonzero(np.diff(host, prepend=-1))
-    last = np.append(first[1:], len(host)) - 1
-    at_edge = np.zeros(len(host), bool)
-    at_edge[first[1:]] = at_edge[last[:-1]] = True
+    first, at_edge = places(leagues, ranks)
+    neighbours = np.minimum(np.arange(ranks), 1) + np.minimum(np.arange(ranks)[::-1], 1)
+    travel = network.latency + neighbours.max() * bytes_each / network.bandwidth  # both ways out share the line
+    packing = packing_work(shape, leagues) @ [machine.scan, machine.entry, machine.feature] * slower * neighbours
 
     def played(seconds: np.ndarray) -> np.ndarray:
         """By ranks: as long as the longest match, or as all of them on all threads."""
         return np.maximum(np.maximum.reduceat(seconds, first), np.add.reduceat(seconds, first) / threads)
 
-    done = np.zeros(ranks)
     a, b = pairs(leagues, 0)
-    done += np.add.reduceat((rows[a] + rows[b]) * visit, first) / threads  # each league by itself
+    done = np.add.reduceat((rows[a] + rows[b]) * visit, first) / threads  # each league by itself
     for day in range(matchdays(leagues)):
         a, b = pairs(leagues, day)
         seconds = (rows[a] + rows[b]) * visit

@@ -222,6 +222,10 @@ def between(text: str, name: str, content: str) -> str:
     return f"{head}{begin}\n{content}\n{end}{rest.split(end)[1]}"
 
 
+def _both(run: Measured) -> tuple[float, float]:
+    return run.figures["seconds an epoch"], run.seconds
+
+
 def draw(target: Path, runs: list[Measured], predicted) -> None:
     """Left what was measured, right what is predicted."""
     import matplotlib
@@ -236,15 +240,13 @@ def draw(target: Path, runs: list[Measured], predicted) -> None:
         own = {run.setup: run for run in runs if run.problem == problem}
         one = own["1 x 1"].figures["seconds an epoch"]
         x = np.arange(len(own)) + 0.25 * (k - 1)
-        left.bar(
-            x, [one / run.figures["seconds an epoch"] for run in own.values()], 0.23, color=f"C{k}", label=problem
-        )
-        left.plot(
-            x, [one / run.seconds for run in own.values()], "k_", ms=11, mew=2, label="the model" if k == 0 else None
-        )
+        measured, modelled = ([one / t for t in times] for times in zip(*map(_both, own.values()), strict=True))
+        left.bar(x, measured, 0.23, color=f"C{k}", label=problem)
+        left.plot(x, modelled, "k_", ms=11, mew=2, label="the model" if k == 0 else None)
     left.set(xticks=range(len(setups)), xticklabels=setups, xlabel="ranks x threads", ylabel="speed-up of an epoch")
     left.set_title("measured, one machine", size=11)
-    left.legend(frameon=False, fontsize=9)
+    left.set_ylim(0, 1.35 * left.get_ylim()[1])
+    left.legend(frameon=False, fontsize=9, loc="upper left", ncols=2)
     for k, (shape, networks) in enumerate(predicted.items()):
         for network, style in zip(networks, ("--", "-"), strict=True):
             by_ranks = networks[network]
@@ -253,9 +255,9 @@ def draw(target: Path, runs: list[Measured], predicted) -> None:
             right.plot(list(by_ranks), speedups, style, color=f"C{k}", marker="o", ms=3, label=label)
     right.plot([1, RANKS[-1]], [1, RANKS[-1]], color="#bbbbbb", lw=1, label="ideal")
     ticks = (1, *RANKS)
-    right.set(
-        xscale="log", yscale="log", xticks=ticks, xticklabels=[str(t) for t in ticks], xlabel="ranks of one thread"
-    )
+    labels = [f"{tick:,}" for tick in ticks]
+    right.set(xscale="log", yscale="log", xticks=ticks, xticklabels=labels, yticks=ticks, yticklabels=labels)
+    right.set_xlabel("ranks of one thread")
     right.minorticks_off()
     right.set_title(f"predicted: {', '.join(reversed(list(NETWORKS)))} (dashed)", size=11)
     right.set_ylabel("speed-up of an epoch")
