@@ -48,6 +48,9 @@ def main(arguments: list[str] | None = None) -> int:
             if rows:
                 write(target, rows)
                 console.print(table(ENTRIES[name].title, rows))
+                report = ENTRIES[name].report
+                if report and not asked.quick:
+                    report(target)
             every += rows
     count = Counter(row.met for row in every)
     console.print(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,9 @@ from benchmarks.objective import error_rate, primal
 from benchmarks.problems import Problem
 from benchmarks.protocol import Reply, Request, load_weights, store_problem
 from benchmarks.solvers import Solver
+
+# Open MPI does not run as root unless it is told twice; in a container there may be nobody else.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,12 @@ class Runner:
             error = error_rate(problem.X_test, problem.y_test, W, pairs=solver.loss.startswith("ovo_"))
             return Run(reply, value, error, options)
 
+    def epochs(self, solver: Solver, problem: Problem) -> Run:
+        """Some epochs of leagues; see `benchmarks/leagues.py`."""
+        stored = self._stored(problem)
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            return Run(self._ask(solver, "epochs", scratch, False, problem=str(stored), options={}))
+
     def search(self, solver: Solver, problem: Problem, **options: Any) -> Run:
         """Choose C by cross-validation."""
         stored = self._stored(problem)
@@ -119,13 +129,17 @@ class Runner:
         question.write_text(json.dumps(asdict(request)))
         python = ENVIRONMENTS[solver.environment].ensure() if solver.environment else sys.executable
         command = [str(python), "-m", solver.module, str(question)]
+        if solver.ranks:
+            command = [*_mpirun(solver.ranks, self.timeout), *command]
         try:
             done = subprocess.run(
                 command,
                 cwd=ROOT,
                 capture_output=True,
                 text=True,
-                timeout=self.timeout,
+                env=os.environ | AS_ROOT,
+                # mpirun ends its processes by itself.
+                timeout=self.timeout + (60 if solver.ranks else 0),
                 preexec_fn=_stay_on_one_core if one_core else None,
             )
         except subprocess.TimeoutExpired:
@@ -180,6 +194,15 @@ def busy_cores(count: int | None = None) -> Iterator[list[subprocess.Popen]]:
         for process in processes:
             process.kill()
             process.wait()
+
+
+def _mpirun(ranks: int, timeout: float) -> list[str]:
+    beside = Path(sys.executable).parent / "mpirun"
+    found = str(beside) if beside.exists() else shutil.which("mpirun")
+    if found is None:
+        raise UnavailableError('there is no mpirun; pip install "manyclass[mpi]"')
+    # Ranks may be more than cores, and are not bound to any: other entries let the system choose too.
+    return [found, "-n", str(ranks), "--oversubscribe", "--bind-to", "none", "--timeout", str(int(timeout))]
 
 
 def _stay_on_one_core() -> None:

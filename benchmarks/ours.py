@@ -37,6 +37,7 @@ def outcome(classifier) -> Outcome:
         iterations=int(np.max(classifier.n_iter_)),
         certificate={name: value for name, value in figures.items() if math.isfinite(value)},
         memory={name: int(size) for name, size in getattr(classifier, "memory_", {}).items()},
+        figures={f"seconds of {name}": taken for name, taken in getattr(classifier, "times_", {}).items()},
     )
 
 

@@ -1,12 +1,13 @@
 """The problems measured, as sparse rows and class codes.
 
     bench-1k        synthetic text: n = 5,000, K = 1,000, d = 50,000, 61 non-zeros a row
+    lshtc-small     synthetic text in the shape of LSHTC-small: n = 4,463, K = 1,139, d = 51,033, 149 non-zeros a row
     wordnet-min5    WordNet glosses, class = direct hypernym with five members or more: K = 4,796, d = 38,523
     wordnet         the same with every hypernym: K = 12,582
     news20          20 newsgroups, by date: K = 20
     letter, usps, satimage    small and dense: K = 26, 10, 6
 
-All but the first are read from the folder that the environment variable MANYCLASS_DATA names, which holds
+All but the first two are read from the folder that the environment variable MANYCLASS_DATA names, which holds
 ``wordnet_hyper_min5/``, ``wordnet_hyper/``, ``news20_bydate/``, ``letter/``, ``usps/`` and ``satimage/`` with
 train.svm.xz and test.svm.xz in each.
 """
@@ -26,7 +27,8 @@ from benchmarks.environments import UnavailableError
 
 FOLDERS = {"wordnet-min5": "wordnet_hyper_min5", "wordnet": "wordnet_hyper", "news20": "news20_bydate"}
 FOLDERS |= {name: name for name in ("letter", "usps", "satimage")}
-NAMES = ("bench-1k", *FOLDERS)
+SYNTHETIC = ("bench-1k", "lshtc-small")
+NAMES = (*SYNTHETIC, *FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,10 @@ def load(name: str) -> Problem:
     UnavailableError
         If its files are not at hand.
     """
-    if name == "bench-1k":
+    if name in SYNTHETIC:
         from manyclass.data import make_text_like
 
-        return encode(name, *make_text_like("bench-1k", seed=0))
+        return encode(name, *make_text_like(name, seed=0))
 
     from manyclass.data import load_svmlight
 

@@ -7,6 +7,8 @@ problem, trains, and writes a reply (JSON). A task has three steps and only the 
     fit(state) -> model            what is measured: seconds and peak memory
     outcome(model) -> Outcome      weights and what the solver says about itself
 
+Of the processes of mpirun all do the task, and one answers.
+
 This file is imported in every environment: it needs NumPy and SciPy and nothing else.
 """
 
@@ -53,6 +55,7 @@ class Outcome:
     iterations: int | None = None
     certificate: dict[str, float] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)
     note: str = ""
 
 
@@ -67,6 +70,7 @@ class Reply:
     iterations: int | None = None
     certificate: dict[str, float] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
+    figures: dict[str, float] = field(default_factory=dict)
     note: str = ""
 
 
@@ -101,18 +105,23 @@ def load_weights(stem: str) -> Any:
     return np.load(f"{stem}.npy", mmap_mode="r")
 
 
-def serve(tasks: Mapping[str, Task], packages: tuple[str, ...]) -> None:
-    """Answer the request named on the command line: the main function of every measured module."""
+def serve(tasks: Mapping[str, Task], packages: tuple[str, ...], answers: bool = True) -> None:
+    """Answer the request named on the command line: the main function of every measured module.
+
+    With `answers=False` do everything but answer, as one of several processes.
+    """
     request = Request(**json.loads(Path(sys.argv[1]).read_text()))
     task = tasks[request.task]
-    baseline = _status("VmRSS")
+    baseline = memory_status("VmRSS")
     state = task.prepare(request)
     _reset_peak()
     start = time.perf_counter()
     model = task.fit(state)
     seconds = time.perf_counter() - start
-    peak = _status("VmHWM")
+    peak = memory_status("VmHWM")
     outcome = task.outcome(model)
+    if not answers:
+        return
     if request.weights is not None:
         store_weights(request.weights, outcome.weights)
     reply = Reply(
@@ -123,6 +132,7 @@ def serve(tasks: Mapping[str, Task], packages: tuple[str, ...]) -> None:
         iterations=outcome.iterations,
         certificate=outcome.certificate,
         memory=outcome.memory,
+        figures=outcome.figures,
         note=outcome.note,
     )
     Path(request.reply).write_text(json.dumps(asdict(reply)))
@@ -135,7 +145,7 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _status(name: str) -> int:
+def memory_status(name: str) -> int:
     """A line of /proc/self/status in bytes.
 
     getrusage's ru_maxrss survives exec and would start at the parent's size; VmHWM belongs to this program.

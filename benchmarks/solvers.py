@@ -11,13 +11,17 @@ SVMS = ("ww", "cs", "hinge", "squared_hinge")
 
 @dataclass(frozen=True)
 class Solver:
-    """A module that speaks the protocol, in an environment (None: the one this package runs in)."""
+    """A module that speaks the protocol, in an environment (None: the one this package runs in).
+
+    With `ranks`, as many processes of mpirun.
+    """
 
     name: str
     module: str
     environment: str | None
     loss: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    ranks: int | None = None
 
 
 def ours(loss: str, threads: int = 2, **settings: Any) -> Solver:
@@ -25,7 +29,21 @@ def ours(loss: str, threads: int = 2, **settings: Any) -> Solver:
     fixed = {"C": 1.0, "fit_intercept": False, "random_state": 0}
     options = {"loss": loss, "n_jobs": threads} | fixed | settings
     plural = "thread" if threads == 1 else "threads"
-    return Solver(f"manyclass {loss}, {threads} {plural}", "benchmarks.ours", None, loss, options)
+    by = ", leagues" if settings.get("solver") == "leagues" else ""
+    return Solver(f"manyclass {loss}{by}, {threads} {plural}", "benchmarks.ours", None, loss, options)
+
+
+def ours_on_ranks(ranks: int, **settings: Any) -> Solver:
+    """Weston-Watkins by leagues, on processes of one thread each."""
+    options = ours("ww", threads=1, solver="leagues", engine="mpi", **settings).options
+    return Solver(f"manyclass ww, leagues, {ranks} ranks", "benchmarks.leagues", None, "ww", options, ranks)
+
+
+def epochs_of_leagues(leagues: int, ranks: int = 1, threads: int = 1) -> Solver:
+    """Ten epochs of so many leagues, C = 1, without shrinking; see `benchmarks/leagues.py`."""
+    options = {"leagues": leagues, "threads": threads}
+    name = f"leagues: {leagues}, ranks: {ranks}, threads: {threads}"
+    return Solver(name, "benchmarks.leagues", None, "ww", options, ranks)
 
 
 def _liblinear(loss: str, solver: int) -> Solver:

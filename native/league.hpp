@@ -63,7 +63,7 @@ template <class T>
 class LeagueParcel {
  public:
   static std::vector<uint8_t> pack(const League<T>& league, int64_t heads) {
-    return league.size() <= 65536 ? pack_as<uint16_t>(league, heads) : pack_as<int32_t>(league, heads);
+    return league.size() <= 65536 ? pack_as<uint16_t>(league, heads) : pack_as<uint32_t>(league, heads);
   }
 
   static void unpack(const uint8_t* from, size_t size, League<T>& league, const Layout<T>& rows) {
@@ -72,31 +72,31 @@ class LeagueParcel {
     if (league.size() <= 65536)
       unpack_as<uint16_t>(in, league, rows);
     else
-      unpack_as<int32_t>(in, league, rows);
+      unpack_as<uint32_t>(in, league, rows);
     if (in.at != in.end) throw std::invalid_argument("the weights of a league are not of this problem");
   }
 
  private:
+  template <class V>
+  static V take(const uint8_t*& at) {
+    V v;
+    std::memcpy(&v, at, sizeof(V));
+    at += sizeof(V);
+    return v;
+  }
+
+  template <class V>
+  static void put(uint8_t*& at, V v) {
+    std::memcpy(at, &v, sizeof(V));
+    at += sizeof(V);
+  }
+
+  // Parcels are large, so what is left is compared with what is wanted once a feature, not once a weight.
   struct Reader {
     const uint8_t *at, *end;
-    template <class V>
-    V take() {
-      V v;
-      if (end - at < static_cast<ptrdiff_t>(sizeof(V)))
+    void expect(int64_t count, size_t size) const {
+      if (count < 0 || static_cast<size_t>(end - at) / size < static_cast<size_t>(count))
         throw std::invalid_argument("the weights of a league are cut short");
-      std::memcpy(&v, at, sizeof(V));
-      at += sizeof(V);
-      return v;
-    }
-  };
-
-  struct Writer {
-    std::vector<uint8_t> out;
-    template <class V>
-    void put(V v) {
-      const size_t at = out.size();
-      out.resize(at + sizeof(V));
-      std::memcpy(out.data() + at, &v, sizeof(V));
     }
   };
 
@@ -106,48 +106,56 @@ class LeagueParcel {
     size_t entries = 0;
     for (int64_t w = 0; w < league.W.size(); ++w) entries += league.W[w] != 0;
     for (const auto& list : league.tail) entries += list.size();
-    Writer to;
-    to.out.reserve((heads + league.tail.size()) * sizeof(int32_t) + entries * (sizeof(Index) + sizeof(T)) +
-                   league.sums.size() * sizeof(T));
+    std::vector<uint8_t> parcel((heads + league.tail.size()) * sizeof(int32_t) +
+                                entries * (sizeof(Index) + sizeof(T)) + league.sums.size() * sizeof(T));
+    uint8_t* to = parcel.data();
     for (int64_t h = 0; h < heads; ++h) {
       const T* w = league.W.data() + h * league.stride;
+      uint8_t* const count_at = to;
       int32_t count = 0;
-      for (int64_t c = 0; c < K; ++c) count += w[c] != 0;
-      to.put(count);
-      for (int64_t c = 0; c < K && count > 0; ++c) {
+      to += sizeof(count);
+      for (int64_t c = 0; c < K; ++c) {
         if (w[c] == 0) continue;
-        to.put(static_cast<Index>(c));
-        to.put(w[c]);
+        put(to, static_cast<Index>(c));
+        put(to, w[c]);
+        ++count;
       }
+      std::memcpy(count_at, &count, sizeof(count));
     }
     for (const auto& list : league.tail) {
-      to.put(static_cast<int32_t>(list.size()));
+      put(to, static_cast<int32_t>(list.size()));
       for (const auto& weight : list) {
-        to.put(static_cast<Index>(weight.cls));
-        to.put(weight.value);
+        put(to, static_cast<Index>(weight.cls));
+        put(to, weight.value);
       }
     }
-    for (T sum : league.sums) to.put(sum);
-    return std::move(to.out);
+    for (T sum : league.sums) put(to, sum);
+    return parcel;
   }
 
   template <class Index>
   static void unpack_as(Reader& in, League<T>& league, const Layout<T>& rows) {
     const auto each = [&](auto f) {
-      for (int32_t left = in.template take<int32_t>(); left > 0; --left) {
-        const int64_t c = in.template take<Index>();
+      in.expect(1, sizeof(int32_t));
+      const int32_t count = take<int32_t>(in.at);
+      in.expect(count, sizeof(Index) + sizeof(T));
+      for (int32_t e = 0; e < count; ++e) {
+        const int64_t c = take<Index>(in.at);
         if (c >= league.size()) throw std::invalid_argument("a league has no such class");
-        f(static_cast<int32_t>(c), in.template take<T>());
+        f(static_cast<int32_t>(c), take<T>(in.at));
       }
     };
     std::fill(league.W.data(), league.W.data() + league.W.size(), T(0));
-    for (int64_t h = 0; h < rows.heads(); ++h)
-      each([&](int32_t c, T value) { league.W[h * league.stride + c] = value; });
+    for (int64_t h = 0; h < rows.heads(); ++h) {
+      T* w = league.W.data() + h * league.stride;
+      each([&](int32_t c, T value) { w[c] = value; });
+    }
     for (auto& list : league.tail) {
       list.clear();
       each([&](int32_t c, T value) { list.push_back({c, value}); });
     }
-    for (T& sum : league.sums) sum = in.template take<T>();
+    in.expect(static_cast<int64_t>(league.sums.size()), sizeof(T));
+    for (T& sum : league.sums) sum = take<T>(in.at);
   }
 };
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from benchmarks.entries import alone, peers, reading, threads
+from benchmarks import league_report
+from benchmarks.entries import alone, checkpoints, leagues, peers, reading, threads
 from benchmarks.session import Case
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Cases that are run and shown together."""
+    """Cases that are run and shown together; `report` makes what the documents show of them, from the CSV file."""
 
     name: str
     title: str
     cases: tuple[Case, ...]
+    report: Callable[[Path], None] | None = None
 
 
 def _entries() -> dict[str, Entry]:
-    titles = peers.TITLES | reading.TITLES | threads.TITLES | alone.TITLES
-    cases = [*peers.cases(), *reading.cases(), *threads.cases(), *alone.cases()]
+    files = (peers, reading, threads, alone, leagues, checkpoints)
+    titles = {name: title for file in files for name, title in file.TITLES.items()}
+    cases = [case for file in files for case in file.cases()]
+    reports = {"league-scaling": league_report.write}
     return {
-        name: Entry(name, title, tuple(case for case in cases if case.benchmark == name))
+        name: Entry(name, title, tuple(case for case in cases if case.benchmark == name), reports.get(name))
         for name, title in titles.items()
     }
 

@@ -28,11 +28,11 @@ class MulticlassSVC(LinearClassifier):
         weights that sum to zero over the classes: "llw" (Lee-Lin-Wahba), the sum over the other classes of
         `max(0, 1 + s_c)`; "adm", their maximum; "mmr" (maximum-margin regression), `max(0, 1 - s_y)`; "ats" and
         "atm", sum and maximum over all classes; "rm" (reinforced), see `gamma`.
+        With `solver="leagues"`, "ww" is trained by matches of leagues of classes (see docs/leagues.md), and "llw" by
+        the published algorithm, a class at a time for a fixed mean of the weights, which is slower by far and here
+        to be compared with.
     gamma : float
         For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
-        With `solver="leagues"`, "ww" is trained by matches of leagues of classes (see docs/leagues.md), the solver
-        for many machines; and "llw" by the published algorithm, a class at a time for a fixed mean of the weights,
-        which is slower by far and here to be compared with.
     {PARAMETERS.strip()}
     """
 

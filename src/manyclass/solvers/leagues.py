@@ -54,9 +54,10 @@ class Leagues:
         shrinking: bool = True,
         peers: Peers | None = None,
     ):
-        if problem.name != "ww" or data.reduced:
-            what = "with feature reduction" if problem.name == "ww" else f"not {problem.name!r}"
-            raise ValueError(f"leagues train 'ww' without feature reduction, {what}")
+        if problem.name != "ww":
+            raise ValueError(f"solver='leagues' is for 'ww', not for {problem.name!r}; use solver='auto'")
+        if data.reduced:
+            raise ValueError("solver='leagues' has no feature_reduction; leave it out, or use solver='auto'")
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._n, self._K, self._C = data.X.n_rows, data.n_classes, data.C
         self._features = data.X.n_features + (data.constant != 0)
@@ -287,8 +288,9 @@ class Leagues:
         matches = self._every_match()
         pairs = matches + [(b, a) for a, b in matches if a != b]
         names = ("sizes", "classes", "values", "rests")
-        held = zip(*(self._kernel.duel(a, b) for a, b in pairs), strict=True)
-        stored = {f"duels.{name}": np.concatenate(arrays) for name, arrays in zip(names, held, strict=True)}
+        # Of more processes than positions some have no match.
+        held = zip(*(self._kernel.duel(a, b) for a, b in pairs), strict=True) if pairs else [()] * len(names)
+        stored = {f"duels.{name}": np.concatenate(arrays) for name, arrays in zip(names, held, strict=True) if arrays}
         here = [league for league in range(self._leagues) if self._kernel.here(league)]
         return stored | {
             "numbers": numbers_to_array(numbers),
@@ -303,7 +305,7 @@ class Leagues:
         for name in NUMBERS:
             setattr(self, name, numbers[name])
         self._said = Progress(**numbers["said"])
-        self._seen = []
+        self._seen, self._variables = [], None
         here = {
             league for league in range(self._leagues) if self._host(league, max(0, self._day)) == self._peers.rank
         }

@@ -1,0 +1,273 @@
+"""What docs/leagues.md shows of the scaling of leagues: two tables and a plot, from the measured figures.
+
+``python -m benchmarks league-scaling`` measures and then writes it; ``python -m benchmarks.league_report`` writes it
+again from what was measured last.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.cost_model import (
+    Machine,
+    Network,
+    Sample,
+    Shape,
+    density_of,
+    epoch_seconds,
+    fit_machine,
+    league_bytes,
+    parcels,
+)
+from benchmarks.environments import ROOT
+from manyclass.data.synthetic import CLASS_SIZE_SPREAD, PRESETS
+from manyclass.solvers.estimate import TYPICAL_SUPPORT
+from manyclass.solvers.schedule import divide_classes, league_count
+
+DOCUMENT = ROOT / "docs" / "leagues.md"
+PLOT = ROOT / "docs" / "images" / "league-scaling.png"
+
+# Between processes of one machine: an assumption too. A parcel is copied twice, and looked for every 0.2 ms.
+LOCAL = Network(bandwidth=2e9, latency=5e-4)
+NETWORKS = {"10 Gbit/s": Network(1.25e9, 3e-4), "100 Gbit/s": Network(12.5e9, 3e-4)}
+RANKS = (4, 16, 64, 256, 1024)
+# Counted in the synthetic text of these shapes: non-zeros a row of frequent features, how many these are, and how
+# many features more than one row has. Then the share of weights that are not 0 at the optimum for C = 1 on the real
+# data, from Table 3 of Alber et al.
+PAPER = {
+    "lshtc-small": (124.3, 15_646, 35_306, 0.0574),
+    "lshtc-large": (106.1, 36_524, 285_967, 0.0161),
+    "lshtc-2012": (123.9, 121_973, 431_665, 0.0142),
+    "lshtc-2011": (122.2, 126_307, 445_618, 0.0111),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Ten epochs of a problem on a setup, with what the model says of them."""
+
+    problem: str
+    leagues: int
+    ranks: int
+    threads: int
+    figures: dict[str, float]
+    shape: Shape
+    seconds: float
+    megabytes: float
+
+    @property
+    def setup(self) -> str:
+        return f"{self.ranks} x {self.threads}"
+
+
+def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
+    """Write the tables between their markers, and the plot."""
+    found, cores = read(results)
+    shapes = {problem: shape_of(figures) for problem, figures in found.items()}
+    machine = fit_machine(
+        [
+            Sample(
+                in_use(shapes[problem], leagues, figures),
+                leagues,
+                figures["seconds an epoch"],
+                figures["seconds to pack and unpack a league"],
+            )
+            for problem, setups in found.items()
+            for (leagues, ranks, threads), figures in setups.items()
+            if ranks == threads == 1
+        ]
+    )
+    runs = list(compare(found, shapes, machine, cores))
+    predicted = predict(machine)
+    text = document.read_text()
+    text = between(text, "measured", measured_table(runs, machine))
+    text = between(text, "predicted", predicted_table(predicted, runs))
+    document.write_text(text)
+    draw(plot, runs, predicted)
+
+
+def read(results: Path) -> tuple[dict[str, dict[tuple[int, int, int], dict[str, float]]], int]:
+    """Figures by problem and by leagues, ranks and threads; and the cores of the machine."""
+    found: dict[str, dict[tuple[int, int, int], dict[str, float]]] = {}
+    cores = 1
+    with results.open(newline="") as file:
+        for record in csv.DictReader(file):
+            if record["benchmark"] != "league-scaling" or not record["value"]:
+                continue
+            leagues, ranks, threads = map(int, re.findall(r": (\d+)", record["ours"]))
+            setups = found.setdefault(record["problem"], {})
+            setups.setdefault((leagues, ranks, threads), {})[record["metric"]] = float(record["value"])
+            cores = int(record["processor"].rsplit(", ", 1)[1].split()[0])
+    return found, cores
+
+
+def shape_of(setups: dict[tuple[int, int, int], dict[str, float]]) -> Shape:
+    """The shape of a problem, which is among the figures of its first setup."""
+    figures = next(figures for figures in setups.values() if "rows" in figures)
+    return Shape(
+        rows=int(figures["rows"]),
+        classes=int(figures["classes"]),
+        nonzeros=figures["non-zeros a row of frequent features"],
+        heads=int(figures["frequent features"]),
+        shared=int(figures["features of two rows or more"]),
+    )
+
+
+def in_use(shape: Shape, leagues: int, figures: dict[str, float]) -> Shape:
+    """The shape with what a run has found to be in use."""
+    density = density_of(shape, leagues, 1e6 * figures["MB of a league"])
+    return replace(shape, density=density, support=figures["dual variables a row"])
+
+
+def compare(found, shapes: dict[str, Shape], machine: Machine, cores: int) -> Iterator[Measured]:
+    """Measured and modelled, for the number of leagues that the solver chooses."""
+    for problem, setups in found.items():
+        shape = shapes[problem]
+        for (leagues, ranks, threads), figures in setups.items():
+            if leagues != league_count(shape.classes):
+                continue
+            full = in_use(shape, leagues, figures)
+            seconds = epoch_seconds(full, leagues, ranks, machine, LOCAL, threads=threads, cores=cores)
+            megabytes = parcels(leagues, ranks) * league_bytes(full, leagues) / 1e6
+            yield Measured(problem, leagues, ranks, threads, figures, full, seconds, megabytes)
+
+
+def predict(machine: Machine) -> dict[str, dict[str, dict[int, tuple[int, float, float]]]]:
+    """By data set, network and ranks: leagues, seconds an epoch, and bytes that a rank sends in it."""
+    found: dict[str, dict[str, dict[int, tuple[int, float, float]]]] = {}
+    for name, (nonzeros, heads, shared, density) in PAPER.items():
+        text = PRESETS[name]
+        shape = Shape(text.n, text.K, nonzeros, heads, shared, density, TYPICAL_SUPPORT["ww"])
+        sizes = np.random.default_rng(0).lognormal(0.0, CLASS_SIZE_SPREAD, text.K)
+        rows = 1 + np.random.default_rng(1).multinomial(text.n - text.K, sizes / sizes.sum())
+        for network, line in NETWORKS.items():
+            by_ranks = found.setdefault(name, {}).setdefault(network, {})
+            for ranks in (1, *RANKS):
+                leagues = max(league_count(text.K), 2 * ranks)
+                if leagues > text.K:
+                    continue
+                rows_of_league = np.bincount(divide_classes(rows, leagues), weights=rows)
+                seconds = epoch_seconds(shape, leagues, ranks, machine, line, rows_of_league=rows_of_league)
+                sent = 2 * (ranks - 1) * (leagues - 1) * league_bytes(shape, leagues) / ranks
+                by_ranks[ranks] = leagues, seconds, sent
+    return found
+
+
+def measured_table(runs: list[Measured], machine: Machine) -> str:
+    """Markdown, with the constants that were fitted."""
+    lines = [
+        "| problem | leagues | ranks x threads | seconds an epoch | of these waiting | seconds by the model "
+        "| MB exchanged | MB by the model | peak GB a rank |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for run in runs:
+        f = run.figures
+        lines.append(
+            f"| {run.problem} | {run.leagues} | {run.setup} | {f['seconds an epoch']:.2f} "
+            f"| {f['seconds waiting an epoch']:.2f} | {run.seconds:.2f} | {f['MB exchanged an epoch']:.0f} "
+            f"| {run.megabytes:.0f} | {f['peak GB of a rank']:.2f} |"
+        )
+    off = [abs(run.seconds / run.figures["seconds an epoch"] - 1) for run in runs if run.ranks > 1]
+    lines += [
+        "",
+        f"The model's constants, from the runs on one core: {1e9 * machine.multiply_add:.3g} ns a multiply-add, "
+        f"{1e9 * machine.own_read:.3g} ns a read of the own class's weight, {1e6 * machine.visit:.3g} µs a visit, "
+        f"{1e9 * machine.update:.3g} ns an update; "
+        f"to pack and unpack a league {1e9 * machine.scan:.3g} ns a weight, {1e9 * machine.entry:.3g} ns more if it "
+        f"is not 0, and {1e9 * machine.feature:.3g} ns a feature. On two and four ranks its times are off by "
+        f"{min(off):.0%} to {max(off):.0%}.",
+    ]
+    return "\n".join(lines)
+
+
+def predicted_table(predicted, runs: list[Measured]) -> str:
+    """Markdown."""
+    names = list(NETWORKS)
+    heads = " | ".join(f"{name}: seconds | speed-up" for name in names)
+    lines = [
+        f"| shape | ranks | leagues | {heads} | MB a rank sends |",
+        "|---|---|---|" + "---|" * (2 * len(names) + 1),
+    ]
+    for shape, networks in predicted.items():
+        for ranks, (leagues, _, sent) in networks[names[0]].items():
+            cells = [
+                f"{networks[name][ranks][1]:.3g} | {networks[name][1][1] / networks[name][ranks][1]:.3g}"
+                for name in names
+            ]
+            lines.append(f"| {shape} | {ranks:,} | {leagues:,} | {' | '.join(cells)} | {sent / 1e6:,.0f} |")
+    own = next((run.shape for run in runs if run.problem == "lshtc-small"), None)
+    if own is not None:
+        lines += [
+            "",
+            f"The share of weights that are not 0 is that of the real data, {PAPER['lshtc-small'][3]:.1%} for "
+            f"LSHTC-small to {PAPER['lshtc-2011'][3]:.1%}; on our synthetic text in the shape of LSHTC-small it is "
+            f"{own.density:.0%} over the first ten epochs, which begin with every class, and rows have "
+            f"{own.support:.0f} dual variables in use instead of the {TYPICAL_SUPPORT['ww']} that are assumed here.",
+        ]
+    return "\n".join(lines)
+
+
+def between(text: str, name: str, content: str) -> str:
+    """Put content between the markers of this name."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise ValueError(f"the document must have one {begin} and one {end}")
+    head, rest = text.split(begin)
+    return f"{head}{begin}\n{content}\n{end}{rest.split(end)[1]}"
+
+
+def _both(run: Measured) -> tuple[float, float]:
+    return run.figures["seconds an epoch"], run.seconds
+
+
+def draw(target: Path, runs: list[Measured], predicted) -> None:
+    """Left what was measured, right what is predicted."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), width_ratios=(1, 1.2), layout="constrained")
+    problems = list(dict.fromkeys(run.problem for run in runs))
+    setups = list(dict.fromkeys(run.setup for run in runs))
+    for k, problem in enumerate(problems):
+        own = {run.setup: run for run in runs if run.problem == problem}
+        one = own["1 x 1"].figures["seconds an epoch"]
+        x = np.arange(len(own)) + 0.25 * (k - 1)
+        measured, modelled = ([one / t for t in times] for times in zip(*map(_both, own.values()), strict=True))
+        left.bar(x, measured, 0.23, color=f"C{k}", label=problem)
+        left.plot(x, modelled, "k_", ms=11, mew=2, label="the model" if k == 0 else None)
+    left.set(xticks=range(len(setups)), xticklabels=setups, xlabel="ranks x threads", ylabel="speed-up of an epoch")
+    left.set_title("measured, one machine", size=11)
+    left.set_ylim(0, 1.35 * left.get_ylim()[1])
+    left.legend(frameon=False, fontsize=9, loc="upper left", ncols=2)
+    for k, (shape, networks) in enumerate(predicted.items()):
+        for network, style in zip(networks, ("--", "-"), strict=True):
+            by_ranks = networks[network]
+            speedups = [by_ranks[1][1] / seconds for _, seconds, _ in by_ranks.values()]
+            label = shape if style == "-" else None
+            right.plot(list(by_ranks), speedups, style, color=f"C{k}", marker="o", ms=3, label=label)
+    right.plot([1, RANKS[-1]], [1, RANKS[-1]], color="#bbbbbb", lw=1, label="ideal")
+    ticks = (1, *RANKS)
+    labels = [f"{tick:,}" for tick in ticks]
+    right.set(xscale="log", yscale="log", xticks=ticks, xticklabels=labels, yticks=ticks, yticklabels=labels)
+    right.set_xlabel("ranks of one thread")
+    right.minorticks_off()
+    right.set_title(f"predicted: {', '.join(reversed(list(NETWORKS)))} (dashed)", size=11)
+    right.set_ylabel("speed-up of an epoch")
+    right.legend(frameon=False, fontsize=9)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(target, dpi=130, metadata={"Software": None})
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    write(ROOT / "benchmarks" / "results" / "results.csv")

@@ -1,0 +1,119 @@
+"""The cost model against what can be said without it."""
+
+from dataclasses import astuple, replace
+
+import numpy as np
+import pytest
+from benchmarks.cost_model import (
+    Machine,
+    Network,
+    Sample,
+    Shape,
+    density_of,
+    epoch_seconds,
+    fit_machine,
+    league_bytes,
+    packing_work,
+    pairs,
+    parcels,
+    work,
+)
+
+from manyclass.solvers.schedule import matchday, matchdays
+
+SHAPE = Shape(rows=6400, classes=1024, nonzeros=20.0, heads=1000, shared=3000, density=0.1, support=50.0)
+MACHINE = Machine(multiply_add=1e-10, own_read=1e-9, visit=1e-7, update=1e-9, scan=0.0, entry=0.0, feature=0.0)
+FREE = Network(bandwidth=np.inf, latency=0.0)
+
+
+def alone(shape, leagues, machine=MACHINE):
+    return float(work(shape, leagues) @ [machine.multiply_add, machine.own_read, machine.visit, machine.update])
+
+
+@pytest.mark.parametrize("leagues", [2, 8, 32])
+def test_pairs_are_those_of_the_schedule(leagues):
+    for day in range(matchdays(leagues)):
+        a, b = pairs(leagues, day)
+        assert [(match.first, match.second) for match in matchday(leagues, day)] == list(zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("leagues", [2, 8, 32])
+def test_one_rank_does_all_the_work(leagues):
+    assert epoch_seconds(SHAPE, leagues, 1, MACHINE, FREE) == pytest.approx(alone(SHAPE, leagues))
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(2, 1), (4, 1), (16, 1), (1, 8), (2, 4)])
+def test_what_costs_nothing_to_send_is_shared_out_evenly(ranks, threads):
+    """Matches at the edges of a rank go on after the inner ones, so threads may be left without one."""
+    taken = epoch_seconds(SHAPE, 32, ranks, MACHINE, FREE, threads=threads)
+    ideal = alone(SHAPE, 32) / (ranks * threads)
+    assert taken == pytest.approx(ideal) if threads == 1 or ranks == 1 else ideal < taken < 2 * ideal
+    assert epoch_seconds(SHAPE, 32, ranks, MACHINE, FREE, threads=threads, cores=1) >= alone(SHAPE, 32) * 0.999
+
+
+def test_what_travels_is_hidden_behind_inner_matches():
+    """Four ranks have eight positions each, six of them inner: a parcel has as long as six matches."""
+    free = epoch_seconds(SHAPE, 64, 4, MACHINE, FREE)
+    match = alone(SHAPE, 64) / 64 / 32
+    hidden = epoch_seconds(SHAPE, 64, 4, MACHINE, Network(np.inf, 5.9 * match))
+    seen = epoch_seconds(SHAPE, 64, 4, MACHINE, Network(np.inf, 7 * match))
+    assert hidden == pytest.approx(free + 5.9 * match)  # of the way home alone
+    assert seen == pytest.approx(free + 7 * match + 62 * match)
+
+
+def test_with_one_position_a_rank_nothing_is_hidden():
+    free = epoch_seconds(SHAPE, 32, 16, MACHINE, FREE)
+    assert epoch_seconds(SHAPE, 32, 16, MACHINE, Network(np.inf, 0.01)) == pytest.approx(free + 31 * 0.01)
+
+
+def test_a_large_league_holds_its_neighbours_up_only():
+    rows = np.full(32, 200.0)
+    rows[3] = 2000.0
+    taken = epoch_seconds(SHAPE, 32, 16, MACHINE, FREE, rows_of_league=rows)
+    even = epoch_seconds(SHAPE, 32, 16, MACHINE, FREE)
+    assert 3 * even < taken <= 1.001 * (2200 / 400) * even
+
+
+def test_constants_come_back_from_the_times_they_make():
+    shapes = [
+        SHAPE,
+        Shape(75_000, 12_582, 9.0, 15_000, 20_000, 0.01, 70.0),
+        Shape(4463, 1139, 124.0, 15_646, 35_306, 0.5, 300.0),
+    ]
+    true = Machine(2e-10, 3e-9, 5e-7, 1e-9, 4e-10, 3e-9, 2e-9)
+    samples = [
+        Sample(
+            shape,
+            leagues,
+            alone(shape, leagues, true),
+            float(packing_work(shape, leagues) @ [true.scan, true.entry, true.feature]),
+        )
+        for shape in shapes
+        for leagues in (8, 16, 32)
+    ]
+    np.testing.assert_allclose(astuple(fit_machine(samples)), astuple(true), rtol=1e-6)
+
+
+def test_packing_is_work_of_the_ranks():
+    """A rank with two neighbours packs and unpacks two leagues a day, however many ranks there are."""
+    slow = replace(MACHINE, scan=1e-9, entry=1e-8, feature=1e-9)
+    free, taken = (epoch_seconds(SHAPE, 32, 16, machine, FREE) for machine in (MACHINE, slow))
+    each = 1000 * 32 * 1e-9 + 0.1 * 3000 * 32 * 1e-8 + 3000 * 1e-9
+    assert taken == pytest.approx(free + 31 * 2 * each)
+
+
+def test_bytes_of_a_league():
+    # 1024 / 32 classes, a tenth of 3,000 x 32 weights; a count a feature, a sum a row.
+    assert league_bytes(SHAPE, 32) == 9600 * 6 + 3000 * 4 + 200 * 4
+    assert density_of(SHAPE, 32, league_bytes(SHAPE, 32)) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("leagues", "ranks"), [(8, 1), (8, 2), (8, 4), (32, 2), (32, 4), (32, 16)])
+def test_two_leagues_a_day_cross_each_border(leagues, ranks):
+    assert parcels(leagues, ranks) == 2 * (ranks - 1) * (leagues - 1)
+
+
+@pytest.mark.parametrize(("leagues", "ranks"), [(7, 1), (8, 5), (8, 0)])
+def test_what_cannot_be_is_refused(leagues, ranks):
+    with pytest.raises(ValueError, match="two for each rank"):
+        epoch_seconds(SHAPE, leagues, ranks, MACHINE, FREE)

@@ -1,0 +1,363 @@
+"""Matches of leagues reach the optimum of whole rows, and give the same bits whoever plays them."""
+
+import queue
+import threading
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from losses import text_like
+from oracle import optimum
+
+from manyclass import MulticlassSVC
+from manyclass.data import check_matrix
+from manyclass.problems import PROBLEMS
+from manyclass.solvers import CoupledRows, Leagues, StopRule, TrainingSet
+from manyclass.solvers.layout import make_layout, tail_rows
+from manyclass.solvers.schedule import divide_classes, matchdays, positions
+
+TIGHT = {"tol": 1e-8, "dtype": "float64", "max_iter": 100_000, "fit_intercept": False}
+SOME_LEAGUES = [1, 2, 3, 7]
+
+
+def training_set(X, y, C=None, constant=0.0):
+    C = np.ones(len(y)) if C is None else C
+    return TrainingSet(check_matrix(X), y.astype(np.int32), C, int(y.max()) + 1, constant)
+
+
+def small():
+    return training_set(*text_like(60, 40, 7, seed=1))
+
+
+def with_rare_features():
+    """Features of one row, of up to four, and of more: single, tail and head."""
+    X, y = text_like(640, 900, 620, seed=2, nnz=5)
+    rows = np.bincount(X.indices, minlength=900)
+    most = tail_rows(620)
+    assert most == 4 and (rows == 1).any() and ((rows > 1) & (rows <= most)).any() and (rows > most).any()
+    layout = make_layout(training_set(X, y), np.dtype("float32"), most)
+    assert layout.heads > 0 and layout.tails > 0
+    return training_set(X, y, constant=1.0)
+
+
+def make(data, dtype="float64", threads=1, **more):
+    return Leagues(PROBLEMS["ww"], data, dtype=np.dtype(dtype), seed=0, threads=threads, **more)
+
+
+def train(solver, rule):
+    """Advance until a certificate meets the rule."""
+    while True:
+        if solver.advance(rule).ready:
+            found = solver.certificate()
+            if rule.met(found):
+                return found
+
+
+def outcome(solver, rule):
+    """Everything that a fit reads from a solver, as bytes."""
+    found = train(solver, rule)
+    state = {name: array.tobytes() for name, array in solver.state().items()}
+    weights = sp.csr_matrix(solver.weights())
+    return found, state, weights.indptr.tobytes(), weights.indices.tobytes(), weights.data.tobytes()
+
+
+# ---- The optimum
+
+
+def check(X, y, sample_weight=None, **parameters):
+    """Compare with whole rows and with a general convex solver."""
+    parameters = TIGHT | parameters
+    ours, rows = (
+        MulticlassSVC("ww", solver=solver, **parameters).fit(X, y, sample_weight) for solver in ("leagues", "auto")
+    )
+    C = np.full(len(y), parameters.get("C", 1.0)) * (1 if sample_weight is None else sample_weight)
+    best = optimum("ww", X, y, C, int(y.max()) + 1, float(parameters["fit_intercept"]))
+    for found in (ours.certificate_, rows.certificate_):
+        assert found.primal == pytest.approx(best, rel=1e-6)
+        assert found.dual == pytest.approx(best, rel=1e-6)
+    assert ours.certificate_.gap <= 1e-8
+    np.testing.assert_allclose(ours.coef_, rows.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("C", [0.02, 1.0, 20.0])
+def test_equals_independent_solvers(C):
+    check(*text_like(60, 40, 5, seed=1), C=C)
+
+
+def test_with_intercept_and_sample_weights():
+    X, y = text_like(60, 40, 5, seed=2)
+    check(X, y, np.random.default_rng(0).uniform(0.1, 4, 60), fit_intercept=True)
+
+
+def test_with_empty_rows():
+    X, y = text_like(40, 30, 4, seed=3)
+    X = sp.csr_matrix(sp.diags((np.arange(40) % 5 > 0).astype(float)) @ X)
+    X.eliminate_zeros()
+    assert (np.diff(X.indptr) == 0).sum() == 8
+    check(X, y)
+
+
+def test_with_classes_without_rows():
+    X, y = text_like(60, 40, 6, seed=4)
+    check(X, y, (y != 2).astype(float))
+
+
+def test_a_row_a_class():
+    check(*text_like(6, 30, 6, seed=6))
+
+
+def test_the_same_row_in_two_classes():
+    X, y = text_like(20, 30, 4, seed=4)
+    check(sp.vstack([X, X]).tocsr(), np.concatenate([y, (y + 1) % 4]))
+
+
+def test_dense_rows_with_negative_values():
+    rng = np.random.default_rng(8)
+    check(rng.normal(size=(40, 6)) / 3, rng.integers(0, 3, 40))
+
+
+@pytest.mark.parametrize("leagues", SOME_LEAGUES)
+def test_however_many_leagues(leagues):
+    data = small()
+    found = train(make(data, leagues=leagues), StopRule("gap", 1e-9))
+    assert found.primal == pytest.approx(optimum("ww", data.X.as_csr(), data.codes, data.C, 7), rel=1e-6)
+
+
+@pytest.mark.parametrize("leagues", [1, 7])
+def test_features_of_one_row_of_a_few_and_of_many(leagues):
+    data = with_rare_features()
+    rule = StopRule("gap", 3e-7)
+    rows = CoupledRows(PROBLEMS["ww"], data, dtype=np.dtype("float64"), seed=0, threads=1)
+    found, expected = train(make(data, leagues=leagues), rule), train(rows, rule)
+    assert found.primal == pytest.approx(expected.primal, rel=1e-6)
+    assert found.dual == pytest.approx(expected.dual, rel=1e-6)
+
+
+@pytest.mark.parametrize("leagues", SOME_LEAGUES)
+def test_by_violation(leagues):
+    solver = make(small(), leagues=leagues)
+    found = train(solver, StopRule("kkt", 1e-3))
+    assert 0 < found.violation <= 1e-3
+
+
+@pytest.mark.parametrize("leagues", SOME_LEAGUES)
+def test_shrinking_changes_the_way_not_the_end(leagues):
+    rule = StopRule("gap", 1e-8)
+    one, two = (train(make(small(), leagues=leagues, shrinking=shrinking), rule) for shrinking in (False, True))
+    assert one.primal == pytest.approx(two.primal, rel=1e-7)
+
+
+# ---- Starts
+
+
+@pytest.mark.parametrize("leagues", SOME_LEAGUES)
+def test_goes_on_from_dual_variables(leagues):
+    data, rule = small(), StopRule("gap", 1e-7)
+    first = make(data, leagues=leagues)
+    expected = train(first, rule)
+    again = make(data, leagues=leagues)
+    again.load_state(first.state())
+    said = again.advance(rule)
+    assert said.ready and said.epochs == 0
+    assert again.certificate() == expected
+    # From whole rows too, and to a closer target.
+    rows = CoupledRows(PROBLEMS["ww"], data, dtype=np.dtype("float64"), seed=0, threads=1)
+    train(rows, rule)
+    other = make(data, leagues=leagues)
+    other.load_state(rows.state())
+    assert train(other, StopRule("gap", 1e-9)).primal == pytest.approx(expected.primal, rel=1e-6)
+
+
+def test_a_smaller_C_brings_variables_back_to_the_feasible_set():
+    X, y = text_like(80, 40, 5, seed=6)
+    model, fresh = (MulticlassSVC("ww", solver="leagues", **TIGHT | {"tol": 1e-6}, warm_start=True) for _ in range(2))
+    model.set_params(C=10.0).fit(X, y).set_params(C=0.1).fit(X, y)
+    fresh.set_params(C=0.1).fit(X, y)
+    assert model.certificate_.dual <= fresh.certificate_.primal * (1 + 1e-12)
+    assert model.certificate_.primal == pytest.approx(fresh.certificate_.primal, rel=1e-5)
+
+
+def test_what_is_not_for_leagues_is_refused():
+    X, y = text_like(40, 30, 4)
+    with pytest.raises(ValueError, match="solver='leagues' has no feature_reduction"):
+        MulticlassSVC("ww", solver="leagues", feature_reduction=True).fit(X, y)
+    with pytest.raises(ValueError, match="for 'ww', not for 'cs'"):
+        Leagues(PROBLEMS["cs"], small(), dtype=np.dtype("float32"), seed=0, threads=1)
+    with pytest.raises(ValueError, match="7 classes cannot be divided into 8 leagues"):
+        make(small(), leagues=8)
+
+
+# ---- The weights of a league
+
+
+def parcels(solver):
+    return [solver._kernel.pack(league).tobytes() for league in range(solver._leagues)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("problem", [small, with_rare_features])
+def test_a_parcel_is_the_league(problem, dtype):
+    one, two = (make(problem(), dtype, leagues=3) for _ in range(2))
+    for _ in range(2 * matchdays(3)):
+        one.advance(StopRule("gap", 1e-3))
+    for league in range(3):
+        two._kernel.leave(league)
+        assert not two._kernel.here(league)
+        two._kernel.unpack(league, np.frombuffer(parcels(one)[league], np.uint8))
+        assert two._kernel.here(league)
+    assert parcels(two) == parcels(one)
+    untrained = parcels(make(problem(), dtype, leagues=3))
+    assert all(len(parcel) > len(empty) for parcel, empty in zip(parcels(one), untrained, strict=True))
+
+
+def test_damaged_parcels_are_refused():
+    solver = make(small(), leagues=2)
+    solver.advance(StopRule("gap", 1e-3))
+    kernel, whole = solver._kernel, solver._kernel.pack(0)
+    with pytest.raises(ValueError, match="cut short"):
+        kernel.unpack(0, whole[:-1])
+    with pytest.raises(ValueError, match="not of this problem"):
+        kernel.unpack(0, np.append(whole, np.zeros(8, np.uint8)))
+    # The first of the four bytes of a count are followed by the place of a class in its league.
+    other = whole.copy()
+    other[4:6] = 255
+    with pytest.raises(ValueError, match="no such class"):
+        kernel.unpack(0, other)
+
+
+def weights_of(parcel, features, members):
+    """The weights in a parcel of float64, by the places of their classes, each sorted; and the sums of the rows."""
+    found, at = defaultdict(list), 0
+    for _ in range(features):
+        count = int(parcel[at : at + 4].view(np.int32)[0])
+        entries = parcel[at + 4 : at + 4 + 10 * count].reshape(count, 10)
+        for place, value in zip(
+            entries[:, :2].copy().view(np.uint16), entries[:, 2:].copy().view(np.float64), strict=True
+        ):
+            found[int(place[0])].append(value[0])
+        at += 4 + 10 * count
+    assert len(parcel) == at + 8 * members
+    return {place: np.sort(values) for place, values in found.items()}, parcel[at:].copy().view(np.float64)
+
+
+@pytest.mark.parametrize("refreshed", [False, True])
+def test_weights_are_those_of_the_dual_variables(refreshed):
+    data, leagues = with_rare_features(), 3
+    solver = make(data, leagues=leagues)
+    while solver.advance(StopRule("gap", 1e-9)).epochs < 2:
+        pass
+    if refreshed:
+        solver.certificate()
+    state = solver.state()
+    alpha = sp.csr_matrix((state["values"], state["classes"], state["indptr"]), (len(data.codes), data.n_classes))
+    sums = alpha.sum(axis=1).A1
+    own = sp.csr_matrix((sums, (np.arange(len(sums)), data.codes)), alpha.shape)
+    X = sp.hstack([data.X.as_csr(), np.full((len(sums), 1), data.constant)]).tocsc()
+    shared = np.diff(X.indptr) > 1  # what one row alone has, has no weights
+    W = (X[:, shared].T @ (own - alpha)).toarray()
+    league = divide_classes(np.bincount(data.codes, minlength=data.n_classes), leagues)
+    for number in range(leagues):
+        classes, rows = np.flatnonzero(league == number), np.flatnonzero(league[data.codes] == number)
+        weights, found = weights_of(solver._kernel.pack(number), shared.sum(), len(rows))
+        np.testing.assert_allclose(found, sums[rows], atol=1e-12)
+        for place, c in enumerate(classes):
+            one, two = (np.sort(values[np.abs(values) > 1e-9]) for values in (weights[place], W[:, c]))
+            np.testing.assert_allclose(one, two, atol=1e-12)
+
+
+# ---- Who plays does not matter
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("problem", [small, with_rare_features])
+def test_the_same_bits_for_any_number_of_threads(problem, dtype):
+    rule = StopRule("gap", 1e-2)
+    found = [outcome(make(problem(), dtype, threads, leagues=7), rule) for threads in (1, 2, 4)]
+    assert found[1:] == found[:1] * 2
+
+
+class Table:
+    """Where workers in the threads of one process meet: letter boxes, and a place to show what each has."""
+
+    def __init__(self, size):
+        self.size = size
+        self.shown = [None] * size
+        self.everyone = threading.Barrier(size)
+        self.boxes = {(a, b): queue.Queue() for a in range(size) for b in range(size)}
+
+
+class Worker:
+    """The `Peers` of one of them."""
+
+    def __init__(self, table, rank):
+        self.table, self.rank, self.size = table, rank, table.size
+        self.sent = 0
+
+    def gather(self, value):
+        self.table.shown[self.rank] = value
+        self.table.everyone.wait()
+        found = list(self.table.shown)
+        self.table.everyone.wait()
+        return found
+
+    def send(self, to, tag, parcel):
+        assert abs(to - self.rank) == 1
+        self.sent += 1
+        self.table.boxes[self.rank, to].put((tag, parcel))
+
+    def receive(self, source, tag):
+        found, parcel = self.table.boxes[source, self.rank].get(timeout=60)
+        assert found == tag
+        return parcel
+
+
+def side_by_side(workers, act):
+    """What `act` gives each of the workers, who run at the same time."""
+    table = Table(workers)
+
+    def one(rank):
+        try:
+            return act(Worker(table, rank))
+        except BaseException:
+            table.everyone.abort()
+            raise
+
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(one, range(workers)))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+@pytest.mark.parametrize(("problem", "leagues"), [(small, 2), (small, 7), (with_rare_features, 10)])
+def test_workers_who_swap_leagues_give_the_bytes_of_one_alone(problem, leagues, workers):
+    data, rule = problem(), StopRule("gap", 1e-2)
+    expected = outcome(make(data, "float32", leagues=leagues), rule)
+
+    def act(peers):
+        return outcome(make(data, "float32", leagues=leagues, peers=peers), rule), peers.sent
+
+    found = side_by_side(workers, act)
+    assert [bits for bits, _ in found] == [expected] * workers
+    assert (sum(sent for _, sent in found) > 0) == (workers > 1 and positions(leagues) > 1)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (3, 2), (5, 5)])
+@pytest.mark.parametrize("pieces", [1, 3, 9])
+def test_other_workers_go_on_from_a_checkpoint(before, after, pieces):
+    """7 leagues have 4 positions: the fifth worker has none."""
+    data, rule = small(), StopRule("gap", 1e-5)
+    expected = outcome(make(data, leagues=7), rule)
+
+    def begin(peers):
+        solver = make(data, leagues=7, peers=peers)
+        for _ in range(pieces):
+            said = solver.advance(rule)
+        return repr(said), solver.checkpoint()
+
+    def go_on(peers):
+        solver = make(data, leagues=7, peers=peers)
+        return repr(solver.restore([part for _, part in stopped])), outcome(solver, rule)
+
+    stopped = side_by_side(before, begin)
+    assert side_by_side(after, go_on) == [(stopped[0][0], expected)] * after
