@@ -303,7 +303,7 @@ def test_killed_at_random_moments(loss, jobs, tmp_path, monkeypatch):
     rng = np.random.default_rng([jobs, len(loss)])
     folder = CheckpointFolder("c")
     killed = 0
-    for _ in range(2):
+    for _ in range(3):
         start = [sys.executable, "-c", "from manyclass.cli import main; main()", *with_checkpoints]
         with subprocess.Popen(start, stdout=subprocess.DEVNULL) as process:
             before = folder.generations()

@@ -11,7 +11,7 @@ import typer
 from ..data import encode_known
 from ..metrics import error_rate, f1_scores, topk_error
 from ..model import LinearModel, load_model
-from . import output
+from . import output, ranks
 from .inputs import Columns, DataFormat, naming, read_for_evaluation
 from .output import InputError
 
@@ -35,6 +35,7 @@ def list_of_k(text: str) -> Any:
 
 
 @output.answers_errors
+@ranks.as_one
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A model written by train.")],
     data: Annotated[str, typer.Argument(help="Rows or texts with labels; - for stdin.")],
@@ -60,8 +61,11 @@ def evaluate(
 
     The top-k error is the share of rows whose class is not among the k with the largest scores. Micro-F1 is
     over all rows, macro-F1 the mean over the classes that occur in the data or in the predictions.
+
+    Under mpirun the ranks share the rows, or read a file each: part-{rank}.svm.
     """
     output.log_to_stderr(quiet=True)
+    jobs = ranks.threads(jobs)
     loaded = load_model(model)
     wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
@@ -70,7 +74,11 @@ def evaluate(
     with naming(data):
         codes = _known_codes(loaded, labels, unknown)
         begin = time.perf_counter()
-        best, _ = loaded.topk(X, wanted[-1], n_jobs=jobs)
+        if ranks.one_each(data):
+            found = ranks.peers().gather((codes, loaded.topk(X, wanted[-1], n_jobs=jobs)[0]))
+            codes, best = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        else:
+            best = ranks.topk(loaded, X, wanted[-1], jobs=jobs)
         duration = time.perf_counter() - begin
         report = _report(loaded, codes, best, wanted, duration)
     if as_json:

@@ -1,10 +1,11 @@
 """What the commands read: rows of features from svmlight text, or texts from tables and lines."""
 
 import contextlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -16,6 +17,7 @@ from ..data.streams import SUFFIXES, open_input, stream_name
 from ..data.svmlight import labels_of, matrix_of, parse_rows
 from ..data.text import FORMATS
 from ..model import LinearModel
+from . import ranks
 from .output import InputError
 
 LINES_AT_ONCE = 4096
@@ -79,8 +81,8 @@ def told_by_name(path: str) -> str | None:
 
 
 def stem(path: str) -> str:
-    """Give the name of a data file without folder, compression and format."""
-    name = PurePath(path)
+    """Give the name of a data file without folder, compression, format and the place for a rank."""
+    name = PurePath(re.sub(r"[-_.]?\{rank\}", "", path))
     if name.suffix.lower() in SUFFIXES:
         name = name.with_suffix("")
     known = {*FORMATS, ".svm", ".svmlight", ".libsvm", ".txt"}
@@ -124,7 +126,8 @@ def read_labelled(
     Parameters
     ----------
     path : str
-        A file, or `-` for standard input.
+        A file, or `-` for standard input. With `{rank}` in its name each rank of mpirun reads its own, and the rows
+        of all are put together in their order.
     format : DataFormat
         `auto` takes tables by the name of the file, and everything else as svmlight text.
     columns : Columns
@@ -138,19 +141,37 @@ def read_labelled(
     -------
     LabelledRows
     """
+    divided, path = ranks.one_each(path), ranks.own_file(path)
     _check_exists(path)
     kind = format.value if format is not DataFormat.auto else told_by_name(path) or "svmlight"
     with naming(path):
         if kind == "svmlight":
             X, labels, from_zero = _svmlight(path, dtype, n_features=None, zero_based="auto", multilabel=False)
+            if divided:
+                X, labels, from_zero = _put_together(ranks.peers().gather((X, labels, from_zero)))
             return LabelledRows(X, labels, reading={"index_base": 0 if from_zero else 1})
         texts, labels = read_table(path, text=columns.text, label=columns.label, format=kind)  # type: ignore[arg-type]
+        if divided:
+            found = zip(*ranks.peers().gather((texts, labels)), strict=True)
+            texts, labels = (list(chain.from_iterable(parts)) for parts in found)
         if not texts:
             raise InputError(f"{stream_name(path)}: no rows; a header and at least two rows are needed")
         features = TextFeatures(min_df=min_df)
         X = features.fit_transform(texts)
     reading = {"text_column": columns.text or "text", "label_column": columns.label or "label"}
     return LabelledRows(X, labels, features, reading)
+
+
+def _put_together(parts: Sequence[tuple[sp.csr_matrix, np.ndarray, bool]]) -> tuple[sp.csr_matrix, np.ndarray, bool]:
+    """Rows of several files, as if they had been one: it counts from 0 where one of them does."""
+    from_zero = any(zero for _, _, zero in parts)
+    shifts = [from_zero and not zero for _, _, zero in parts]
+    n_features = max(X.shape[1] + shift for (X, _, _), shift in zip(parts, shifts, strict=True))
+    matrices = [
+        sp.csr_matrix((X.data, X.indices + shift, X.indptr), (X.shape[0], n_features))
+        for (X, _, _), shift in zip(parts, shifts, strict=True)
+    ]
+    return sp.vstack(matrices, "csr"), np.concatenate([labels for _, labels, _ in parts]), from_zero
 
 
 # ---- For a model
@@ -160,6 +181,7 @@ def read_for_evaluation(
     model: LinearModel, path: str, format: DataFormat, columns: Columns
 ) -> tuple[sp.csr_matrix, Any]:
     """Read rows and labels as the model wants them."""
+    path = ranks.own_file(path)
     _check_exists(path)
     kind = _format_for(model, path, format.value, "svmlight")
     with naming(path):
@@ -180,6 +202,7 @@ def read_for_prediction(
     model: LinearModel, path: str, format: PredictFormat, columns: Columns
 ) -> Iterator[sp.csr_matrix]:
     """Read rows as the model wants them, without labels; lines of text come in batches."""
+    path = ranks.own_file(path)
     _check_exists(path)
     kind = _format_for(model, path, format.value, "lines" if model.text is not None else "svmlight")
     with naming(path):

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, Literal, NoReturn, TypeVar
@@ -14,6 +15,8 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from ..engines import started_by_mpirun
 
 UNLIMITED = 10_000
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -48,23 +51,36 @@ def answers_errors(command: Command) -> Command:
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
-        except KeyboardInterrupt:
-            fail("interrupted; nothing is left half-written", ExitCode.INTERRUPTED)
         except BrokenPipeError:
             # Whoever read our output has enough; Python would complain once more when it flushes at the end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(ExitCode.PIPE_CLOSED) from None
-        except OSError as error:
-            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except MemoryError:
-            fail(
-                "not enough memory; `manyclass inspect DATA --estimate` tells what a fit takes",
-                ExitCode.DEFECT,
-            )
-        except (ValueError, ImportError) as error:
-            fail(str(error))
+        except EXPECTED as error:
+            fail(*explained(error))
 
     return guarded  # type: ignore[return-value]
+
+
+EXPECTED = (KeyboardInterrupt, OSError, MemoryError, ValueError, ImportError)
+
+
+def explained(error: BaseException) -> tuple[str, ExitCode]:
+    """What to tell a user of an error, and the shell; of a defect everything."""
+    match error:
+        case KeyboardInterrupt():
+            return "interrupted; nothing is left half-written", ExitCode.INTERRUPTED
+        case BrokenPipeError():
+            return "whoever read the output closed the pipe", ExitCode.PIPE_CLOSED
+        case OSError(filename=None):
+            return str(error), ExitCode.BAD_INPUT
+        case OSError():
+            return f"{error.filename}: {error.strerror}", ExitCode.BAD_INPUT
+        case MemoryError():
+            advice = "`manyclass inspect DATA --estimate` tells what a fit takes"
+            return f"not enough memory; {advice}", ExitCode.DEFECT
+        case ValueError() | ImportError():
+            return str(error), ExitCode.BAD_INPUT
+    return "".join(traceback.format_exception(error)).rstrip(), ExitCode.DEFECT
 
 
 def log_to_stderr(*, quiet: bool) -> None:
@@ -89,7 +105,8 @@ def show_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 
 def show_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table: drawn on a terminal, on its side if it is too wide, else tab-separated."""
-    if not sys.stdout.isatty():
+    # mpirun puts a terminal around each rank, wherever its own output goes.
+    if not sys.stdout.isatty() or started_by_mpirun():
         for line in [columns, *rows] if any(columns) else rows:
             typer.echo("\t".join(one_line(field) for field in line))
         return

@@ -2,21 +2,23 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from ..data.streams import open_output
 from ..model import load_model
-from . import output
+from ..solvers import share
+from . import output, ranks
 from .inputs import Columns, PredictFormat, read_for_prediction
 from .output import InputError
 
 
 @output.answers_errors
+@ranks.as_one
 def predict(
     model: Annotated[Path, typer.Argument(help="A model written by train.")],
     data: Annotated[str, typer.Argument(help="Rows or texts; - for stdin.")],
@@ -46,8 +48,11 @@ def predict(
 
     Labels and scores are separated by tabs. Backslash, tab and line end in a label are written \\\\, \\t
     and \\n.
+
+    Under mpirun the ranks share the rows, or read a file each (part-{rank}.svm); one of them writes.
     """
     output.log_to_stderr(quiet=True)
+    jobs = ranks.threads(jobs)
     loaded = load_model(model)
     if k > loaded.n_classes:
         raise InputError(f"-k {k} asks for more classes than the {loaded.n_classes} that {model} has")
@@ -59,12 +64,22 @@ def predict(
         )
     find = loaded.topk_probabilities if probabilities else loaded.topk
     name = "probabilities" if probabilities else "scores"
-    with _writing(out) as write:
-        for X in read_for_prediction(loaded, data, format, Columns(text_column)):
-            codes, values = find(X, k, n_jobs=jobs)
-            labels, shown = loaded.classes[codes], values if scores or probabilities else None
-            for line in _json_lines(labels, shown, name) if as_json else _tab_lines(labels, shown):
-                write(line + "\n")
+    peers, divided = ranks.peers(), ranks.one_each(data)
+
+    def lines(X: Any) -> list[str]:
+        first, last = (0, X.shape[0]) if divided else share(X.shape[0], peers)
+        codes, values = find(X[first:last], k, n_jobs=jobs)
+        labels, shown = loaded.classes[codes], values if scores or probabilities else None
+        return list(_json_lines(labels, shown, name) if as_json else _tab_lines(labels, shown))
+
+    pieces: Iterable[list[str]] = map(lines, read_for_prediction(loaded, data, format, Columns(text_column)))
+    if divided:  # the rows of the first rank come first
+        pieces = [[line for piece in pieces for line in piece]]
+    with _writing(out if peers.rank == 0 else None) as write:
+        for piece in pieces:
+            for part in peers.gather(piece):
+                for line in part:
+                    write(line + "\n")
 
 
 @contextlib.contextmanager

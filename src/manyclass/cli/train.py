@@ -15,10 +15,11 @@ from ..estimators.calibration import fit_rule
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
 from ..model.class_names import class_tensors
-from . import output
+from . import output, ranks
 from .fitting import TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
 from .inputs import Columns, DataFormat, LabelledRows, naming, read_labelled, stem
 from .output import ExitCode, InputError
+from .ranks import Engine
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -78,6 +79,7 @@ def usual(parameter: str) -> str:
 
 
 @output.answers_errors
+@ranks.as_one
 def train(
     data: Annotated[str, typer.Argument(help="svmlight text, or a CSV, TSV or JSONL table; - for stdin.")],
     model: Annotated[
@@ -115,7 +117,12 @@ def train(
     ] = None,
     every: Annotated[float | None, typer.Option(min=0, help=f"Seconds between checkpoints. {usual('every')}")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="auto: all ranks under mpirun, else memory; joblib: one-vs-rest, one-vs-one.")
+    ] = Engine.auto,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores; under mpirun a rank's part]")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the order in which rows are visited.")] = 0,
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
@@ -139,6 +146,7 @@ def train(
       manyclass train big.svm.zst --loss cs --tol 0.1      a rougher and faster fit
       zcat rows.gz | manyclass train - -m rows.manyclass --time-limit 60
       manyclass train big.svm --checkpoint big.ckpt --resume    begins, or goes on after a stop
+      mpirun -n 4 manyclass train big.svm --solver leagues      four ranks, the same model
 
     The fit ends when the relative duality gap (how far at most the model is from the optimum) or, with
     --stop kkt, the largest violation is at most --tol. Ctrl-C ends it early. A fit that ends early still
@@ -146,18 +154,23 @@ def train(
 
     With --checkpoint, a fit that was stopped, by whatever, goes on when the same command is given with
     --resume, and ends with the same model to the last bit.
+
+    Under mpirun all ranks read the data, or a file each (part-{rank}.svm), and the first one writes the model.
     """
     output.log_to_stderr(quiet=quiet)
     if gamma is not None and loss is not Loss.rm:
         raise typer.BadParameter(f"only --loss rm has it, not {loss.value}", param_hint="--gamma")
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
-    _check_target(target)
+    first = ranks.peers().rank == 0
+    if first:
+        _check_target(target)
+    jobs = ranks.threads(jobs)
     _check_checkpoint(checkpoint, every, resume)
     begin = time.perf_counter()
     rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
     codes = _check_labels(data, rows)
     times: dict[str, Any] = {"reading": time.perf_counter() - begin}
-    logger.info("training %s on %d rows with %d features", TITLES[loss], *rows.X.shape)
+    logger.info("training %s on %d rows with %d features%s", TITLES[loss], *rows.X.shape, _by_whom(jobs))
     done = fit(
         loss,
         rows.X,
@@ -177,6 +190,7 @@ def train(
         checkpoint=checkpoint,
         every=every,
         resume=resume,
+        engine=_engine(engine),
         n_jobs=jobs,
         random_state=seed,
         dtype=dtype.value,
@@ -186,21 +200,35 @@ def train(
     trained.settings |= rows.reading
     # Written before anything else: a second Ctrl-C must not cost the model.
     begin = time.perf_counter()
-    save_model(trained, target)
+    if first:
+        save_model(trained, target)
     if calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
         logger.info("fitting probabilities to held-out rows")
         trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
-        save_model(trained, target)
+        if first:
+            save_model(trained, target)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
     error = None
     if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait
-        error = error_rate(codes, trained.topk(rows.X, 1, n_jobs=jobs)[0][:, 0])
-    report = _report(done, rows, target, times, error)
-    if as_json:
-        typer.echo(output.to_json(report))
-    else:
-        _show(report)
+        error = error_rate(codes, ranks.topk(trained, rows.X, 1, jobs=jobs)[:, 0])
+    if first:
+        report = _report(done, rows, target, times, error)
+        if as_json:
+            typer.echo(output.to_json(report))
+        else:
+            _show(report)
     _leave(done, target)
+
+
+def _engine(chosen: Engine) -> str:
+    if chosen is Engine.auto:
+        return "mpi" if ranks.peers().size > 1 else "memory"
+    return chosen.value
+
+
+def _by_whom(jobs: int | None) -> str:
+    peers = ranks.peers()
+    return f", {peers.size} ranks with {jobs} thread{'s' * (jobs != 1)} each" if peers.size > 1 else ""
 
 
 def _check_target(target: Path) -> None:

@@ -1,9 +1,9 @@
 """Where and in what order the work is done."""
 
 from .checkpoint import CheckpointError, CheckpointFolder
-from .choice import ENGINES, check_engine
+from .choice import ENGINES, check_engine, peers_of
 from .memory import Budget, Result, run
-from .mpi import MPIEngine
+from .mpi import MPIEngine, started_by_mpirun, together
 from .recorder import CheckpointPlan
 from .stopping import StopAll, listening
 
@@ -18,5 +18,8 @@ __all__ = [
     "StopAll",
     "check_engine",
     "listening",
+    "peers_of",
     "run",
+    "started_by_mpirun",
+    "together",
 ]

@@ -118,7 +118,7 @@ class CheckpointFolder:
         Raises
         ------
         OSError
-            If it could not be made sure that all is on the disk.
+            If a part is missing, or if it could not be made sure that all is on the disk.
         """
         content = {
             "format": FORMAT,
@@ -128,6 +128,9 @@ class CheckpointFolder:
             "info": info,
         }
         text = json.dumps({"checksum": _checksum(content), "content": content}, indent=1)
+        for part in parts:
+            if not (self.path / part.file).exists():
+                raise OSError(f"{part.file} of another rank is not there: do all hosts share this folder?")
         _sync(self.path)  # the parts' names, before the manifest tells of them
         with open_atomic(self._manifest(generation)) as out:
             out.write(text.encode())

@@ -7,7 +7,7 @@ import numpy as np
 from ..problems import Binary, Problem
 from ..solvers import Alone, ClassBlocks, CoupledRows, Leagues, Peers, Solver, TrainingSet
 from .label_parallel import SentBlocks
-from .mpi import MPIEngine
+from .mpi import MPIEngine, MPIPeers
 
 #: "memory": this process and its threads; "joblib": the workers of a joblib backend; "mpi": all processes of mpirun.
 ENGINES = ("memory", "joblib", "mpi")
@@ -39,6 +39,11 @@ def peers_of(engine: Any) -> Peers:
     if engine == "mpi":
         return _world.peers()
     return engine.peers() if isinstance(engine, MPIEngine) else Alone()
+
+
+def threads_of(peers: Peers, threads: int, n_jobs: int | None) -> int:
+    """How many threads a process has: where all cores are asked for, those on one host share them."""
+    return peers.threads if isinstance(peers, MPIPeers) and n_jobs in (None, -1) else threads
 
 
 def make_solver(

@@ -15,12 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from .._native import core
 from ..problems import Problem
 from ..solvers import Certificate, Progress, Solver, StopRule, TrainingSet
-from .choice import make_solver, peers_of
+from .choice import make_solver, peers_of, threads_of
 from .fingerprint import fingerprint, refuse_different
-from .mpi import together
 from .progress import ProgressDisplay
 from .recorder import CheckpointPlan, Recorder
-from .stopping import StopAll, listening
+from .stopping import ALONE, UNDER_MPIRUN, StopAll, listening
 
 logger = logging.getLogger("manyclass")
 
@@ -213,7 +212,7 @@ def run(
         interrupt.stop_after(budget.time_limit)
     history: list[dict[str, Any]] = list(saved.history) if saved else []
     shown = ProgressDisplay(rule, verbose and peers.rank == 0)
-    with listening(interrupt, also_sigterm=peers.size > 1), together(peers), shown as display:
+    with listening(interrupt, UNDER_MPIRUN if peers.size > 1 else ALONE), shown as display:
         with clock.phase("layout"):
             work = make_solver(
                 engine,
@@ -221,7 +220,7 @@ def run(
                 data,
                 dtype=dtype,
                 seed=seed,
-                threads=threads,
+                threads=threads_of(peers, threads, n_jobs),
                 n_jobs=n_jobs,
                 max_iter=budget.max_iter,
                 time_limit=budget.time_limit,
@@ -271,7 +270,7 @@ def run(
     found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget, go_on))
     logger.info("%s", found.message)
     if reason != "converged" and peers.rank == 0:
-        warnings.warn(found.message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(found.message, ConvergenceWarning, stacklevel=5)
     return Result(
         weights=weights,
         untrained=untrained,

@@ -91,6 +91,12 @@ class Recorder:
                 )
             return None
         stored = self._folder.read()
+        found = self._peers.gather(stored and stored.generation)
+        if len(set(found)) > 1:
+            raise CheckpointError(
+                f"{path} is not the same folder for all ranks: their last checkpoints are {found}; choose one that "
+                "all hosts share"
+            )
         if stored is None:
             logger.info("%s holds no checkpoint yet; starting at the beginning", path)
             return None
@@ -156,6 +162,6 @@ class Recorder:
             warnings.warn(
                 f"{message}; training goes on, and tries again every {self._plan.every:g} seconds",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         self._warned = True

@@ -2,9 +2,14 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
+
+# What asks a process to stop: one by itself, and one of those that mpirun has started. mpirun turns Ctrl-C into
+# SIGTERM, and kills a quarter of a second later; SIGUSR1 it passes on and leaves it at that.
+ALONE = (signal.SIGINT,)
+UNDER_MPIRUN = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopAll:
@@ -28,13 +33,13 @@ class StopAll:
 
 
 @contextmanager
-def listening(interrupt: Any, *, also_sigterm: bool = False) -> Iterator[None]:
-    """Turn Ctrl-C into a request to stop, and where asked also SIGTERM. Only the main thread receives signals."""
+def listening(interrupt: Any, signals: Sequence[signal.Signals] = ALONE) -> Iterator[None]:
+    """Turn Ctrl-C, or other signals, into a request to stop. Only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     with ExitStack() as restored:
-        for number in (signal.SIGINT, signal.SIGTERM) if also_sigterm else (signal.SIGINT,):
+        for number in signals:
             previous = signal.getsignal(number)
             if previous is None or previous is signal.SIG_IGN:  # not ours to change
                 continue

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..data import RowMatrix, check_matrix, encode_labels
-from ..engines import Budget, CheckpointPlan, MPIEngine, check_engine, run
+from ..engines import Budget, CheckpointPlan, MPIEngine, check_engine, peers_of, run, together
 from ..model import LinearModel
 from ..model.linear import thread_count
 from ..problems import PROBLEMS, Problem
@@ -53,7 +53,8 @@ PARAMETERS = """
     warm_start : bool
         Keep the dual variables, and start the next fit on the same rows from them.
     n_jobs : int, optional
-        Threads; None or -1 for all cores. The result is the same to the last bit for any number.
+        Threads; None or -1 for all cores, which the ranks of "mpi" on one host share. The result is the same to the
+        last bit for any number.
     random_state : int, RandomState or None
         Seed of the order in which rows are visited.
     dtype : "float32" or "float64"
@@ -199,6 +200,10 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        with together(peers_of(self.engine)):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> "LinearClassifier":
         self._check_parameters()
         rows = self._check_rows(X, reset=True)
         labels = self._check_labels(y, rows.n_rows)

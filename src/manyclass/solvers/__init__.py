@@ -1,10 +1,10 @@
-"""How one sweep goes: no files, no ranks, no printing."""
+"""How one sweep goes, alone or with peers: no files, no printing."""
 
 from .class_blocks import ClassBlocks
 from .coupled_rows import CoupledRows
 from .estimate import estimate_memory, refuse_absurd_pairs
 from .leagues import Leagues
-from .peers import Alone, Peers
+from .peers import Alone, Peers, share
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "TrainingSet",
     "estimate_memory",
     "refuse_absurd_pairs",
+    "share",
 ]

@@ -1,0 +1,80 @@
+"""A command under mpirun: all ranks do the work, and the first one speaks."""
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..engines import peers_of, started_by_mpirun, together
+from ..model import LinearModel
+from ..solvers import Alone, Peers, share
+from .output import InputError, explained
+
+Command = TypeVar("Command", bound=Callable[..., None])
+# In the name of a file, each rank puts its number here.
+PLACE = "{rank}"
+_peers: Peers = Alone()
+
+
+class Engine(str, Enum):
+    """Who trains."""
+
+    auto = "auto"
+    memory = "memory"
+    joblib = "joblib"
+    mpi = "mpi"
+
+
+def as_one(command: Command) -> Command:
+    """Let the ranks that mpirun has started carry out a command together; one of them prints."""
+
+    @functools.wraps(command)
+    def everywhere(*args: Any, **kwargs: Any) -> None:
+        global _peers
+        engine = kwargs.get("engine", Engine.auto)
+        by_mpi = engine is Engine.mpi or (engine is Engine.auto and started_by_mpirun())
+        _peers = peers_of("mpi") if by_mpi else Alone()
+        if _peers.rank > 0:
+            sys.stdout = sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+        with together(_peers, explained):
+            command(*args, **kwargs)
+
+    return everywhere  # type: ignore[return-value]
+
+
+def peers() -> Peers:
+    """The ranks that carry out the command."""
+    return _peers
+
+
+def threads(jobs: int | None) -> int | None:
+    """How many threads this rank has: what was asked for, or its part of the cores."""
+    return getattr(_peers, "threads", None) if jobs is None else jobs
+
+
+def own_file(path: str) -> str:
+    """The file that this rank reads: the same for all, or with `{rank}` in its name one each."""
+    if _peers.size == 1:
+        return path
+    if path == "-":
+        raise InputError("standard input reaches the first rank only; pass a file that all ranks can read")
+    beyond = path.replace(PLACE, str(_peers.size))
+    if PLACE in path and Path(beyond).exists():
+        raise InputError(f"{beyond} has no rank to read it; start as many ranks as there are files")
+    return path.replace(PLACE, str(_peers.rank))
+
+
+def one_each(path: str) -> bool:
+    """Whether the ranks read different files."""
+    return _peers.size > 1 and PLACE in path
+
+
+def topk(model: LinearModel, X: Any, k: int, *, jobs: int | None) -> np.ndarray:
+    """The classes with the largest scores of rows that all ranks have: each scores some of them."""
+    first, last = share(X.shape[0], _peers)
+    return np.concatenate(_peers.gather(model.topk(X[first:last], k, n_jobs=jobs)[0]))

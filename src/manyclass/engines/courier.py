@@ -1,0 +1,141 @@
+"""The thread that carries parcels between processes, so that they travel while matches are played.
+
+It also sends a sign of life to the next rank once a second, and ends the job if the rank before has been silent for
+long: a cut cable is an error then, not a wait without end.
+"""
+
+import atexit
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+# Messages are cut into pieces of at most this size: MPI counts bytes with 31 bits.
+PIECE = 1 << 30
+# Seconds between two looks at what has come: while somebody waits for it, and while nobody does.
+SOON, LATER = 0.0002, 0.002
+HEARTBEAT = 1.0
+
+
+class Courier(threading.Thread):
+    """Carries parcels, and listens whether the others are alive.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator
+    hosts : list of str
+        Of the processes, by rank.
+    silence : float
+        Seconds without a sign of life after which the job is ended.
+    abort : callable
+        Ends the job; it is told why.
+    """
+
+    def __init__(self, comm: Any, hosts: list[str], silence: float, abort: Callable[[str], None]):
+        super().__init__(daemon=True, name="manyclass courier")
+        self._hosts, self._silence, self._abort = hosts, silence, abort
+        self._parcels, self._signs = comm.Dup(), comm.Dup()
+        self._outbox: deque[tuple[int, int, np.ndarray]] = deque()
+        self._wake = threading.Event()
+        self._inbox: dict[tuple[int, int], deque[np.ndarray]] = defaultdict(deque)
+        self._coming: dict[tuple[int, int], tuple[np.ndarray, int]] = {}  # the parcel, and how much of it is here
+        self._arrived = threading.Condition()
+        self._wanted = False
+        self._watching = 0
+        self._ended = False
+        self._under_way: list[tuple[Any, Any]] = []  # requests, with what they send
+        self._heard = self._said = time.monotonic()
+        self.start()
+        atexit.register(self._end)  # before MPI does
+
+    def watch(self, on: bool) -> None:
+        """Begin to expect signs of life, or end as often as it was begun."""
+        self._heard = time.monotonic()
+        self._watching += 1 if on else -1
+
+    def post(self, to: int, tag: int, parcel: np.ndarray) -> None:
+        """Send a parcel off."""
+        self._outbox.append((to, tag, parcel))
+        self._wake.set()
+
+    def take(self, source: int, tag: int) -> np.ndarray:
+        """Wait for a parcel."""
+        with self._arrived:
+            self._wanted = True
+            self._wake.set()
+            while not self._inbox[source, tag]:
+                self._arrived.wait()
+            self._wanted = False
+            return self._inbox[source, tag].popleft()
+
+    def run(self) -> None:
+        """Go on until the process ends."""
+        try:
+            while not self._ended:
+                self._wake.clear()
+                while self._outbox:
+                    self._send(*self._outbox.popleft())
+                while self._fetch():
+                    pass
+                self._under_way = [(request, kept) for request, kept in self._under_way if not request.Test()]
+                self._signs_of_life()
+                self._wake.wait(SOON if self._wanted else LATER)
+        except BaseException as error:
+            self._abort(f"the exchange failed: {type(error).__name__}: {error}")
+
+    def _end(self) -> None:
+        self._ended = True
+        self._wake.set()
+        self.join()
+
+    def _send(self, to: int, tag: int, parcel: np.ndarray) -> None:
+        size = np.array([parcel.nbytes], np.int64)
+        pieces = [size] + [parcel[begin : begin + PIECE] for begin in range(0, parcel.nbytes, PIECE)]
+        self._under_way += [(self._parcels.Isend(piece, to, tag), piece) for piece in pieces]
+
+    def _fetch(self) -> bool:
+        """Take in a message, if there is one: first the size of a parcel, then its pieces."""
+        from mpi4py import MPI
+
+        status = MPI.Status()
+        message = self._parcels.Improbe(MPI.ANY_SOURCE, MPI.ANY_TAG, status)
+        if message is None:
+            return False
+        place = status.source, status.tag
+        if place not in self._coming:
+            size = np.zeros(1, np.int64)
+            message.Recv(size)
+            self._coming[place] = np.empty(int(size[0]), np.uint8), 0
+        else:
+            parcel, done = self._coming[place]
+            piece = parcel[done : done + PIECE]
+            message.Recv(piece)
+            self._coming[place] = parcel, done + piece.nbytes
+        parcel, done = self._coming[place]
+        if done == parcel.nbytes:
+            del self._coming[place]
+            with self._arrived:
+                self._inbox[place].append(parcel)
+                self._arrived.notify_all()
+        return True
+
+    def _signs_of_life(self) -> None:
+        from mpi4py import MPI
+
+        rank, size, now = self._signs.rank, self._signs.size, time.monotonic()
+        if now - self._said >= HEARTBEAT:
+            self._said = now
+            sign = np.zeros(1, np.uint8)
+            self._under_way.append((self._signs.Isend(sign, (rank + 1) % size), sign))
+        before = (rank - 1) % size
+        while (message := self._signs.Improbe(before, MPI.ANY_TAG)) is not None:
+            message.Recv(np.zeros(1, np.uint8))
+            self._heard = now
+        if self._watching and now - self._heard > self._silence:
+            self._abort(
+                f"rank {before} on {self._hosts[before]} has not been heard of for {self._silence:g} seconds; "
+                "it has stopped, or the network between the two has"
+            )

@@ -1,0 +1,233 @@
+"""Ranks of mpirun: the same bits for any number of them, checkpoints of all, and an end for all when one ends.
+
+A start of mpirun takes seconds, so each does much: see `under_mpirun.py`.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+
+import numpy as np
+import pytest
+import under_mpirun
+from losses import text_like
+from typer.testing import CliRunner
+
+from manyclass.cli.app import app
+from manyclass.data import save_svmlight
+from manyclass.engines import CheckpointFolder
+
+pytest.importorskip("mpi4py")
+MPIRUN = pathlib.Path(sys.executable).with_name("mpirun")
+if not MPIRUN.exists():
+    pytest.skip("there is no mpirun beside Python", allow_module_level=True)
+
+PROGRAM = pathlib.Path(under_mpirun.__file__)
+ENVIRONMENT = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+AT_MOST = 120  # seconds, of anything; a job that hangs is ended and fails the test
+
+
+class Job(subprocess.Popen):
+    """A job of mpirun; what is left of it is killed at the end."""
+
+    def __init__(self, ranks, *command, **options):
+        start = [MPIRUN, "--oversubscribe", "-n", str(ranks), *map(str, command)]
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        super().__init__(start, env=ENVIRONMENT, **streams, **options)
+
+    def __exit__(self, *exc):
+        self.kill_all()
+        super().__exit__(*exc)
+
+    def kill_all(self):
+        """`kill -9` mpirun and all ranks."""
+        family = [self.pid]
+        for parent in family:
+            family += [int(child) for child in children_of(parent)]
+        if self.poll() is None:
+            for pid in family:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.wait()
+
+    def end(self):
+        """Standard output and error of a job that ends by itself."""
+        return self.communicate(timeout=AT_MOST)
+
+
+def children_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+
+
+def act(ranks, action, folder, *more):
+    with Job(ranks, sys.executable, PROGRAM, action, folder, *more) as job:
+        _, stderr = job.end()
+    return job.returncode, stderr
+
+
+# ---- Everything that ends well
+
+
+@pytest.fixture(scope="module")
+def alone():
+    rough = under_mpirun.fit_with_checkpoints("ww", "leagues", "memory", None, tol=0.1)
+    return {
+        "fits": under_mpirun.all_fits("memory"),
+        "whole": under_mpirun.whole_fits("memory"),
+        "rough": under_mpirun.digest(rough),
+    }
+
+
+@pytest.fixture(scope="module")
+def by_ranks(tmp_path_factory):
+    """What the ranks have found, by their number; three leave the checkpoints that others go on from."""
+    folder = tmp_path_factory.mktemp("ranks")
+    found = {"folder": folder}
+    for ranks in (3, 1, 2, 4):
+        code, stderr = act(ranks, "everything", folder)
+        assert code == 0, stderr
+        found[ranks] = json.loads((folder / f"found-{ranks}.json").read_text())
+        assert len(found[ranks]) == ranks
+    return found
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_every_rank_has_the_model_and_certificate_of_one_process(ranks, by_ranks, alone):
+    for found in by_ranks[ranks]:
+        assert found["fits"] == alone["fits"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_checkpoints_of_three_ranks_are_gone_on_from_by_any_number(ranks, by_ranks, alone):
+    for found in by_ranks[ranks]:
+        assert found["gone on"] == alone["whole"]
+
+
+def test_checkpoints_of_three_ranks_are_gone_on_from_by_one_process(by_ranks, alone):
+    stopped = by_ranks["folder"] / "stopped"
+    assert {len(CheckpointFolder(stopped / f"ww-leagues-{k}").read().parts) for k in (1, 5, 8, 19)} == {3}
+    assert under_mpirun.go_on(stopped, "memory") == alone["whole"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_messages_larger_than_a_piece_arrive_whole(ranks, by_ranks, alone):
+    for found in by_ranks[ranks]:
+        assert found["pieces"] == [True, alone["fits"]["ww by 7 leagues"]]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_all_ranks_are_told_that_one_has_other_rows(ranks, by_ranks):
+    for found in by_ranks[ranks]:
+        assert f"rank {ranks - 1} does not train what rank 0 trains: rows of X" in found["different"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_a_full_disk_of_one_rank_is_one_warning(ranks, by_ranks, alone):
+    for rank, found in enumerate(by_ranks[ranks]):
+        seen, left, model = found["full disk"]
+        assert len(seen) == (rank == 0) and left == [] and model == alone["rough"]
+        assert all("No space left on device" in message for message in seen)
+
+
+def test_ranks_on_one_host_share_its_cores(by_ranks):
+    cores = len(os.sched_getaffinity(0))
+    for ranks in (2, 3, 4):
+        assert sum(found["threads"] for found in by_ranks[ranks]) <= max(cores, ranks)
+
+
+# ---- Jobs that end early
+
+
+@pytest.mark.parametrize(("where", "cause"), [("before", "NaN"), ("parcel", "made up for the test")])
+def test_a_rank_that_raises_ends_the_job_and_says_why(where, cause, tmp_path):
+    code, stderr = act(2, "raises", tmp_path, where)
+    assert code == 1
+    [line] = [line for line in stderr.splitlines() if line.startswith("manyclass: ")]
+    assert line.startswith(f"manyclass: rank 1 of 2 on {os.uname().nodename} ends the job: ") and cause in line
+
+
+def test_a_rank_that_is_killed_ends_the_job(tmp_path):
+    with Job(2, sys.executable, PROGRAM, "endless", tmp_path) as job:
+        wait_for(job, lambda: CheckpointFolder(tmp_path / "c").generations())
+        os.kill(int((tmp_path / "pid-1").read_text()), signal.SIGKILL)
+        begin = time.monotonic()
+        _, stderr = job.end()
+    assert job.returncode != 0 and time.monotonic() - begin < 30
+    assert "rank 1" in stderr and "signal 9" in stderr
+
+
+def wait_for(job, something):
+    """Until it is there, or the job has ended."""
+    end = time.monotonic() + AT_MOST
+    while job.poll() is None and not something() and time.monotonic() < end:
+        time.sleep(0.005)
+
+
+def test_stopped_again_and_again_the_model_is_the_same(tmp_path):
+    """By kill -9 of everything, by Ctrl-C and SIGTERM, which mpirun turns into nearly the same, and by SIGUSR1."""
+    whole = under_mpirun.digest(under_mpirun.fit_with_checkpoints("ww", "leagues", "memory", None, tol=1e-3))
+    rng = np.random.default_rng(0)
+    codes = []
+    for number in (*[signal.SIGKILL] * 3, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        with Job(2, sys.executable, PROGRAM, "until_the_end", tmp_path, 0) as job:
+            before = CheckpointFolder(tmp_path / "c").generations()
+            wait_for(job, lambda before=before: CheckpointFolder(tmp_path / "c").generations() != before)
+            time.sleep(rng.uniform(0, 0.1))
+            if number == signal.SIGKILL:
+                job.kill_all()
+            else:
+                job.send_signal(number)
+                job.end()
+            codes.append(job.returncode)
+        assert CheckpointFolder(tmp_path / "c").read() is not None
+    assert codes[:3] == [-signal.SIGKILL] * 3 and 0 not in codes[3:5] and codes[5] == 0
+    code, stderr = act(2, "until_the_end", tmp_path, 600)
+    assert code == 0, stderr
+    assert (tmp_path / "digest").read_text() == whole
+
+
+# ---- The command line
+
+
+def test_commands_give_what_they_give_to_one_process(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = text_like(200, 50, 12)
+    X = X.astype(np.float32).tolil()
+    X[120:123, 0] = 0  # so that the second part seems to count its features from 1
+    X = X.tocsr()
+    parts = {"train": (0, 200), "part-0": (0, 120), "part-1": (120, 123), "part-2": (123, 200)}
+    for name, (first, last) in (parts | {"last-0": (0, 50), "last-2": (50, 200)}).items():
+        save_svmlight(X[first:last], y[first:last], f"{name}.svm", zero_based=True)
+    with Job(3, sys.executable, PROGRAM, "commands", tmp_path) as job:
+        stdout, stderr = job.end()
+
+    def alone(*arguments):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    trained = json.loads(alone("train", "train.svm", "--solver", "leagues", "-m", "alone", "--json", "-q"))
+    evaluated = json.loads(alone("evaluate", "alone", "train.svm", "--json"))
+    predicted = alone("predict", "alone", "train.svm", "-k", "2", "--scores")
+    assert pathlib.Path("alone").read_bytes() == pathlib.Path("whole").read_bytes()
+    assert pathlib.Path("alone").read_bytes() == pathlib.Path("parts").read_bytes()
+    assert predicted == pathlib.Path("whole.txt").read_text() == pathlib.Path("parts.txt").read_text()
+    # One rank speaks.
+    *reports, short = map(json.loads, stdout.splitlines())
+    assert [report["rows"] for report in reports] == [200] * 4
+    assert [report["training_error"] for report in reports[:2]] == [trained["training_error"]] * 2
+    assert [report["error"] for report in reports[2:]] == [evaluated["error"]] * 2
+    assert short["certificate"]["exit_reason"] == "max_iter"
+    errors = [line for line in stderr.splitlines() if line.startswith(("error", "manyclass"))]
+    assert [line.split(" ")[1] for line in errors] == ["stopped", "not", "standard", "rank"]
+    # The last command ends the job: one rank alone has no file.
+    assert errors[-1].startswith("manyclass: rank 1 of 3 on") and "last-1.svm: No such file" in errors[-1]
+    assert job.returncode == 2

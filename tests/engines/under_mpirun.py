@@ -1,0 +1,269 @@
+"""What the tests of the engine "mpi" let every rank do: `mpirun -n 3 python under_mpirun.py ACTION FOLDER ...`.
+
+The fits are here as functions of the engine, so that the tests can do the same without mpirun.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "common"))
+from losses import make, text_like
+
+from manyclass import save_model
+from manyclass.engines import CheckpointFolder, courier, mpi, peers_of
+from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows, leagues
+
+
+def uneven(n=150, d=100, K=20):
+    """Rows of which the first class has a third."""
+    X, y = text_like(n, d, K, seed=2, nnz=12)
+    return X, np.where(np.arange(n) % 3 == 2, 0, y)
+
+
+@contextmanager
+def changed(owner, name, value):
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def divided_into(count):
+    return changed(leagues, "league_count", lambda K: min(count, K))
+
+
+def digest(fitted):
+    """Of the model file, which has the certificate in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "model")
+        save_model(fitted.model_, path)
+        return hashlib.blake2b(path.read_bytes()).hexdigest()
+
+
+def fit(loss, engine, X, y, **parameters):
+    return make(loss, engine=engine, **({"n_jobs": 1, "tol": 0.05} | parameters)).fit(X, y)
+
+
+# ---- Fits that every number of ranks must agree on
+
+
+def all_fits(engine):
+    """Models by names, as digests."""
+    X, y = uneven()
+    found = {}
+    for count in (1, 4, 7, 8):
+        with divided_into(count):
+            found[f"ww by {count} leagues"] = fit("ww", engine, X, y, solver="leagues")
+    with divided_into(5):
+        found["ww by leagues, kkt"] = fit(
+            "ww", engine, X, y, solver="leagues", stop="kkt", tol=0.1, dtype="float64", fit_intercept=False
+        )
+        again = fit("ww", engine, X, y, solver="leagues", warm_start=True)
+        found["ww by leagues, warm start"] = again.set_params(C=2.0).fit(X, y)
+    for K in (2, 3):
+        few = text_like(60, 30, K)
+        found[f"ww by leagues, {K} classes"] = fit("ww", engine, *few, solver="leagues")
+        for loss in ("cs", "hinge", "ovo_hinge"):
+            found[f"{loss}, {K} classes"] = fit(loss, engine, *few)
+    for loss in ("ww", "cs", "llw", "maxent", "hinge", "squared_hinge", "ovo_hinge"):
+        found[loss] = fit(loss, engine, X, y)
+    found["newton"] = fit("squared_hinge", engine, X, y, solver="newton")
+    again = fit("hinge", engine, X, y, warm_start=True, n_jobs=2)
+    found["hinge, warm start"] = again.set_params(C=2.0).fit(X, y)
+    return {name: digest(fitted) for name, fitted in found.items()}
+
+
+# ---- Checkpoints
+
+
+class Crash(BaseException):
+    """Ends a fit as nothing else does: no certificate, no last checkpoint."""
+
+
+STOPPED = {
+    (loss, solver, pieces): f"{loss}-{solver}-{pieces}"
+    for loss, solver, stops in (("ww", "leagues", (1, 5, 8, 19)), ("cs", "auto", (2, 7)), ("ovo_hinge", "auto", (2,)))
+    for pieces in stops
+}
+
+
+def fit_with_checkpoints(loss, solver, engine, folder, every=0, **parameters):
+    # Small pieces: many of them end in the middle of a pass.
+    pieces = changed(coupled_rows, "WORK_AT_ONCE", 2e4), changed(class_blocks, "BLOCKS_A_THREAD", 1)
+    with divided_into(7), pieces[0], pieces[1]:
+        X, y = uneven()
+        given = {"checkpoint": folder, "every": every} if folder else {}
+        return fit(loss, engine, X, y, solver=solver, dtype="float64", **given, **parameters)
+
+
+def leave_checkpoints(folder):
+    """Stop fits after some pieces of work, each with a checkpoint."""
+    for (loss, solver, pieces), name in STOPPED.items():
+        kind = {"leagues": Leagues}.get(solver, ClassBlocks if loss == "ovo_hinge" else CoupledRows)
+        left, plain = [pieces], kind.advance
+
+        def advance(self, rule, left=left, plain=plain):
+            if left[0] == 0:
+                raise Crash
+            left[0] -= 1
+            return plain(self, rule)
+
+        with changed(kind, "advance", advance):
+            try:
+                fit_with_checkpoints(loss, solver, "mpi", folder / name)
+            except Crash:
+                continue
+        raise AssertionError(f"{name}: the fit ended before it was stopped")
+
+
+def go_on(folder, engine, rank=0):
+    """Go on from all these checkpoints, in a copy of the folder."""
+    peers = peers_of(engine)
+    copy = folder.with_name(f"{folder.name}-{engine}-{peers.size}")
+    if rank == 0:
+        shutil.copytree(folder, copy)
+    peers.gather(None)
+    return {
+        name: digest(fit_with_checkpoints(loss, solver, engine, copy / name, every=600, resume=True))
+        for (loss, solver, _), name in STOPPED.items()
+    }
+
+
+def whole_fits(engine):
+    return {
+        name: digest(fit_with_checkpoints(loss, solver, engine, None)) for (loss, solver, _), name in STOPPED.items()
+    }
+
+
+def one_disk_is_full(folder, peers):
+    """The last rank cannot write: warnings seen here, files left, and the model."""
+    plain = CheckpointFolder.write_part
+
+    def write_part(self, generation, rank, tensors):
+        if rank == peers.size - 1:
+            raise OSError(errno.ENOSPC, "No space left on device", "part")
+        return plain(self, generation, rank, tensors)
+
+    with changed(CheckpointFolder, "write_part", write_part), warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        fitted = fit_with_checkpoints("ww", "leagues", "mpi", folder, tol=0.1)
+    peers.gather(None)
+    return [str(entry.message) for entry in seen], list(map(str, folder.glob("*"))), digest(fitted)
+
+
+# ---- What is said to all
+
+
+def messages_of_a_different_rank(peers):
+    """What each rank is told when the last one has another value in its rows."""
+    X, y = uneven()
+    if peers.rank == peers.size - 1:
+        X.data[0] *= 1.001
+    try:
+        fit("hinge", "mpi", X, y)
+    except ValueError as error:
+        return str(error)
+
+
+def in_pieces(peers):
+    """Gather and send messages that take several pieces, or none; whether they have arrived as they were."""
+    rng = np.random.default_rng(peers.rank)
+    with changed(courier, "PIECE", 300):
+        values = [rng.random(size) for size in (0, 1, 10 * peers.rank, 1000)]
+        gathered = peers.gather(values)
+        good = all(np.array_equal(one, two) for one, two in zip(gathered[peers.rank], values, strict=True))
+        after, before = (peers.rank + 1) % peers.size, (peers.rank - 1) % peers.size
+        if peers.size > 1:
+            for tag, value in enumerate([*values, *values]):
+                peers.send(after, tag % len(values), value.view(np.uint8))
+            for tag in [3, 2, 1, 0, 0, 1, 2, 3]:
+                good &= np.array_equal(peers.receive(before, tag).view(np.float64), gathered[before][tag])
+        peers.gather(None)  # or a rank would go back to large pieces while another one still sends small ones
+        with divided_into(7):
+            X, y = uneven()
+            model = digest(fit("ww", "mpi", X, y, solver="leagues"))
+        peers.gather(None)
+    return good, model
+
+
+# ---- Actions
+
+
+def everything(folder):
+    peers = peers_of("mpi")
+    found = {"fits": all_fits("mpi"), "pieces": in_pieces(peers), "threads": peers.threads}
+    found["different"] = messages_of_a_different_rank(peers)
+    found["full disk"] = one_disk_is_full(folder / f"full-{peers.size}", peers)
+    if peers.size == 3:
+        leave_checkpoints(folder / "stopped")
+    found["gone on"] = go_on(folder / "stopped", "mpi", peers.rank)
+    everyone = peers.gather(found)
+    if peers.rank == 0:
+        (folder / f"found-{peers.size}.json").write_text(json.dumps(everyone))
+
+
+def raises(folder, where):
+    """The last rank raises: before the fit, while the other gathers, or in it, while the other waits for a parcel."""
+    peers = peers_of("mpi")
+    X, y = uneven()
+
+    def fail(*given):
+        raise ZeroDivisionError("made up for the test")
+
+    with divided_into(7), changed(mpi, "MOMENT", 0.5):
+        if peers.rank == peers.size - 1:
+            if where == "before":
+                X = X * np.nan
+            else:
+                Leagues._send = fail
+        fit("ww", "mpi", X, y, solver="leagues")
+
+
+def endless(folder):
+    """Train until the end of days, with a checkpoint after each piece."""
+    (folder / f"pid-{peers_of('mpi').rank}").write_text(str(os.getpid()))
+    fit_with_checkpoints("ww", "leagues", "mpi", folder / "c", stop="kkt", tol=1e-300, max_iter=10**9)
+
+
+def until_the_end(folder, every):
+    """Go on, as often as this is started, until the model is there."""
+    fitted = fit_with_checkpoints("ww", "leagues", "mpi", folder / "c", float(every), resume=True, tol=1e-3)
+    if peers_of("mpi").rank == 0:
+        (folder / "digest").write_text(digest(fitted))
+
+
+def commands(folder):
+    """The command line, several times; at last a file that one rank does not find."""
+    from manyclass.cli.app import app
+
+    os.chdir(folder)
+    for command in (
+        "train train.svm --solver leagues -m whole --json -q",
+        "train part-{rank}.svm --solver leagues -m parts --json -q",
+        "evaluate parts train.svm --json",
+        "evaluate parts part-{rank}.svm --json",
+        "predict parts train.svm -k 2 --scores -o whole.txt",
+        "predict parts part-{rank}.svm -k 2 --scores -o parts.txt",
+    ):
+        assert not app(command.split(), standalone_mode=False)
+    assert app(["train", "train.svm", "--max-iter", "1", "--json"], standalone_mode=False) == 3
+    assert app(["train", "not there"], standalone_mode=False) == 2
+    assert app(["predict", "parts", "-"], standalone_mode=False) == 2
+    app(["train", "last-{rank}.svm"], standalone_mode=False)
+
+
+if __name__ == "__main__":
+    action, folder, *more = sys.argv[1:]
+    globals()[action](pathlib.Path(folder), *more)
