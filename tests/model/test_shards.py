@@ -5,23 +5,26 @@ import threading
 import numpy as np
 import pytest
 
+from manyclass.engines import MPIEngine
 from manyclass.model import ModelFileError, load_model, save_model
 from model.test_file import make_model
 
 
-class Comm:
-    """As much of a communicator as writing needs, for threads."""
+class Threads(MPIEngine):
+    """Threads in the place of processes; as much of them as writing needs."""
 
     def __init__(self, rank, size, shared):
         self.rank, self.size, self._shared = rank, size, shared
 
-    def barrier(self):
-        self._shared["barrier"].wait(10)
+    def peers(self):
+        return self
 
-    def allgather(self, value):
+    def gather(self, value):
         self._shared["values"][self.rank] = value
-        self.barrier()
-        return list(self._shared["values"])
+        self._shared["barrier"].wait(10)
+        values = list(self._shared["values"])
+        self._shared["barrier"].wait(10)
+        return values
 
 
 def save_together(model, path, size):
@@ -30,7 +33,7 @@ def save_together(model, path, size):
 
     def write(rank):
         try:
-            save_model(model, path, comm=Comm(rank, size, shared))
+            save_model(model, path, engine=Threads(rank, size, shared))
         except Exception as error:
             errors[rank] = error
 

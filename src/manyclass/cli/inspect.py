@@ -9,6 +9,7 @@ import typer
 from ..data import check_matrix, encode_labels
 from ..model import LinearModel, load_model
 from ..model.file import looks_like_model
+from ..model.shards import INDEX, stored_bytes
 from ..model.linear import thread_count
 from ..solvers import estimate_memory
 from . import output
@@ -77,6 +78,8 @@ def inspect(
 
 
 def _is_model(file: str) -> bool:
+    if (Path(file) / INDEX).is_file():
+        return True
     if not Path(file).is_file():  # standard input and pipes cannot be looked at twice
         return False
     return Path(file).suffix in MODEL_SUFFIXES or looks_like_model(file)
@@ -102,7 +105,7 @@ def _inspect_model(path: Path, class_name: str | None, top: int, as_json: bool) 
 def _describe_model(model: LinearModel, path: Path) -> dict[str, Any]:
     return {
         "model": str(path),
-        "file_bytes": path.stat().st_size,
+        "file_bytes": stored_bytes(path),
         "classes": model.n_classes,
         "class_names": model.classes[:10],
         "features": model.n_features,

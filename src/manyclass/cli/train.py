@@ -15,6 +15,7 @@ from ..estimators.calibration import fit_rule
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
 from ..model.class_names import class_tensors
+from ..model.shards import stored_bytes
 from . import output, ranks
 from .fitting import TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
 from .inputs import Columns, DataFormat, LabelledRows, naming, read_labelled, stem
@@ -120,6 +121,9 @@ def train(
     engine: Annotated[
         Engine, typer.Option(help="auto: all ranks under mpirun, else memory; joblib: one-vs-rest, one-vs-one.")
     ] = Engine.auto,
+    shards: Annotated[
+        bool, typer.Option("--shards", help="Under mpirun: the model as a folder, with a file by each rank.")
+    ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores; under mpirun a rank's part]")
     ] = None,
@@ -163,7 +167,7 @@ def train(
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
     first = ranks.peers().rank == 0
     if first:
-        _check_target(target)
+        _check_target(target, shards)
     jobs = ranks.threads(jobs)
     _check_checkpoint(checkpoint, every, resume)
     begin = time.perf_counter()
@@ -200,13 +204,11 @@ def train(
     trained.settings |= rows.reading
     # Written before anything else: a second Ctrl-C must not cost the model.
     begin = time.perf_counter()
-    if first:
-        save_model(trained, target)
+    _save(trained, target, shards)
     if calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
         logger.info("fitting probabilities to held-out rows")
         trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
-        if first:
-            save_model(trained, target)
+        _save(trained, target, shards)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
     error = None
     if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait
@@ -220,6 +222,12 @@ def train(
     _leave(done, target)
 
 
+def _save(model: LinearModel, target: Path, shards: bool) -> None:
+    together = shards and ranks.peers().size > 1
+    if together or ranks.peers().rank == 0:
+        save_model(model, target, engine="mpi" if together else "memory")
+
+
 def _engine(chosen: Engine) -> str:
     if chosen is Engine.auto:
         return "mpi" if ranks.peers().size > 1 else "memory"
@@ -231,11 +239,11 @@ def _by_whom(jobs: int | None) -> str:
     return f", {peers.size} ranks with {jobs} thread{'s' * (jobs != 1)} each" if peers.size > 1 else ""
 
 
-def _check_target(target: Path) -> None:
+def _check_target(target: Path, shards: bool) -> None:
     folder = target.parent
     if not folder.is_dir():
         raise InputError(f"{target}: there is no folder {folder}; make it first")
-    if target.is_dir() or not os.access(folder, os.W_OK):
+    if (target.is_dir() and not shards) or not os.access(folder, os.W_OK):
         raise InputError(f"{target}: cannot be written; choose another place with --model")
 
 
@@ -271,7 +279,7 @@ def _report(
     estimator, model = done.estimator, done.estimator.model_
     return {
         "model": str(target),
-        "model_bytes": target.stat().st_size,
+        "model_bytes": stored_bytes(target),
         "rows": rows.X.shape[0],
         "features": model.n_features,
         "classes": model.n_classes,

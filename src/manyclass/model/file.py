@@ -25,6 +25,8 @@ from safetensors import SafetensorError
 from ..data import TextFeatures
 from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
+from ..engines import peers_of
+from ..solvers import Peers
 from .class_names import class_tensors, read_classes
 from .linear import LinearModel
 from .shards import join_shards, read_index, shard_names, shard_of, write_index
@@ -43,7 +45,7 @@ class ModelFileError(ValueError):
 # ---- Writing
 
 
-def save_model(model: LinearModel, path: str | os.PathLike[str], *, comm: Any = None) -> None:
+def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any = "memory") -> None:
     """Write a model to a file that appears under its name only when it is complete.
 
     Parameters
@@ -52,8 +54,8 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, comm: Any = 
         Labels may be integers, floats, truth values or strings.
     path : str or path-like
         An existing file is replaced.
-    comm : mpi4py communicator, optional
-        All its processes write the model together: `path` is a folder then, with a file for the classes of each.
+    engine : "memory", "mpi" or MPIEngine
+        By MPI all processes write the model together: `path` is a folder then, with a file for the classes of each.
         They must see the same files there.
 
     Raises
@@ -63,8 +65,9 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, comm: Any = 
     OSError
         If the file cannot be written; nothing is left behind.
     """
-    if comm is not None and comm.size > 1:
-        _save_shards(model, Path(path), comm)
+    peers = peers_of(engine)
+    if peers.size > 1:
+        _save_shards(model, Path(path), peers)
         return
     tensors = _weight_tensors(model) | class_tensors(model.classes)
     tensors["intercept"] = np.ascontiguousarray(model.intercept)
@@ -84,22 +87,23 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, comm: Any = 
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
-def _save_shards(model: LinearModel, folder: Path, comm: Any) -> None:
+def _save_shards(model: LinearModel, folder: Path, peers: Peers) -> None:
     if model.pairs:
         raise ValueError("a one-vs-one model cannot be divided by classes; save it from one process")
-    names = shard_names(model, comm.size)
-    failure = None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        save_model(shard_of(model, comm.rank, comm.size), folder / names[comm.rank])
-    except OSError as error:
-        failure = error
-    for rank, other in enumerate(comm.allgather(failure)):
-        if other is not None:
-            raise OSError(other.errno, f"{other.strerror} (rank {rank})", os.fspath(folder)) from failure
-    if comm.rank == 0:
-        write_index(folder, names)
-    comm.barrier()
+    names = shard_names(model, peers.size)
+    for step in ("write", "index"):
+        failure = None
+        try:
+            if step == "write":
+                folder.mkdir(parents=True, exist_ok=True)
+                save_model(shard_of(model, peers.rank, peers.size), folder / names[peers.rank])
+            elif peers.rank == 0:
+                write_index(folder, names)
+        except OSError as error:
+            failure = error
+        for rank, other in enumerate(peers.gather(failure)):
+            if other is not None:
+                raise OSError(other.errno, f"{other.strerror} (rank {rank})", os.fspath(folder)) from failure
 
 
 def _weight_tensors(model: LinearModel) -> dict[str, np.ndarray]:

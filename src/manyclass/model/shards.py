@@ -104,3 +104,9 @@ def join_shards(parts: list[LinearModel]) -> LinearModel:
     intercept = np.concatenate([part.intercept for part in parts])
     classes = np.concatenate([part.classes for part in parts])
     return replace(first, weights=weights, intercept=intercept, classes=classes)
+
+
+def stored_bytes(path: Path) -> int:
+    """The size of a model's file, or of its shards together."""
+    files = path.iterdir() if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files)
