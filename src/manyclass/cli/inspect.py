@@ -9,8 +9,8 @@ import typer
 from ..data import check_matrix, encode_labels
 from ..model import LinearModel, load_model
 from ..model.file import looks_like_model
-from ..model.shards import INDEX, stored_bytes
 from ..model.linear import thread_count
+from ..model.shards import INDEX, stored_bytes
 from ..solvers import estimate_memory
 from . import output
 from .fitting import USUAL, Dtype, Loss

@@ -1,0 +1,111 @@
+// Arrays of Python's, in and out.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "feature_weights.hpp"
+#include "layout.hpp"
+#include "vector.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace manyclass {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+using NoGil = nb::call_guard<nb::gil_scoped_release>;
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> v) {
+  auto* held = new std::vector<T>(std::move(v));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner);
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> to_numpy(Buffer<T> buffer, int64_t rows, int64_t columns) {
+  auto* held = new Buffer<T>(std::move(buffer));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<2>>(
+      held->data(), {static_cast<size_t>(rows), static_cast<size_t>(columns)}, owner);
+}
+
+// An array of Python's, zeroed.
+template <class T>
+nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
+  size_t size = 1;
+  std::vector<size_t> dims;
+  for (int64_t s : shape) {
+    dims.push_back(static_cast<size_t>(s));
+    size *= static_cast<size_t>(s);
+  }
+  auto* held = new Memory(size * sizeof(T));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Memory*>(p); });
+  return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
+}
+
+// The solver's own memory, for as long as the solver is there.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> shared(Buffer<T>& buffer) {
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())});
+}
+
+template <class T>
+std::vector<T> to_vector(const In<T>& a) {
+  return std::vector<T>(a.data(), a.data() + a.size());
+}
+
+// The caller's matrix, whose numbers and indices come in two widths each.
+template <class X, class I>
+CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In<X>& value, int64_t features,
+                            double constant = 0) {
+  return {ptr.data(), index.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, features, constant};
+}
+
+// The model's weights (features x classes): an array if that is small or at least no larger than the arrays
+// of a sparse matrix, else those.
+template <class T, class Coefs>
+nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K, int threads) {
+  const int64_t features = columns.features(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
+  std::vector<int64_t> ptr(features + 1, 0);
+  if (dense_bytes > small_model) {
+    nb::gil_scoped_release nogil;
+    for_each_feature(columns, coef, K, threads,
+                     [&](int64_t f, const auto& weights) { ptr[f + 1] = weights.nonzeros(); });
+    for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
+  }
+  const int64_t nonzeros = ptr.back();
+  if (dense_bytes <= small_model ||
+      nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
+    auto W = new_array<T>({features, K});
+    {
+      nb::gil_scoped_release nogil;
+      for_each_feature(columns, coef, K, threads,
+                       [&](int64_t f, const auto& weights) { weights.copy_dense(W.data() + f * K); });
+    }
+    return nb::cast(W);
+  }
+  auto classes = new_array<int32_t>({nonzeros});
+  auto values = new_array<T>({nonzeros});
+  {
+    nb::gil_scoped_release nogil;
+    for_each_feature(columns, coef, K, threads, [&](int64_t f, const auto& weights) {
+      weights.copy_sparse(classes.data() + ptr[f], values.data() + ptr[f]);
+    });
+  }
+  return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
+}
+
+}  // namespace manyclass

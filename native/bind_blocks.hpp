@@ -1,0 +1,99 @@
+// Blocks of binary problems.
+#pragma once
+#include "binary_blocks.hpp"
+#include "bind_arrays.hpp"
+
+namespace manyclass {
+
+inline Binary binary_named(const std::string& name) {
+  if (name == "hinge") return Binary::hinge;
+  if (name == "squared_hinge") return Binary::squared_hinge;
+  if (name == "logistic") return Binary::logistic;
+  throw nb::value_error(("this kernel has no loss named " + name).c_str());
+}
+
+template <class T>
+void bind_blocks(nb::module_& m, const std::string& suffix) {
+  using Blocks = BinaryBlocks<T>;
+  nb::class_<Blocks> blocks(m, ("BinaryBlocks" + suffix).c_str());
+  blocks
+      .def(
+          "__init__",
+          [](Blocks* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, int64_t features,
+             const std::string& loss, bool pairs, bool newton, bool reduced, bool keep_variables) {
+            new (self) Blocks(std::move(rows), to_vector(labels), to_vector(C), classes, features,
+                              binary_named(loss), pairs, newton, reduced, keep_variables);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a, "newton"_a,
+          "reduced"_a, "keep_variables"_a)
+      .def(
+          "train",
+          [](Blocks& s, const std::vector<int64_t>& blocks, bool by_gap, double tol, int64_t max_epochs,
+             uint64_t seed, int threads, Interrupt& interrupt) {
+            std::vector<std::tuple<double, double, double, int64_t, double, bool, bool>> out;
+            for (const auto& r : s.train(blocks, {by_gap, tol, max_epochs}, seed, threads, interrupt))
+              out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs,
+                               r.visited, r.done, r.cut);
+            return out;
+          },
+          "blocks"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
+      .def(
+          "sibling", [](const Blocks& s) { return new Blocks(&s); }, nb::rv_policy::take_ownership)
+      .def("hold", &Blocks::hold, "blocks"_a)
+      .def("variables_of",
+           [](const Blocks& s, const std::vector<int64_t>& blocks) {
+             auto a = s.variables_of(blocks);
+             return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
+                                    to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
+           })
+      .def("set_variables",
+           [](Blocks& s, const std::vector<int64_t>& blocks, In<int64_t> counts, In<int32_t> rows,
+              In<uint16_t> lanes, In<T> values) {
+             if (counts.size() != blocks.size() || rows.size() != lanes.size())
+               throw std::invalid_argument("arrays of different lengths");
+             s.set_variables(blocks, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
+                             lanes.data(), static_cast<int64_t>(values.size()), values.data());
+           })
+      .def("columns_of",
+           [](Blocks& s, const std::vector<int64_t>& blocks) {
+             auto out = new_array<T>({s.features(), s.columns(blocks)});
+             s.copy_columns(blocks, out.data());
+             return out;
+           })
+      .def("set_columns",
+           [](Blocks& s, const std::vector<int64_t>& blocks,
+              nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> columns) {
+             if (static_cast<int64_t>(columns.shape(0)) != s.features() ||
+                 static_cast<int64_t>(columns.shape(1)) != s.columns(blocks))
+               throw std::invalid_argument("weights of other features or problems");
+             s.set_columns(blocks, columns.data());
+           })
+      .def("alpha",
+           [](Blocks& s) {
+             auto a = s.by_rows();
+             return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.problem)),
+                                    to_numpy(std::move(a.values)));
+           })
+      .def("set_alpha", [](Blocks& s, In<int64_t> ptr, In<int32_t> classes,
+                           In<T> values) { s.set_alpha(ptr.data(), classes.data(), values.data()); })
+      .def("weights",
+           [](Blocks& s, int64_t features, int threads) -> nb::object {
+             if (s.has_dense_model()) {
+               s.release();
+               return nb::cast(to_numpy(s.take_dense_model(), features, s.problems()));
+             }
+             const auto alpha = s.by_rows(true);
+             const Columns<T> columns(s.rows(), features);
+             s.release();
+             return model_weights<T>(columns, alpha, s.problems(), threads);
+           })
+      .def_prop_ro("blocks", &Blocks::blocks)
+      .def_prop_ro("problems", &Blocks::problems)
+      .def("problems_of", &Blocks::problems_of, "block"_a)
+      .def_prop_ro("data_bytes", [](const Blocks& s) { return s.rows().bytes(); })
+      .def_prop_ro("heads", [](const Blocks& s) { return s.rows().heads(); })
+      .def_prop_ro("dual_bytes", &Blocks::dual_bytes);
+  blocks.attr("width") = Blocks::width;
+}
+
+}  // namespace manyclass

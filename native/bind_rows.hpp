@@ -1,0 +1,240 @@
+// The solvers that go through rows: the layout, the coupled losses, maximum entropy.
+#pragma once
+#include "bind_arrays.hpp"
+#include "coupled.hpp"
+#include "maximum_entropy.hpp"
+
+namespace manyclass {
+
+template <class T, class X, class I>
+void bind_layout(nb::class_<Layout<T>>& cls) {
+  cls.def(
+      "__init__",
+      [](Layout<T>* self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, double constant,
+         int64_t tail_rows) {
+        new (self) Layout<T>(make_layout<T>(view(ptr, index, value, features, constant), tail_rows));
+      },
+      "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "tail_rows"_a, NoGil());
+}
+
+// What a solver that goes through rows needs besides its variables to go on in the middle of a pass: weights
+// with the rounding they have accumulated, and the sums of the pass so far (6 numbers for each PassStats).
+template <class Solver>
+void bind_pass(nb::class_<Solver>& solver) {
+  solver
+      // gather: a function from bytes to everyone's bytes; bounds: of the classes of each process.
+      .def("join",
+           [](Solver& s, nb::callable gather, const std::vector<int64_t>& bounds, int rank) {
+             Processes processes;
+             for (size_t p = 0; p + 1 < bounds.size(); ++p)
+               processes.ranges.push_back({bounds[p], bounds[p + 1]});
+             processes.rank = rank;
+             processes.gather = [gather](const Bytes& mine) {
+               nb::gil_scoped_acquire gil;
+               std::vector<Bytes> all;
+               for (nb::handle part : gather(nb::bytes(mine.data(), mine.size()))) {
+                 const auto bytes = nb::cast<nb::bytes>(part);
+                 const auto* begin = static_cast<const uint8_t*>(bytes.data());
+                 all.emplace_back(begin, begin + bytes.size());
+               }
+               return all;
+             };
+             s.join(std::move(processes));
+           })
+      // First and last class held here, the column of the first one, and of the mean or -1.
+      .def_prop_ro("held_columns", &Solver::held_columns)
+      .def_prop_ro("heads", [](const Solver& s) { return s.rows().heads(); })
+      .def_prop_ro(
+          "training_weights", [](Solver& s) { return shared(s.weights()); },
+          nb::rv_policy::reference_internal)
+      .def("pass_sums",
+           [](const Solver& s) {
+             std::vector<double> flat;
+             for (const PassStats& p : s.sums())
+               flat.insert(flat.end(), {p.loss, p.gap, p.alpha_sum, p.violation, double(p.waves), p.theta});
+             return to_numpy(std::move(flat));
+           })
+      .def("set_pass_sums", [](Solver& s, In<double> flat) {
+        std::vector<PassStats> all;
+        for (const double* v = flat.data(); v + 6 <= flat.data() + flat.size(); v += 6)
+          all.push_back({v[0], v[1], v[2], v[3], static_cast<int64_t>(v[4]), v[5]});
+        s.set_sums(all);
+      });
+}
+
+template <class T>
+void bind_rows(nb::module_& m, const std::string& suffix) {
+  nb::class_<Layout<T>> layout(m, ("Layout" + suffix).c_str());
+  bind_layout<T, float, int32_t>(layout);
+  bind_layout<T, float, int64_t>(layout);
+  bind_layout<T, double, int32_t>(layout);
+  bind_layout<T, double, int64_t>(layout);
+  layout.def_prop_ro("bytes", &Layout<T>::bytes)
+      .def_prop_ro("heads", &Layout<T>::heads)
+      .def_prop_ro("tails", &Layout<T>::tails);
+
+  using Coupled = CoupledSolver<T>;
+  nb::class_<Coupled> coupled(m, ("Coupled" + suffix).c_str());
+  coupled
+      .def(
+          "__init__",
+          [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
+             const std::string& loss, double gamma, bool reduced) {
+            new (self) Coupled(std::move(rows), to_vector(labels), to_vector(C), classes,
+                               CoupledLoss::named(loss, classes, gamma), reduced);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
+      .def("begin_pass", &Coupled::begin_pass)
+      .def(
+          "sweep",
+          [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,
+             int threads) {
+            const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave,
+                                        {full, static_cast<T>(enter), most_new}, threads);
+            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+          },
+          "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
+      .def(
+          "settle",
+          [](Coupled& s, In<int64_t> ptr, In<int64_t> rows, int64_t rounds, double enter, int64_t most_new) {
+            s.settle(ptr.data(), rows.data(), static_cast<int64_t>(ptr.size()) - 1, rounds,
+                     {true, static_cast<T>(enter), most_new});
+          },
+          "ptr"_a, "rows"_a, "rounds"_a, "enter"_a, "most_new"_a, NoGil())
+      .def(
+          "alternate",
+          [](Coupled& s, In<int64_t> order, const std::vector<int64_t>& chunks, int threads) {
+            const PassStats p =
+                s.alternate(order.data(), static_cast<int64_t>(order.size()), chunks, threads);
+            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+          },
+          "order"_a, "chunks"_a, "threads"_a, NoGil())
+      .def(
+          "certificate",
+          [](Coupled& s, int threads, double scale, std::vector<double> further) {
+            const auto [c, primals] = s.certificate(threads, scale, std::move(further));
+            return std::make_tuple(c.primal, c.dual, c.violation, primals);
+          },
+          "threads"_a, "scale"_a = 1.0, "further"_a = std::vector<double>(), NoGil())
+      .def("refresh", &Coupled::refresh, "threads"_a, NoGil())
+      .def("set_relaxation", [](Coupled& s, double factor) { s.set_relaxation(static_cast<T>(factor)); })
+      .def("alpha",
+           [](Coupled& s) {
+             std::vector<int64_t> ptr{0};
+             std::vector<int32_t> classes;
+             std::vector<T> values;
+             for (int64_t i = 0; i < s.alpha().n(); ++i) {
+               const auto a = s.alpha()[i];
+               classes.insert(classes.end(), a.classes, a.classes + a.size);
+               values.insert(values.end(), a.values, a.values + a.size);
+               if (a.own > 0) {
+                 classes.push_back(s.labels()[i]);
+                 values.push_back(a.own);
+               }
+               ptr.push_back(static_cast<int64_t>(classes.size()));
+             }
+             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
+                                    to_numpy(std::move(values)));
+           })
+      .def("set_alpha",
+           [](Coupled& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
+             std::vector<int32_t> others;
+             std::vector<T> held;
+             for (int64_t i = 0; i < s.alpha().n(); ++i) {
+               T own = 0;
+               others.clear();
+               held.clear();
+               for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e) {
+                 if (classes.data()[e] == s.labels()[i]) {
+                   own = values.data()[e];
+                   continue;
+                 }
+                 others.push_back(classes.data()[e]);
+                 held.push_back(values.data()[e]);
+               }
+               s.alpha().assign(i, others.data(), held.data(), static_cast<int64_t>(held.size()), own);
+             }
+           })
+      .def(
+          "weights",
+          [](Coupled& s, int64_t features, int threads, double scale) {
+            const Columns<T> columns(s.rows(), features);
+            s.release();
+            const CoupledCoefficients<T> coef = s.coefficients();
+            return model_weights<T>(columns, ScaledCoefficients<T>(coef, scale), s.classes(), threads);
+          },
+          "features"_a, "threads"_a, "scale"_a = 1.0)
+      .def_prop_ro("data_bytes", [](const Coupled& s) { return s.rows().bytes(); })
+      .def_prop_ro("weight_bytes", [](const Coupled& s) { return s.weights().bytes(); })
+      .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })
+      .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
+
+  bind_pass(coupled);
+  // The same calls as Coupled has.
+  using MaxEnt = MaximumEntropySolver<T>;
+  nb::class_<MaxEnt> maximum_entropy(m, ("MaximumEntropy" + suffix).c_str());
+  maximum_entropy
+      .def(
+          "__init__",
+          [](MaxEnt* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string&,
+             double, bool reduced) {
+            new (self) MaxEnt(std::move(rows), to_vector(labels), to_vector(C), classes, reduced);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
+      .def("begin_pass", &MaxEnt::begin_pass)
+      .def(
+          "sweep",
+          [](MaxEnt& s, In<int64_t> order, int64_t wave, bool, double, int64_t, int threads) {
+            const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, threads);
+            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+          },
+          "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
+      .def(
+          "certificate",
+          [](MaxEnt& s, int threads) {
+            const Certificate c = s.certificate(threads);
+            return std::make_tuple(c.primal, c.dual, c.violation);
+          },
+          "threads"_a, NoGil())
+      .def("alpha",
+           [](MaxEnt& s) {
+             const int64_t n = s.rows().n, K = s.classes();
+             std::vector<int64_t> ptr{0};
+             std::vector<int32_t> classes;
+             std::vector<T> values;
+             for (int64_t i = 0; i < n; ++i) {
+               for (int64_t c = 0; c < K; ++c) {
+                 classes.push_back(static_cast<int32_t>(c));
+                 values.push_back(s.penalty(i) * std::exp(s.state(i)[c]));
+               }
+               ptr.push_back((i + 1) * K);
+             }
+             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
+                                    to_numpy(std::move(values)));
+           })
+      .def("set_alpha",
+           [](MaxEnt& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
+             for (int64_t i = 0; i < s.rows().n; ++i) {
+               double sum = 0;
+               for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e) sum += values.data()[e];
+               for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e)
+                 s.state(i)[classes.data()[e]] =
+                     std::max(MaxEnt::least, static_cast<T>(std::log(values.data()[e] / sum)));
+             }
+           })
+      .def("weights",
+           [](MaxEnt& s, int64_t features, int) {
+             auto W = new_array<T>({features, s.classes()});
+             s.copy_model(W.data());
+             return W;
+           })
+      .def_prop_ro(
+          "variables", [](MaxEnt& s) { return shared(s.variables()); }, nb::rv_policy::reference_internal)
+      .def_prop_ro("data_bytes", [](const MaxEnt& s) { return s.rows().bytes(); })
+      .def_prop_ro("weight_bytes", &MaxEnt::weight_bytes)
+      .def_prop_ro("dual_bytes", &MaxEnt::dual_bytes)
+      .def_prop_ro("dual_entries", [](const MaxEnt& s) { return s.rows().n * s.classes(); });
+  bind_pass(maximum_entropy);
+}
+
+}  // namespace manyclass

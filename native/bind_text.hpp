@@ -1,0 +1,92 @@
+// Text formats: svmlight and XMC.
+#pragma once
+#include "bind_arrays.hpp"
+#include "svmlight.hpp"
+#include "svmlight_format.hpp"
+
+namespace manyclass {
+
+template <class T>
+using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// None, or the line, the column and the reason of what `parse` rejected.
+template <class Parse>
+nb::object failure_of(Parse parse) {
+  std::int64_t line = 0, column = 0;
+  std::string reason;
+  {
+    nb::gil_scoped_release released;
+    try {
+      parse();
+    } catch (const ParseFailure& failure) {
+      line = failure.line;
+      column = failure.column;
+      reason = failure.what();
+    }
+  }
+  if (line == 0) return nb::none();
+  return nb::make_tuple(line, column, reason);
+}
+
+template <class Value>
+void bind_row_parser(nb::module_& m, const char* name) {
+  using Parser = RowParser<Value>;
+  nb::class_<Parser>(m, name, "Parses svmlight or XMC text piece by piece; see svmlight.hpp.")
+      .def(
+          "__init__",
+          [](Parser* self, std::int64_t n_features, int zero_based, int multilabel, bool allow_nonfinite,
+             bool xmc) {
+            new (self) Parser({n_features, Choice(zero_based), Choice(multilabel),
+                               allow_nonfinite, xmc});
+          },
+          nb::kw_only(), nb::arg("n_features"), nb::arg("zero_based"), nb::arg("multilabel"),
+          nb::arg("allow_nonfinite"), nb::arg("xmc"))
+      .def("feed",
+           [](Parser& self, Array<const std::uint8_t> text) {
+             return failure_of([&] {
+               self.feed(reinterpret_cast<const char*>(text.data()), static_cast<std::int64_t>(text.size()));
+             });
+           })
+      .def("finish", [](Parser& self) { return failure_of([&] { self.finish(); }); })
+      .def_prop_ro("line", &Parser::line)
+      .def_prop_ro("n_rows", &Parser::n_rows)
+      .def_prop_ro("nnz", &Parser::nnz)
+      .def_prop_ro("n_features", &Parser::n_features)
+      .def_prop_ro("n_labels_read", &Parser::n_labels_read)
+      .def_prop_ro("max_label", &Parser::max_label)
+      .def_prop_ro("label_limit", &Parser::label_limit)
+      .def_prop_ro("multilabel", &Parser::multilabel)
+      .def_prop_ro("zero_based", &Parser::zero_based)
+      .def_prop_ro("labels_are_integers", &Parser::labels_are_integers)
+      .def("take_indices", [](Parser& self, Array<std::int32_t> out) { self.take_indices(out.data()); })
+      .def("take_indices", [](Parser& self, Array<std::int64_t> out) { self.take_indices(out.data()); })
+      .def("take_values", [](Parser& self, Array<Value> out) { self.take_values(out.data()); })
+      .def("take_row_ends", [](Parser& self, Array<std::int64_t> out) { self.take_row_ends(out.data()); })
+      .def("take_label_ends", [](Parser& self, Array<std::int64_t> out) { self.take_label_ends(out.data()); })
+      .def("take_labels", [](Parser& self, Array<std::int64_t> out) { self.take_labels(out.data()); })
+      .def("take_labels", [](Parser& self, Array<double> out) { self.take_labels(out.data()); });
+}
+
+template <class Value, class Label>
+nb::bytes formatted(Array<const std::int64_t> row_ends, Array<const std::int64_t> indices,
+                    Array<const Value> values, Array<const std::int64_t> label_ends,
+                    Array<const Label> labels, std::int64_t base, bool mark_empty) {
+  std::string text;
+  {
+    nb::gil_scoped_release released;
+    text = format_rows(row_ends.data(), static_cast<std::int64_t>(row_ends.size()), indices.data(),
+                                  values.data(), label_ends.data(), labels.data(), base, mark_empty);
+  }
+  return nb::bytes(text.data(), text.size());
+}
+
+inline void bind_text_formats(nb::module_& m) {
+  bind_row_parser<float>(m, "RowParserFloat32");
+  bind_row_parser<double>(m, "RowParserFloat64");
+  m.def("format_rows", &formatted<float, std::int64_t>);
+  m.def("format_rows", &formatted<float, double>);
+  m.def("format_rows", &formatted<double, std::int64_t>);
+  m.def("format_rows", &formatted<double, double>);
+}
+
+}  // namespace manyclass
