@@ -5,6 +5,7 @@ long: a cut cable is an error then, not a wait without end.
 """
 
 import atexit
+import os
 import threading
 import time
 from collections import defaultdict, deque
@@ -31,13 +32,14 @@ class Courier(threading.Thread):
     silence : float
         Seconds without a sign of life after which the job is ended.
     abort : callable
-        Ends the job; it is told why.
+        Ends the job; it is told why, and whether other hosts cannot be reached.
     """
 
-    def __init__(self, comm: Any, hosts: list[str], silence: float, abort: Callable[[str], None]):
+    def __init__(self, comm: Any, hosts: list[str], silence: float, abort: Callable[..., None]):
         super().__init__(daemon=True, name="manyclass courier")
         self._hosts, self._silence, self._abort = hosts, silence, abort
         self._parcels, self._signs = comm.Dup(), comm.Dup()
+        self._mpirun = os.getppid()
         self._outbox: deque[tuple[int, int, np.ndarray]] = deque()
         self._wake = threading.Event()
         self._inbox: dict[tuple[int, int], deque[np.ndarray]] = defaultdict(deque)
@@ -130,6 +132,8 @@ class Courier(threading.Thread):
             self._said = now
             sign = np.zeros(1, np.uint8)
             self._under_way.append((self._signs.Isend(sign, (rank + 1) % size), sign))
+            if os.getppid() != self._mpirun:
+                self._abort("mpirun has gone", cut_off=True)
         before = (rank - 1) % size
         while (message := self._signs.Improbe(before, MPI.ANY_TAG)) is not None:
             message.Recv(np.zeros(1, np.uint8))
@@ -137,5 +141,6 @@ class Courier(threading.Thread):
         if self._watching and now - self._heard > self._silence:
             self._abort(
                 f"rank {before} on {self._hosts[before]} has not been heard of for {self._silence:g} seconds; "
-                "it has stopped, or the network between the two has"
+                "it has stopped, or the network between the two has",
+                cut_off=True,
             )

@@ -8,12 +8,14 @@ import math
 import os
 import pickle
 import platform
+import signal
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,6 +26,8 @@ from .courier import SOON, Courier
 
 # Seconds in which the others raise as well, if they are going to.
 MOMENT = 3.0
+# mpirun's processes on the hosts of a job.
+LAUNCHERS = ("mpirun", "prterun", "prted")
 
 
 class MPIEngine:
@@ -172,16 +176,30 @@ class MPIPeers:
         self.seconds_waiting += time.perf_counter() - begin
         return done
 
-    def abort(self, cause: str, code: int = 1) -> NoReturn:
-        """End the job; mpirun leaves with the code."""
+    def abort(self, cause: str, code: int = 1, *, cut_off: bool = False) -> NoReturn:
+        """End the job; mpirun leaves with the code. Where other hosts are cut off, end what is on this one."""
         sys.stdout.flush()
         message = f"manyclass: rank {self.rank} of {self.size} on {self.hosts[self.rank]} ends the job: {cause}\n"
         with suppress(OSError):
             os.write(2, message.encode())
-        # Where mpirun cannot be reached any more, this process at least ends by itself.
-        threading.Timer(10.0, os._exit, (code,)).start()
-        self._all.Abort(code)
+        if cut_off:
+            _end_mpirun()
+        else:
+            # Where mpirun does not answer, this process at least ends by itself.
+            threading.Timer(10.0, os._exit, (code,)).start()
+            self._all.Abort(code)
         os._exit(code)
+
+
+def _end_mpirun() -> None:
+    """Kill what has started this process: asked to end, it would wait for its own on hosts that it cannot reach.
+
+    Ranks whose mpirun is gone end by themselves.
+    """
+    time.sleep(1.0)  # in which it passes on what was written last
+    with suppress(OSError):
+        if Path(f"/proc/{os.getppid()}/comm").read_text().strip() in LAUNCHERS:
+            os.kill(os.getppid(), signal.SIGKILL)
 
 
 def _as_traceback(error: BaseException) -> tuple[str, int]:

@@ -261,6 +261,8 @@ class Leagues:
         self._receive(self._missing(self._day), self._day)
         numbers = {name: getattr(self, name) for name in NUMBERS} | {"said": asdict(self._said)}
         matches = self._every_match()
+        if not matches:
+            return {}  # of more processes than positions, some have nothing
         pairs = matches + [(b, a) for a, b in matches if a != b]
         names = ("sizes", "classes", "values", "still")
         held = zip(*(self._kernel.duel(a, b) for a, b in pairs), strict=True)
