@@ -218,6 +218,13 @@ def test_stopped_again_and_again_the_model_is_the_same(tmp_path):
 # ---- The command line
 
 
+def test_the_mpirun_of_another_mpi_is_named():
+    command = [sys.executable, "-c", "from manyclass.cli import main; main()", "train", "rows.svm"]
+    found = subprocess.run(command, env=ENVIRONMENT | {"OMPI_COMM_WORLD_SIZE": "4"}, capture_output=True, text=True)
+    assert found.returncode == 2
+    assert "mpirun has started 4 processes, but MPI knows of 1" in found.stderr
+
+
 def test_commands_give_what_they_give_to_one_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = text_like(200, 50, 12)

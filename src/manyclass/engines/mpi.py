@@ -15,19 +15,16 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..solvers import Peers
 from . import courier
-from .courier import SOON, Courier
+from .courier import SOON, Courier, find_mpirun
 
 # Seconds in which the others raise as well, if they are going to.
 MOMENT = 3.0
-# mpirun's processes on the hosts of a job.
-LAUNCHERS = ("mpirun", "prterun", "prted")
 
 
 class MPIEngine:
@@ -85,7 +82,7 @@ def _world() -> Any:
         raise ImportError(f'engine="mpi" needs mpi4py and MPI ({error}); pip install "manyclass[mpi]"') from error
     started = _ranks_started()
     if started is not None and started != MPI.COMM_WORLD.size:
-        raise RuntimeError(
+        raise ImportError(
             f"mpirun has started {started} processes, but MPI knows of {MPI.COMM_WORLD.size}: this mpirun is not of "
             f"the MPI that mpi4py uses ({MPI.Get_library_version().splitlines()[0]}); use that one's"
         )
@@ -192,14 +189,15 @@ class MPIPeers:
 
 
 def _end_mpirun() -> None:
-    """Kill what has started this process: asked to end, it would wait for its own on hosts that it cannot reach.
+    """Kill mpirun on this host: asked to end, it would wait for its own on hosts that it cannot reach.
 
     Ranks whose mpirun is gone end by themselves.
     """
     time.sleep(1.0)  # in which it passes on what was written last
-    with suppress(OSError):
-        if Path(f"/proc/{os.getppid()}/comm").read_text().strip() in LAUNCHERS:
-            os.kill(os.getppid(), signal.SIGKILL)
+    pid = find_mpirun()
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _as_traceback(error: BaseException) -> tuple[str, int]:

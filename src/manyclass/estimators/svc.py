@@ -31,7 +31,8 @@ class MulticlassSVC(LinearClassifier):
     gamma : float
         For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
         With `solver="alternating"`, "llw" is trained by the published algorithm, a class at a time for a fixed mean
-        of the weights. It is slower by far, and here to be compared with.
+        of the weights. It is slower by far, and here to be compared with. With `solver="leagues"`, "ww" is trained by
+        matches between groups of classes, which is what the ranks of `engine="mpi"` can share.
     {PARAMETERS.strip()}
     """
 
