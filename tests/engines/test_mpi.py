@@ -51,13 +51,26 @@ class Job(subprocess.Popen):
             family += [int(child) for child in children_of(parent)]
         if self.poll() is None:
             for pid in family:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                kill(pid)
             self.wait()
+
+    def kill_mpirun(self):
+        """`kill -9` mpirun alone, and wait for its ranks to notice."""
+        ranks = children_of(self.pid)
+        self.kill()
+        end = time.monotonic() + 30
+        while any(pathlib.Path(f"/proc/{rank}").exists() for rank in ranks):
+            time.sleep(0.05)
+            assert time.monotonic() < end, "ranks go on without mpirun"
 
     def end(self):
         """Standard output and error of a job that ends by itself."""
         return self.communicate(timeout=AT_MOST)
+
+
+def kill(pid):
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
 
 
 def children_of(pid):
@@ -109,6 +122,13 @@ def test_every_rank_has_the_model_and_certificate_of_one_process(ranks, by_ranks
 def test_checkpoints_of_three_ranks_are_gone_on_from_by_any_number(ranks, by_ranks, alone):
     for found in by_ranks[ranks]:
         assert found["gone on"] == alone["whole"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_ranks_without_a_match_leave_nothing_in_a_checkpoint(ranks, by_ranks, alone):
+    for found in by_ranks[ranks]:
+        assert found["few"] == alone["fits"]["ww by leagues, 3 classes"]
+    assert 1 <= len(CheckpointFolder(by_ranks["folder"] / f"few-{ranks}").read().parts) <= 2
 
 
 def test_checkpoints_of_three_ranks_are_gone_on_from_by_one_process(by_ranks, alone):
@@ -176,25 +196,33 @@ def test_stopped_again_and_again_the_model_is_the_same(tmp_path):
     whole = under_mpirun.digest(under_mpirun.fit_with_checkpoints("ww", "leagues", "memory", None, tol=1e-3))
     rng = np.random.default_rng(0)
     codes = []
-    for number in (*[signal.SIGKILL] * 3, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    for number in (*[signal.SIGKILL] * 2, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         with Job(2, sys.executable, PROGRAM, "until_the_end", tmp_path, 0) as job:
             before = CheckpointFolder(tmp_path / "c").generations()
             wait_for(job, lambda before=before: CheckpointFolder(tmp_path / "c").generations() != before)
             time.sleep(rng.uniform(0, 0.1))
             if number == signal.SIGKILL:
-                job.kill_all()
+                job.kill_mpirun() if len(codes) == 1 else job.kill_all()
+                job.wait()
             else:
                 job.send_signal(number)
                 job.end()
             codes.append(job.returncode)
         assert CheckpointFolder(tmp_path / "c").read() is not None
-    assert codes[:3] == [-signal.SIGKILL] * 3 and 0 not in codes[3:5] and codes[5] == 0
+    assert codes[:2] == [-signal.SIGKILL] * 2 and 0 not in codes[2:4] and codes[4] == 0
     code, stderr = act(2, "until_the_end", tmp_path, 600)
     assert code == 0, stderr
     assert (tmp_path / "digest").read_text() == whole
 
 
 # ---- The command line
+
+
+def test_the_mpirun_of_another_mpi_is_named():
+    command = [sys.executable, "-c", "from manyclass.cli import main; main()", "train", "rows.svm"]
+    found = subprocess.run(command, env=ENVIRONMENT | {"OMPI_COMM_WORLD_SIZE": "4"}, capture_output=True, text=True)
+    assert found.returncode == 2
+    assert "mpirun has started 4 processes, but MPI knows of 1" in found.stderr
 
 
 def test_commands_give_what_they_give_to_one_process(tmp_path, monkeypatch):

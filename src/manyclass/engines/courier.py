@@ -5,10 +5,13 @@ long: a cut cable is an error then, not a wait without end.
 """
 
 import atexit
+import os
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,20 @@ PIECE = 1 << 30
 # Seconds between two looks at what has come: while somebody waits for it, and while nobody does.
 SOON, LATER = 0.0002, 0.002
 HEARTBEAT = 1.0
+# Processes of mpirun on the hosts of a job.
+MPIRUN = ("mpirun", "prterun", "prted")
+
+
+def find_mpirun() -> int | None:
+    """The process of mpirun that this one descends from, if it can be seen."""
+    pid = os.getppid()
+    with suppress(OSError):
+        while pid > 1:
+            told = dict(line.partition(":\t")[::2] for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+            if told["Name"] in MPIRUN:
+                return pid
+            pid = int(told["PPid"])
+    return None
 
 
 class Courier(threading.Thread):
@@ -31,13 +48,14 @@ class Courier(threading.Thread):
     silence : float
         Seconds without a sign of life after which the job is ended.
     abort : callable
-        Ends the job; it is told why.
+        Ends the job; it is told why, and whether other hosts cannot be reached.
     """
 
-    def __init__(self, comm: Any, hosts: list[str], silence: float, abort: Callable[[str], None]):
+    def __init__(self, comm: Any, hosts: list[str], silence: float, abort: Callable[..., None]):
         super().__init__(daemon=True, name="manyclass courier")
         self._hosts, self._silence, self._abort = hosts, silence, abort
         self._parcels, self._signs = comm.Dup(), comm.Dup()
+        self._mpirun = find_mpirun()
         self._outbox: deque[tuple[int, int, np.ndarray]] = deque()
         self._wake = threading.Event()
         self._inbox: dict[tuple[int, int], deque[np.ndarray]] = defaultdict(deque)
@@ -130,6 +148,8 @@ class Courier(threading.Thread):
             self._said = now
             sign = np.zeros(1, np.uint8)
             self._under_way.append((self._signs.Isend(sign, (rank + 1) % size), sign))
+            if find_mpirun() != self._mpirun:
+                self._abort("mpirun has gone", cut_off=True)
         before = (rank - 1) % size
         while (message := self._signs.Improbe(before, MPI.ANY_TAG)) is not None:
             message.Recv(np.zeros(1, np.uint8))
@@ -137,5 +157,6 @@ class Courier(threading.Thread):
         if self._watching and now - self._heard > self._silence:
             self._abort(
                 f"rank {before} on {self._hosts[before]} has not been heard of for {self._silence:g} seconds; "
-                "it has stopped, or the network between the two has"
+                "it has stopped, or the network between the two has",
+                cut_off=True,
             )

@@ -8,6 +8,7 @@ import math
 import os
 import pickle
 import platform
+import signal
 import sys
 import threading
 import time
@@ -20,7 +21,7 @@ import numpy as np
 
 from ..solvers import Peers
 from . import courier
-from .courier import SOON, Courier
+from .courier import SOON, Courier, find_mpirun
 
 # Bytes of a gathered value that travel with its size.
 SHORT = 4096
@@ -85,7 +86,7 @@ def _world() -> Any:
         raise ImportError(f'engine="mpi" needs mpi4py and MPI ({error}); pip install "manyclass[mpi]"') from error
     started = _ranks_started()
     if started is not None and started != MPI.COMM_WORLD.size:
-        raise RuntimeError(
+        raise ImportError(
             f"mpirun has started {started} processes, but MPI knows of {MPI.COMM_WORLD.size}: this mpirun is not of "
             f"the MPI that mpi4py uses ({MPI.Get_library_version().splitlines()[0]}); use that one's"
         )
@@ -184,16 +185,31 @@ class MPIPeers:
         self.seconds_waiting += time.perf_counter() - begin
         return done
 
-    def abort(self, cause: str, code: int = 1) -> NoReturn:
-        """End the job; mpirun leaves with the code."""
+    def abort(self, cause: str, code: int = 1, *, cut_off: bool = False) -> NoReturn:
+        """End the job; mpirun leaves with the code. Where other hosts are cut off, end what is on this one."""
         sys.stdout.flush()
         message = f"manyclass: rank {self.rank} of {self.size} on {self.hosts[self.rank]} ends the job: {cause}\n"
         with suppress(OSError):
             os.write(2, message.encode())
-        # Where mpirun cannot be reached any more, this process at least ends by itself.
-        threading.Timer(10.0, os._exit, (code,)).start()
-        self._all.Abort(code)
+        if cut_off:
+            _end_mpirun()
+        else:
+            # Where mpirun does not answer, this process at least ends by itself.
+            threading.Timer(10.0, os._exit, (code,)).start()
+            self._all.Abort(code)
         os._exit(code)
+
+
+def _end_mpirun() -> None:
+    """Kill mpirun on this host: asked to end, it would wait for its own on hosts that it cannot reach.
+
+    Ranks whose mpirun is gone end by themselves.
+    """
+    time.sleep(1.0)  # in which it passes on what was written last
+    pid = find_mpirun()
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _as_traceback(error: BaseException) -> tuple[str, int]:

@@ -286,6 +286,8 @@ class Leagues:
         self._receive(self._missing(self._day), self._day)
         numbers = {name: getattr(self, name) for name in NUMBERS} | {"said": asdict(self._said)}
         matches = self._every_match()
+        if not matches:
+            return {}  # of more processes than positions, some have nothing
         pairs = matches + [(b, a) for a, b in matches if a != b]
         names = ("sizes", "classes", "values", "rests")
         # Of more processes than positions some have no match.
