@@ -48,6 +48,11 @@ PAPER = {
 }
 
 
+Setup = tuple[int, int, int]  # leagues, ranks, threads of each
+Figures = dict[str, dict[Setup, dict[str, float]]]  # by problem and setup
+Predicted = dict[str, dict[str, dict[int, tuple[int, float, float]]]]  # by shape, network and ranks
+
+
 @dataclass(frozen=True)
 class Measured:
     """Ten epochs of a problem on a setup, with what the model says of them."""
@@ -69,6 +74,8 @@ class Measured:
 def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
     """Write the tables between their markers, and the plot."""
     found, cores = read(results)
+    if not any(setup[1] > 1 for _, setup, _ in measured(found)):
+        return  # without mpirun, or without data, there is nothing to tell
     shapes = {problem: shape_of(figures) for problem, figures in found.items()}
     machine = fit_machine(
         [
@@ -78,8 +85,7 @@ def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
                 figures["seconds an epoch"],
                 figures["seconds to pack and unpack a league"],
             )
-            for problem, setups in found.items()
-            for (leagues, ranks, threads), figures in setups.items()
+            for problem, (leagues, ranks, threads), figures in measured(found)
             if ranks == threads == 1
         ]
     )
@@ -92,9 +98,9 @@ def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
     draw(plot, runs, predicted)
 
 
-def read(results: Path) -> tuple[dict[str, dict[tuple[int, int, int], dict[str, float]]], int]:
+def read(results: Path) -> tuple[Figures, int]:
     """Figures by problem and by leagues, ranks and threads; and the cores of the machine."""
-    found: dict[str, dict[tuple[int, int, int], dict[str, float]]] = {}
+    found: Figures = {}
     cores = 1
     with results.open(newline="") as file:
         for record in csv.DictReader(file):
@@ -107,7 +113,15 @@ def read(results: Path) -> tuple[dict[str, dict[tuple[int, int, int], dict[str, 
     return found, cores
 
 
-def shape_of(setups: dict[tuple[int, int, int], dict[str, float]]) -> Shape:
+def measured(found: Figures) -> Iterator[tuple[str, Setup, dict[str, float]]]:
+    """Those setups of each problem that could be measured."""
+    for problem, setups in found.items():
+        for setup, figures in setups.items():
+            if "seconds an epoch" in figures:
+                yield problem, setup, figures
+
+
+def shape_of(setups: dict[Setup, dict[str, float]]) -> Shape:
     """The shape of a problem, which is among the figures of its first setup."""
     figures = next(figures for figures in setups.values() if "rows" in figures)
     return Shape(
@@ -125,22 +139,19 @@ def in_use(shape: Shape, leagues: int, figures: dict[str, float]) -> Shape:
     return replace(shape, density=density, support=figures["dual variables a row"])
 
 
-def compare(found, shapes: dict[str, Shape], machine: Machine, cores: int) -> Iterator[Measured]:
+def compare(found: Figures, shapes: dict[str, Shape], machine: Machine, cores: int) -> Iterator[Measured]:
     """Measured and modelled, for the number of leagues that the solver chooses."""
-    for problem, setups in found.items():
-        shape = shapes[problem]
-        for (leagues, ranks, threads), figures in setups.items():
-            if leagues != league_count(shape.classes):
-                continue
-            full = in_use(shape, leagues, figures)
-            seconds = epoch_seconds(full, leagues, ranks, machine, LOCAL, threads=threads, cores=cores)
-            megabytes = parcels(leagues, ranks) * league_bytes(full, leagues) / 1e6
-            yield Measured(problem, leagues, ranks, threads, figures, full, seconds, megabytes)
+    for problem, (leagues, ranks, threads), figures in measured(found):
+        if leagues == league_count(shapes[problem].classes):
+            shape = in_use(shapes[problem], leagues, figures)
+            seconds = epoch_seconds(shape, leagues, ranks, machine, LOCAL, threads=threads, cores=cores)
+            megabytes = parcels(leagues, ranks) * league_bytes(shape, leagues) / 1e6
+            yield Measured(problem, leagues, ranks, threads, figures, shape, seconds, megabytes)
 
 
-def predict(machine: Machine) -> dict[str, dict[str, dict[int, tuple[int, float, float]]]]:
+def predict(machine: Machine) -> Predicted:
     """By data set, network and ranks: leagues, seconds an epoch, and bytes that a rank sends in it."""
-    found: dict[str, dict[str, dict[int, tuple[int, float, float]]]] = {}
+    found: Predicted = {}
     for name, (nonzeros, heads, shared, density) in PAPER.items():
         text = PRESETS[name]
         shape = Shape(text.n, text.K, nonzeros, heads, shared, density, TYPICAL_SUPPORT["ww"])
@@ -186,7 +197,7 @@ def measured_table(runs: list[Measured], machine: Machine) -> str:
     return "\n".join(lines)
 
 
-def predicted_table(predicted, runs: list[Measured]) -> str:
+def predicted_table(predicted: Predicted, runs: list[Measured]) -> str:
     """Markdown."""
     names = list(NETWORKS)
     heads = " | ".join(f"{name}: seconds | speed-up" for name in names)
@@ -226,7 +237,7 @@ def _both(run: Measured) -> tuple[float, float]:
     return run.figures["seconds an epoch"], run.seconds
 
 
-def draw(target: Path, runs: list[Measured], predicted) -> None:
+def draw(target: Path, runs: list[Measured], predicted: Predicted) -> None:
     """Left what was measured, right what is predicted."""
     import matplotlib
 
