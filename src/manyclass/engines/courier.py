@@ -59,7 +59,9 @@ class Courier(threading.Thread):
         self._outbox: deque[tuple[int, int, np.ndarray]] = deque()
         self._wake = threading.Event()
         self._inbox: dict[tuple[int, int], deque[np.ndarray]] = defaultdict(deque)
-        self._coming: dict[tuple[int, int], tuple[np.ndarray, int]] = {}  # the parcel, and how much of it is here
+        # Parcels of which not all pieces were announced yet, and those of which all were; requests for the pieces.
+        self._coming: dict[tuple[int, int], tuple[np.ndarray, list[Any]]] = {}
+        self._arriving: list[tuple[tuple[int, int], np.ndarray, list[Any]]] = []
         self._arrived = threading.Condition()
         self._wanted = False
         self._watching = 0
@@ -98,6 +100,7 @@ class Courier(threading.Thread):
                     self._send(*self._outbox.popleft())
                 while self._fetch():
                     pass
+                self._deliver()
                 self._under_way = [(request, kept) for request, kept in self._under_way if not request.Test()]
                 self._signs_of_life()
                 self._wake.wait(SOON if self._wanted else LATER)
@@ -126,19 +129,29 @@ class Courier(threading.Thread):
         if place not in self._coming:
             size = np.zeros(1, np.int64)
             message.Recv(size)
-            self._coming[place] = np.empty(int(size[0]), np.uint8), 0
+            self._coming[place] = np.empty(int(size[0]), np.uint8), []
         else:
-            parcel, done = self._coming[place]
-            piece = parcel[done : done + PIECE]
-            message.Recv(piece)
-            self._coming[place] = parcel, done + piece.nbytes
-        parcel, done = self._coming[place]
-        if done == parcel.nbytes:
-            del self._coming[place]
+            parcel, requests = self._coming[place]
+            # Without waiting for it: a cable may be cut while it travels.
+            requests.append(message.Irecv(parcel[len(requests) * PIECE : (len(requests) + 1) * PIECE]))
+        parcel, requests = self._coming[place]
+        if len(requests) == -(-parcel.nbytes // PIECE):
+            self._arriving.append((place, *self._coming.pop(place)))
+        return True
+
+    def _deliver(self) -> None:
+        """Hand over the parcels that are here; those from one place in the order they were sent."""
+        late = []
+        places = set()
+        for place, parcel, requests in self._arriving:
+            if place in places or not all(request.Test() for request in requests):
+                late.append((place, parcel, requests))
+                places.add(place)
+                continue
             with self._arrived:
                 self._inbox[place].append(parcel)
                 self._arrived.notify_all()
-        return True
+        self._arriving = late
 
     def _signs_of_life(self) -> None:
         from mpi4py import MPI

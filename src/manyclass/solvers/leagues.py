@@ -290,9 +290,8 @@ class Leagues:
             return {}  # of more processes than positions, some have nothing
         pairs = matches + [(b, a) for a, b in matches if a != b]
         names = ("sizes", "classes", "values", "rests")
-        # Of more processes than positions some have no match.
-        held = zip(*(self._kernel.duel(a, b) for a, b in pairs), strict=True) if pairs else [()] * len(names)
-        stored = {f"duels.{name}": np.concatenate(arrays) for name, arrays in zip(names, held, strict=True) if arrays}
+        held = zip(*(self._kernel.duel(a, b) for a, b in pairs), strict=True)
+        stored = {f"duels.{name}": np.concatenate(arrays) for name, arrays in zip(names, held, strict=True)}
         here = [league for league in range(self._leagues) if self._kernel.here(league)]
         return stored | {
             "numbers": numbers_to_array(numbers),
@@ -303,6 +302,7 @@ class Leagues:
 
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
         """Go on from a checkpoint: each process takes what belongs to it now."""
+        parts = [part for part in parts if part]
         numbers = numbers_from_array(parts[0]["numbers"])
         for name in NUMBERS:
             setattr(self, name, numbers[name])
