@@ -16,8 +16,9 @@ from .schedule import divide_classes, host_of, league_count, matchday, matchdays
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array
 
-# Classes may join a row's variables in a visit.
-ANY_NUMBER = np.iinfo(np.int64).max
+# Classes that may join a row's variables in one visit. Early on nearly all would, and leave again; but for a small gap
+# many have to come in the end.
+MOST_NEW = {"kkt": 16, "gap": np.iinfo(np.int64).max}
 # Between passes over all: passes over the variables in use that do not rest, until these are quiet.
 MOST_CHEAP_PASSES = 20
 CHEAP_ENOUGH = 0.2
@@ -149,7 +150,7 @@ class Leagues:
                 self._receive(missing, day)
             if now:
                 stats = self._kernel.play(
-                    now, self._full, enter, ANY_NUMBER, rule.stop == "gap", rest, seed, self._threads
+                    now, self._full, enter, MOST_NEW[rule.stop], rule.stop == "gap", rest, seed, self._threads
                 )
                 self._seen += stats
             self._send({league for match in now for league in match}, day)
