@@ -16,7 +16,7 @@ from .schedule import divide_classes, host_of, league_count, matchday, matchdays
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array
 
-# Classes that may join a row's variables in one visit. Early on nearly all would, and leave again; but for a small gap
+# Classes that may join a row's variables in one visit. Early on nearly all would, and leave again; for a small gap
 # many have to come in the end.
 MOST_NEW = {"kkt": 16, "gap": np.iinfo(np.int64).max}
 # Between passes over all: passes over the variables in use that do not rest, until these are quiet.
