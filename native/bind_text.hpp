@@ -36,8 +36,7 @@ void bind_row_parser(nb::module_& m, const char* name) {
           "__init__",
           [](Parser* self, std::int64_t n_features, int zero_based, int multilabel, bool allow_nonfinite,
              bool xmc) {
-            new (self) Parser({n_features, Choice(zero_based), Choice(multilabel),
-                               allow_nonfinite, xmc});
+            new (self) Parser({n_features, Choice(zero_based), Choice(multilabel), allow_nonfinite, xmc});
           },
           nb::kw_only(), nb::arg("n_features"), nb::arg("zero_based"), nb::arg("multilabel"),
           nb::arg("allow_nonfinite"), nb::arg("xmc"))
@@ -75,7 +74,7 @@ nb::bytes formatted(Array<const std::int64_t> row_ends, Array<const std::int64_t
   {
     nb::gil_scoped_release released;
     text = format_rows(row_ends.data(), static_cast<std::int64_t>(row_ends.size()), indices.data(),
-                                  values.data(), label_ends.data(), labels.data(), base, mark_empty);
+                       values.data(), label_ends.data(), labels.data(), base, mark_empty);
   }
   return nb::bytes(text.data(), text.size());
 }
