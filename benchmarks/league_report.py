@@ -36,8 +36,6 @@ PLOT = ROOT / "docs" / "images" / "league-scaling.png"
 # Between processes of one machine: an assumption too. A parcel is copied twice, and looked for every 0.2 ms.
 LOCAL = Network(bandwidth=2e9, latency=5e-4)
 NETWORKS = {"10 Gbit/s": Network(1.25e9, 3e-4), "100 Gbit/s": Network(12.5e9, 3e-4)}
-# Further from the model than this, a measurement on ranks is taken for one on a busy machine.
-BUSY = 0.4
 RANKS = (4, 16, 64, 256, 1024)
 # Counted in the synthetic text of these shapes: non-zeros a row of frequent features, how many these are, and how
 # many features more than one row has. Then the share of weights that are not 0 at the optimum for C = 1 on the real
@@ -196,11 +194,6 @@ def measured_table(runs: list[Measured], machine: Machine) -> str:
         f"is not 0, and {1e9 * machine.feature:.3g} ns a feature. On two and four ranks its times are off by "
         f"{min(off):.0%} to {max(off):.0%}.",
     ]
-    if max(off) > BUSY:
-        lines[-1] += (
-            " That much means that the machine was busy with other work: times, constants and the predictions below "
-            "are to be measured again on a quiet one. Bytes do not depend on it."
-        )
     return "\n".join(lines)
 
 
