@@ -5,8 +5,9 @@ A visit of a row to a league of k classes, with h non-zeros of frequent features
     h * padded(k) multiply-adds, h reads of the own class's weights, a visit, and
     h updates for each variable in use
 
-so many seconds each (`Machine`). Leagues travel with 6 bytes a weight that is not 0, 4 a feature and 4 a row, over a
-line that a rank has to itself (`Network`), and are packed and unpacked by the ranks.
+so many seconds each (`Machine`). Leagues travel with 4 bytes a weight that is not 0, 2 more for one of a rare feature,
+a bit for each class of a frequent feature, and 4 bytes a rare feature and a row, over a line that a rank has to itself
+(`Network`), and are packed and unpacked by the ranks.
 
 Ranks wait for their neighbours only. A rank plays the matches whose leagues it has, then those at its edges, which
 wait for the leagues that come: done_r is when rank r has ended a day, and
@@ -124,8 +125,9 @@ def fit_machine(samples: Sequence[Sample]) -> Machine:
 
 def league_bytes(shape: Shape, leagues: int) -> float:
     """Of a league when it travels."""
-    weights = shape.density * shape.shared * shape.classes / leagues
-    return weights * (INDEX_BYTES + VALUE_BYTES) + shape.shared * COUNT_BYTES + shape.rows / leagues * VALUE_BYTES
+    classes, tails = shape.classes / leagues, shape.shared - shape.heads
+    weights = shape.density * classes * (shape.shared * VALUE_BYTES + tails * INDEX_BYTES)
+    return weights + shape.heads * padded(classes) / 8 + tails * COUNT_BYTES + shape.rows / leagues * VALUE_BYTES
 
 
 def density_of(shape: Shape, leagues: int, measured: float) -> float:

@@ -35,6 +35,13 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> v) {
 }
 
 template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(Memory memory, size_t size) {
+  auto* held = new Memory(std::move(memory));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Memory*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {size}, owner);
+}
+
+template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<2>> to_numpy(Buffer<T> buffer, int64_t rows, int64_t columns) {
   auto* held = new Buffer<T>(std::move(buffer));
   nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });

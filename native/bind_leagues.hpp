@@ -26,14 +26,20 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
           },
           "rows"_a, "labels"_a, "C"_a, "league"_a, "leagues"_a, NoGil())
       .def("start", [](L& s, int64_t l) { s.league(l).start(s.rows()); })
-      .def("leave", [](L& s, int64_t l) { s.league(l).leave(); })
+      .def("leave", [](L& s, int64_t l) { s.leave(l); })
       .def("here", [](L& s, int64_t l) { return s.league(l).here; })
       .def("pack",
-           [](L& s, int64_t l) { return to_numpy(LeagueParcel<T>::pack(s.league(l), s.rows().heads())); })
+           [](L& s, int64_t l) {
+             nb::gil_scoped_release nogil;
+             LeagueParcel<T> parcel(s.league(l), s.rows().heads());
+             nb::gil_scoped_acquire gil;
+             const size_t size = parcel.size();
+             return to_numpy<uint8_t>(std::move(parcel.memory()), size);
+           })
       .def(
           "unpack",
           [](L& s, int64_t l, In<uint8_t> parcel) {
-            LeagueParcel<T>::unpack(parcel.data(), parcel.size(), s.league(l), s.rows());
+            s.unpack(l, parcel.data(), parcel.size());
           },
           NoGil())
       .def(
@@ -65,7 +71,7 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
              return std::make_tuple(to_numpy(std::move(rows)), to_numpy(std::move(classes)),
                                     to_numpy(std::move(values)));
            })
-      .def("members", [](L& s, int64_t l) { return s.league(l).members.size(); })
+      .def("members", [](L& s, int64_t l) { return to_numpy(std::vector<int32_t>(s.league(l).members)); })
       // The same exactly as they are: by members, classes by their places; and who rests.
       .def("duel",
            [](L& s, int64_t a, int64_t b) {
@@ -98,21 +104,29 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
                if (a != b) s.set_duel(b, a, alpha);
              }
            })
-      .def("refresh", &L::refresh, "alpha"_a, "threads"_a, NoGil())
       .def(
-          "certificate_parts",
-          [](L& s, const DualRows<T>& alpha, int64_t first, int64_t last, int threads) {
-            const CoupledCertificate<T> certificate(s.rows(), s.labels(), s.penalties(), alpha, s.classes(),
-                                                    CoupledLoss::named("ww", s.classes(), 0.5), false, 1, {});
-            const int64_t stride = padded<T>(s.classes());
-            Buffer<T> W(s.rows().heads() * stride);
-            const Certificate norm = certificate.set_weights(W, stride, threads);
-            std::vector<double> parts;
-            for (const auto& p : certificate.certify_parts(first, last, W, stride, threads))
-              parts.insert(parts.end(), {p.primal, p.dual, p.violation});
-            return std::make_tuple(norm.primal, norm.dual, to_numpy(std::move(parts)));
+          "refresh",
+          [](L& s, const DualRows<T>& alpha, int threads) {
+            std::vector<std::pair<double, double>> norms;
+            for (const Certificate& league : s.refresh(alpha, threads))
+              norms.emplace_back(league.primal, league.dual);
+            return norms;
           },
-          "alpha"_a, "first"_a, "last"_a, "threads"_a)
+          "alpha"_a, "threads"_a, NoGil())
+      .def("own_scores",
+           [](L& s, int64_t l, const DualRows<T>& alpha) { return to_numpy(s.own_scores(l, alpha)); })
+      .def(
+          "certify",
+          [](L& s, int32_t l, const DualRows<T>& alpha, In<double> own, int threads) {
+            std::vector<double> parts;
+            {
+              nb::gil_scoped_release nogil;
+              for (const Certificate& part : s.certify(l, alpha, own.data(), threads))
+                parts.insert(parts.end(), {part.primal, part.dual, part.violation});
+            }
+            return to_numpy(std::move(parts));
+          },
+          "league"_a, "alpha"_a, "own"_a, "threads"_a)
       .def(
           "weights",
           [](L& s, const DualRows<T>& alpha, int64_t features, int threads) {

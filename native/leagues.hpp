@@ -22,6 +22,7 @@
 #include "dual_rows.hpp"
 #include "layout.hpp"
 #include "league.hpp"
+#include "league_certificate.hpp"
 #include "pass_stats.hpp"
 #include "shuffle.hpp"
 #include "team.hpp"
@@ -101,6 +102,17 @@ class Leagues {
   int64_t leagues() const { return static_cast<int64_t>(leagues_.size()); }
   int64_t classes() const { return static_cast<int64_t>(league_.size()); }
 
+  // Leagues come and go in turns: one takes the memory of the one that left.
+  void leave(int64_t l) {
+    left_.W = std::move(leagues_[l].W);
+    left_.tail = std::move(leagues_[l].tail);
+    leagues_[l].here = false;
+  }
+  void unpack(int64_t l, const uint8_t* from, size_t size) {
+    if (!leagues_[l].here) leagues_[l].start_in(left_, rows_);
+    LeagueParcel<T>::unpack(from, size, leagues_[l], rows_);
+  }
+
   // The variables of the rows of league a for the classes of league b.
   struct Duel {
     Duel(int64_t rows) : alpha(rows), rests(rows, 0) {}
@@ -115,13 +127,33 @@ class Leagues {
   const Duel* duel_if_any(int64_t a, int64_t b) const { return duels_[a * leagues() + b].get(); }
 
   // The weights of the leagues that are here anew, from all variables: without what rounding has accumulated.
-  void refresh(const DualRows<T>& alpha, int threads) {
+  // Returns 1/2 |w|^2 by leagues, as it enters a certificate; 0 for those elsewhere.
+  std::vector<Certificate> refresh(const DualRows<T>& alpha, int threads) {
+    const auto certificate = certificate_of(alpha);
+    std::vector<Certificate> found(leagues());
     Team team(threads);
     team.run([&](int me) {
       team.share_out(leagues(), me, [&](int64_t l) {
-        if (leagues_[l].here) refresh_league(l, alpha);
+        if (leagues_[l].here) found[l] = certificate.set_weights(static_cast<int32_t>(l), leagues_[l]);
       });
     });
+    return found;
+  }
+
+  // With the weights of `refresh`: the scores of league l's rows for their own classes, and, given these for
+  // all rows, what the classes of league l add to a certificate.
+  std::vector<double> own_scores(int64_t l, const DualRows<T>& alpha) const {
+    return certificate_of(alpha).own_scores(leagues_[l]);
+  }
+  std::vector<Certificate> certify(int32_t l, const DualRows<T>& alpha, const double* own, int threads) const {
+    const auto certificate = certificate_of(alpha);
+    std::vector<Certificate> found(certificate.parts());
+    Team team(threads);
+    team.run([&](int me) {
+      team.share_out(certificate.parts(), me,
+                     [&](int64_t part) { found[part] = certificate.certify(l, leagues_[l], part, own); });
+    });
+    return found;
   }
 
   // Sets the variables of the matches between these leagues, from all variables.
@@ -145,38 +177,8 @@ class Leagues {
   }
 
  private:
-  void refresh_league(int64_t l, const DualRows<T>& alpha) {
-    League<T>& to = leagues_[l];
-    to.start(rows_);
-    Buffer<double> W(rows_.heads() * to.stride);
-    std::vector<std::vector<std::pair<int32_t, double>>> tail(rows_.tails());
-    const auto add = [&](int64_t i, int32_t c, double coef) {
-      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
-        W[rows_.head_index[h] * to.stride + c] += rows_.head_value[h] * coef;
-      for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
-        auto& list = tail[rows_.tail_index[t]];
-        const auto at = std::find_if(list.begin(), list.end(), [&](const auto& w) { return w.first == c; });
-        if (at == list.end())
-          list.emplace_back(c, rows_.tail_value[t] * coef);
-        else
-          at->second += rows_.tail_value[t] * coef;
-      }
-    };
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      const auto a = alpha[i];
-      double sum = 0;
-      for (int32_t e = 0; e < a.size; ++e) {
-        sum += a.values[e];
-        if (league_[a.classes[e]] == l) add(i, place_[a.classes[e]], -double(a.values[e]));
-      }
-      if (league_[y_[i]] != l) continue;
-      if (sum != 0) add(i, place_[y_[i]], sum);
-      to.sums[member_[i]] = static_cast<T>(sum);
-    }
-    for (int64_t w = 0; w < W.size(); ++w) to.W[w] = static_cast<T>(W[w]);
-    for (int64_t t = 0; t < rows_.tails(); ++t)
-      for (const auto& [c, value] : tail[t])
-        if (value != 0) to.tail[t].push_back({c, static_cast<T>(value)});
+  LeagueCertificate<T> certificate_of(const DualRows<T>& alpha) const {
+    return {rows_, y_, C_, league_, place_, alpha};
   }
 
   struct Scratch {
@@ -231,9 +233,7 @@ class Leagues {
     for (int64_t low = 0; low < other.stride; low += tile_width<T>)
       score_tile(other.W.data() + low, other.stride, rows_.head_index.data() + b, rows_.head_value.data() + b,
                  e - b, s + low, std::min(other.stride - low, tile_width<T>));
-    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t)
-      for (const auto& weight : other.tail[rows_.tail_index[t]])
-        s[weight.cls] += rows_.tail_value[t] * weight.value;
+    score_tail(i, other, s);
     return &mine == &other ? s[y] : own_score(i, y, mine);
   }
 
@@ -242,23 +242,35 @@ class Leagues {
     for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
       own += rows_.head_value[h] * mine.W[rows_.head_index[h] * mine.stride + y];
     for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t)
-      for (const auto& weight : mine.tail[rows_.tail_index[t]])
-        if (weight.cls == y) own += rows_.tail_value[t] * weight.value;
+      own += rows_.tail_value[t] * mine.tail.find(rows_.tail_index[t], y);
     return own;
+  }
+
+  void score_tail(int64_t i, const League<T>& league, T* s) const {
+    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
+      const auto list = league.tail[rows_.tail_index[t]];
+      for (int32_t e = 0; e < list.size; ++e) s[list.classes[e]] += rows_.tail_value[t] * list.values[e];
+    }
+  }
+
+  // s_c for M classes.
+  template <int M>
+  void score_few(int64_t i, const League<T>& league, const int32_t* classes, T* s) const {
+    T sum[M] = {};
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+      const T* w = league.W.data() + rows_.head_index[h] * league.stride;
+      for (int m = 0; m < M; ++m) sum[m] += rows_.head_value[h] * w[classes[m]];
+    }
+    for (int m = 0; m < M; ++m) s[classes[m]] = sum[m];
   }
 
   // The same for the classes in use only.
   T score_in_use(int64_t i, int32_t y, const League<T>& mine, const League<T>& other,
                  const typename DualRows<T>::Row& held, T* s) const {
-    for (int32_t v = 0; v < held.size; ++v) s[held.classes[v]] = 0;
-    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
-      const T* w = other.W.data() + rows_.head_index[h] * other.stride;
-      for (int32_t v = 0; v < held.size; ++v) s[held.classes[v]] += rows_.head_value[h] * w[held.classes[v]];
-    }
-    // Of the classes in the lists some are not asked for: what they get is never read.
-    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t)
-      for (const auto& weight : other.tail[rows_.tail_index[t]])
-        s[weight.cls] += rows_.tail_value[t] * weight.value;
+    int32_t v = 0;
+    for (; v + 4 <= held.size; v += 4) score_few<4>(i, other, held.classes + v, s);
+    for (; v < held.size; ++v) score_few<1>(i, other, held.classes + v, s);
+    score_tail(i, other, s);  // other classes get something too, which is never read
     return own_score(i, y, mine);
   }
 
@@ -309,9 +321,9 @@ class Leagues {
     }
     for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
       const T x = rows_.tail_value[t];
-      auto& list = other.tail[rows_.tail_index[t]];
-      for (size_t q = 0; q < changes; ++q) League<T>::add(list, scratch.changed[q], x * scratch.change[q]);
-      League<T>::add(mine.tail[rows_.tail_index[t]], y, x * step.own_change);
+      const int32_t feature = rows_.tail_index[t];
+      for (size_t q = 0; q < changes; ++q) other.tail.add(feature, scratch.changed[q], x * scratch.change[q]);
+      mine.tail.add(feature, y, x * step.own_change);
     }
     mine.sums[member] += step.own_change;
     duel.alpha.assign(member, step.classes.data(), step.after.data(),
@@ -325,6 +337,7 @@ class Leagues {
   std::vector<int32_t> member_;          // by row: its place in its league
   std::vector<T> single_norm_;           // by row: what features of this row alone add to k_i
   std::vector<League<T>> leagues_;
+  League<T> left_;  // memory only
   std::vector<std::unique_ptr<Duel>> duels_;
 };
 

@@ -54,6 +54,36 @@ inline bool any_nonzero(vec<T> v) {
   return nonzero_lanes<T>(v) != 0;
 }
 
+// Writes the chosen lanes one behind the other, anywhere; beyond them up to a whole vector may be written.
+template <class T>
+inline void compress_lanes(uint8_t* to, uint32_t lanes, vec<T> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) {
+    _mm512_storeu_ps(to, _mm512_maskz_compress_ps(static_cast<__mmask16>(lanes), (__m512)v));
+    return;
+  }
+#endif
+  for (; lanes; lanes &= lanes - 1, to += sizeof(T)) {
+    const T value = v[__builtin_ctz(lanes)];
+    std::memcpy(to, &value, sizeof(T));
+  }
+}
+// The other way: reads as many as there are lanes; the others are 0.
+template <class T>
+inline vec<T> expand_lanes(const uint8_t* from, uint32_t lanes) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return (vec<T>)_mm512_maskz_expandloadu_ps(static_cast<__mmask16>(lanes), from);
+#endif
+  vec<T> v = {};
+  for (; lanes; lanes &= lanes - 1, from += sizeof(T)) {
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    v[__builtin_ctz(lanes)] = value;
+  }
+  return v;
+}
+
 // Classes are padded to whole vectors.
 template <class T>
 constexpr int64_t padded(int64_t classes) {
@@ -116,6 +146,17 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(int64_t n) { reset(n); }
+  Buffer(Buffer&& other) noexcept
+      : memory_(std::move(other.memory_)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer taken(std::move(other));
+    std::swap(memory_, taken.memory_);
+    std::swap(data_, taken.data_);
+    std::swap(size_, taken.size_);
+    return *this;
+  }
   void reset(int64_t n) {
     memory_ = Memory();
     memory_ = Memory(sizeof(T) * static_cast<size_t>(n));

@@ -13,6 +13,7 @@ from benchmarks.results import Bar, Row, versions_of
 from benchmarks.session import Case, Session
 from benchmarks.solvers import epochs_of_leagues, ours, ours_on_ranks
 from manyclass.solvers.layout import tail_rows
+from manyclass.solvers.leagues import LISTED
 
 TITLES = {
     "league-scaling": "Ten epochs of leagues, C = 1, no shrinking, on threads and ranks",
@@ -53,7 +54,7 @@ def shape(session: Session, case: Case) -> list[Row]:
     problem = session.problem(case.problem)
     n, K = problem.X.shape[0], int(problem.y.max()) + 1
     rows_of = np.bincount(problem.X.indices, minlength=problem.X.shape[1])
-    head = rows_of > tail_rows(K)
+    head = rows_of > tail_rows(K, LISTED)
     return [
         case.row("rows", n),
         case.row("classes", K),

@@ -103,8 +103,9 @@ def test_packing_is_work_of_the_ranks():
 
 
 def test_bytes_of_a_league():
-    # 1024 / 32 classes, a tenth of 3,000 x 32 weights; a count a feature, a sum a row.
-    assert league_bytes(SHAPE, 32) == 9600 * 6 + 3000 * 4 + 200 * 4
+    # 1024 / 32 classes, a tenth of the weights: of 1,000 frequent features with 32 bits each, of 2,000 rare ones with
+    # places and a count; a sum a row.
+    assert league_bytes(SHAPE, 32) == 1000 * 4 + 3200 * 4 + 6400 * 6 + 2000 * 4 + 200 * 4
     assert density_of(SHAPE, 32, league_bytes(SHAPE, 32)) == pytest.approx(0.1)
 
 

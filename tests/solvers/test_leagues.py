@@ -16,6 +16,7 @@ from manyclass.data import check_matrix
 from manyclass.problems import PROBLEMS
 from manyclass.solvers import CoupledRows, Leagues, StopRule, TrainingSet
 from manyclass.solvers.layout import make_layout, tail_rows
+from manyclass.solvers.leagues import LISTED
 from manyclass.solvers.schedule import divide_classes, matchdays, positions
 
 TIGHT = {"tol": 1e-8, "dtype": "float64", "max_iter": 100_000, "fit_intercept": False}
@@ -32,14 +33,18 @@ def small():
 
 
 def with_rare_features():
-    """Features of one row, of up to four, and of more: single, tail and head."""
+    """Features of one row, of two, and of more: single, tail and head."""
     X, y = text_like(640, 900, 620, seed=2, nnz=5)
     rows = np.bincount(X.indices, minlength=900)
-    most = tail_rows(620)
-    assert most == 4 and (rows == 1).any() and ((rows > 1) & (rows <= most)).any() and (rows > most).any()
-    layout = make_layout(training_set(X, y), np.dtype("float32"), most)
-    assert layout.heads > 0 and layout.tails > 0
+    most = tail_rows(620, LISTED)
+    assert most == 2 and (rows == 1).any() and ((rows > 1) & (rows <= most)).any() and (rows > most).any()
+    assert min(heads_and_tails(training_set(X, y))) > 0
     return training_set(X, y, constant=1.0)
+
+
+def heads_and_tails(data):
+    layout = make_layout(data, np.dtype("float64"), tail_rows(data.n_classes, LISTED))
+    return layout.heads, layout.tails
 
 
 def make(data, dtype="float64", threads=1, **more):
@@ -220,26 +225,47 @@ def test_damaged_parcels_are_refused():
         kernel.unpack(0, whole[:-1])
     with pytest.raises(ValueError, match="not of this problem"):
         kernel.unpack(0, np.append(whole, np.zeros(8, np.uint8)))
-    # The first of the four bytes of a count are followed by the place of a class in its league.
+    # A feature begins with a bit for each class, to whole vectors: here there are fewer classes than bits.
     other = whole.copy()
-    other[4:6] = 255
+    other[0] = 255
     with pytest.raises(ValueError, match="no such class"):
         kernel.unpack(0, other)
 
 
-def weights_of(parcel, features, members):
-    """The weights in a parcel of float64, by the places of their classes, each sorted; and the sums of the rows."""
-    found, at = defaultdict(list), 0
-    for _ in range(features):
-        count = int(parcel[at : at + 4].view(np.int32)[0])
-        entries = parcel[at + 4 : at + 4 + 10 * count].reshape(count, 10)
-        for place, value in zip(
-            entries[:, :2].copy().view(np.uint16), entries[:, 2:].copy().view(np.float64), strict=True
-        ):
-            found[int(place[0])].append(value[0])
-        at += 4 + 10 * count
-    assert len(parcel) == at + 8 * members
-    return {place: np.sort(values) for place, values in found.items()}, parcel[at:].copy().view(np.float64)
+def features_of(parcel, heads, tails, classes):
+    """The features in a parcel of float64: where each begins, the places of its classes, its weights."""
+    bits, at = -(-classes // 8), 0  # a vector has eight of them
+    for _ in range(heads):
+        places = np.flatnonzero(np.unpackbits(parcel[at : at + bits], bitorder="little"))
+        end = at + bits + 8 * places.size
+        yield at, places, parcel[at + bits : end].copy().view(np.float64)
+        at = end
+    for _ in range(tails):
+        count = int(parcel[at : at + 4].copy().view(np.int32)[0])
+        places = parcel[at + 4 : at + 4 + 2 * count].copy().view(np.uint16)
+        end = at + 4 + 10 * count
+        yield at, places, parcel[at + 4 + 2 * count : end].copy().view(np.float64)
+        at = end
+
+
+def test_damaged_lists_of_rare_features_are_refused():
+    data, leagues = with_rare_features(), 3
+    solver = make(data, leagues=leagues)
+    solver.advance(StopRule("gap", 1e-3))
+    classes = np.bincount(divide_classes(np.bincount(data.codes, minlength=data.n_classes), leagues))[0]
+    parcel = solver._kernel.pack(0)
+    heads, tails = heads_and_tails(data)
+    at = next(at for at, places, _ in list(features_of(parcel, heads, tails, classes))[heads:] if places.size)
+    for place in (classes, 65535):
+        other = parcel.copy()
+        other[at + 4 : at + 6] = np.array([place], np.uint16).view(np.uint8)
+        with pytest.raises(ValueError, match="no such class"):
+            solver._kernel.unpack(0, other)
+    for count in (-1, 2**31 - 1):
+        other = parcel.copy()
+        other[at : at + 4] = np.array([count], np.int32).view(np.uint8)
+        with pytest.raises(ValueError, match="cut short"):
+            solver._kernel.unpack(0, other)
 
 
 @pytest.mark.parametrize("refreshed", [False, True])
@@ -260,10 +286,13 @@ def test_weights_are_those_of_the_dual_variables(refreshed):
     league = divide_classes(np.bincount(data.codes, minlength=data.n_classes), leagues)
     for number in range(leagues):
         classes, rows = np.flatnonzero(league == number), np.flatnonzero(league[data.codes] == number)
-        weights, found = weights_of(solver._kernel.pack(number), shared.sum(), len(rows))
-        np.testing.assert_allclose(found, sums[rows], atol=1e-12)
+        parcel, weights = solver._kernel.pack(number), defaultdict(list)
+        for _, places, values in features_of(parcel, *heads_and_tails(data), len(classes)):
+            for place, value in zip(places, values, strict=True):
+                weights[place].append(value)
+        np.testing.assert_allclose(parcel[-8 * len(rows) :].copy().view(np.float64), sums[rows], atol=1e-12)
         for place, c in enumerate(classes):
-            one, two = (np.sort(values[np.abs(values) > 1e-9]) for values in (weights[place], W[:, c]))
+            one, two = (np.sort(values[np.abs(values) > 1e-9]) for values in (np.array(weights[place]), W[:, c]))
             np.testing.assert_allclose(one, two, atol=1e-12)
 
 

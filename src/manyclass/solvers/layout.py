@@ -14,15 +14,17 @@ WAVE = 32
 DENSE_WAVE = 8  # where a row changes most classes: rows of a wave take more from each other
 WORTH_SHARING = 20_000
 CLASSES_A_VECTOR = 16
+# Dense weights that cost as much as the dual variables of a row, where these stand for weights.
+FOLLOWED = 150
 
 
-def tail_rows(n_classes: int) -> int:
+def tail_rows(n_classes: int, dearer: int = FOLLOWED) -> int:
     """Features in at most this many rows get no dense weights.
 
-    Their weights come from the dual variables of these rows. Following one such row costs about as much as
-    reading 150 dense weights.
+    Their weights come from the dual variables of these rows, or are in short lists: what one such row causes costs
+    about as much as reading `dearer` dense weights.
     """
-    return int(np.clip(n_classes // 150, 1, 64))
+    return int(np.clip(n_classes // dearer, 1, 64))
 
 
 def wave_size(data: TrainingSet, problem: Problem) -> int:

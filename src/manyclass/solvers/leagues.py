@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from .._native import core
 from ..problems import Problem
 from .layout import as_matrix, make_layout, tail_rows
-from .peers import Alone, Peers, share
+from .peers import Alone, Peers
 from .schedule import divide_classes, host_of, league_count, matchday, matchdays, position_of
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array
@@ -31,7 +31,8 @@ OPTIMISM = 1.5
 STRICTER = 0.8
 # How often in a pass over all the engine has its turn.
 PIECES_OF_A_PASS = 10
-ROWS_A_PART = 16  # see CoupledCertificate in coupled_certificate.hpp
+# Looking up the weights that a row has caused, in the list of a rare feature, costs as much as so many dense ones.
+LISTED = 300
 # What a checkpoint keeps besides leagues and matches.
 NUMBERS = ("_pass", "_full", "_day", "_full_passes", "_cheap_passes", "_last_full", "_believed", "_strict", "_loaded")
 
@@ -66,7 +67,7 @@ class Leagues:
         self._leagues = leagues or league_count(self._K)
         self._shrinking = shrinking
         self._kernel = native(core, "Leagues", self._dtype)(
-            make_layout(data, self._dtype, tail_rows(self._K)),
+            make_layout(data, self._dtype, tail_rows(self._K, LISTED)),
             data.codes,
             data.C.astype(self._dtype),
             divide_classes(np.bincount(data.codes, minlength=self._K), self._leagues),
@@ -239,19 +240,24 @@ class Leagues:
         return native(core, "DualRows", self._dtype)(held["indptr"], held["classes"], held["values"])
 
     def certificate(self) -> Certificate:
-        """Certify all variables in float64, each process some of the rows; reset the training weights."""
-        alpha = self._dual_rows()
-        first, last = share(-(-self._n // ROWS_A_PART), self._peers)
-        norm_primal, norm_dual, mine = self._kernel.certificate_parts(alpha, first, last, self._threads)
-        parts = np.concatenate(self._peers.gather(mine)).reshape(-1, 3)
-        found = Certificate(
-            norm_primal + math.fsum(parts[:, 0]), norm_dual + math.fsum(parts[:, 1]), float(parts[:, 2].max())
-        )
+        """Certify all variables in float64, each process its leagues, with weights set anew."""
+        self._receive(self._missing(self._day), self._day)
+        alpha, threads = self._dual_rows(), self._threads
+        here = [league for league in range(self._leagues) if self._kernel.here(league)]
+        norms = self._kernel.refresh(alpha, threads)
+        own = np.empty(self._n)
+        for scores in self._peers.gather({league: self._kernel.own_scores(league, alpha) for league in here}):
+            for league, of_members in scores.items():
+                own[self._kernel.members(league)] = of_members
+        mine = [(*norms[league], 0.0) for league in here]
+        for league in here:
+            parts = self._kernel.certify(league, alpha, own, threads).reshape(-1, 3)
+            mine.append((math.fsum(parts[:, 0]), math.fsum(parts[:, 1]), float(parts[:, 2].max())))
+        primal, dual, violation = zip(*(part for parts in self._peers.gather(mine) for part in parts), strict=True)
+        found = Certificate(math.fsum(primal), math.fsum(dual), max(violation))
         if self._last_full is not None and found.gap > 0:
             loss, gap, alpha_sum, _ = self._last_full
             self._believed = min(self._believed, 0.9 * gap / (0.5 * abs(gap + loss + alpha_sum)) / found.gap)
-        if self._day < 0:  # in the middle of a pass leagues may be on their way
-            self._kernel.refresh(alpha, self._threads)
         return found
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
@@ -327,7 +333,7 @@ class Leagues:
     def _restore_duels(self, part: dict[str, np.ndarray], mine: set[frozenset[int]]) -> None:
         rows = entries = 0
         for a, b in part["duels"].tolist():
-            count = self._kernel.members(a)
+            count = self._kernel.members(a).size
             sizes = part["duels.sizes"][rows : rows + count]
             end = entries + int(sizes.sum())
             if frozenset((a, b)) in mine:
