@@ -5,8 +5,8 @@ A visit of a row to a league of k classes, with h non-zeros of frequent features
     h * padded(k) multiply-adds, h reads of the own class's weights, a visit, and
     h updates for each variable in use
 
-so many seconds each (`Machine`). Leagues travel with 4 bytes a weight that is not 0, 2 more for one of a rare feature,
-a bit for each class of a frequent feature, and 4 bytes a rare feature and a row, over a line that a rank has to itself
+so many seconds each (`Machine`). Leagues travel with 4 bytes a weight that is not 0 (6 if its feature is rare), a bit
+for each class of a frequent feature, and 4 bytes a rare feature and a row, over a line that a rank has to itself
 (`Network`), and are packed and unpacked by the ranks.
 
 Ranks wait for their neighbours only. A rank plays the matches whose leagues it has, then those at its edges, which
