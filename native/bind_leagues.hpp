@@ -37,10 +37,7 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
              return to_numpy<uint8_t>(std::move(parcel.memory()), size);
            })
       .def(
-          "unpack",
-          [](L& s, int64_t l, In<uint8_t> parcel) {
-            s.unpack(l, parcel.data(), parcel.size());
-          },
+          "unpack", [](L& s, int64_t l, In<uint8_t> parcel) { s.unpack(l, parcel.data(), parcel.size()); },
           NoGil())
       .def(
           "play",

@@ -147,7 +147,8 @@ struct League {
     here = true;
   }
 
-  // The same where all weights are about to be written, in memory that another league has left, if that is enough.
+  // The same where all weights are about to be written, in memory that another league has left, if that is
+  // enough.
   void start_in(League& left, const Layout<T>& rows) {
     if (left.W.size() < rows.heads() * stride) {
       start(rows);
@@ -160,13 +161,11 @@ struct League {
     here = true;
   }
 
-  int64_t bytes() const {
-    return W.bytes() + tail.bytes() + static_cast<int64_t>(sums.size() * sizeof(T));
-  }
+  int64_t bytes() const { return W.bytes() + tail.bytes() + static_cast<int64_t>(sums.size() * sizeof(T)); }
 };
 
-// What travels: the weights that are not 0, and the sums. A frequent feature has a bit for each class and then
-// its weights, a rare one the places of its classes, in as few bytes as they need.
+// What travels: the weights that are not 0, and the sums. A frequent feature has a bit for each class and
+// then its weights, a rare one the places of its classes, in as few bytes as they need.
 template <class T>
 class LeagueParcel {
  public:
@@ -196,7 +195,8 @@ class LeagueParcel {
     for (int64_t h = 0; h < rows.heads(); ++h) take_head(in, league.W.data() + h * league.stride, league);
     league.tail.clear(rows.tails());
     const size_t place_bytes = narrow(league) ? sizeof(uint16_t) : sizeof(int32_t);
-    league.tail.reserve(static_cast<int64_t>(static_cast<size_t>(in.end - in.at) / (place_bytes + sizeof(T))));
+    league.tail.reserve(
+        static_cast<int64_t>(static_cast<size_t>(in.end - in.at) / (place_bytes + sizeof(T))));
     for (int64_t l = 0; l < league.tail.lists(); ++l) {
       const int32_t size = in.count(place_bytes);
       const auto [classes, values] = league.tail.assign(l, size);

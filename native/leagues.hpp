@@ -145,7 +145,8 @@ class Leagues {
   std::vector<double> own_scores(int64_t l, const DualRows<T>& alpha) const {
     return certificate_of(alpha).own_scores(leagues_[l]);
   }
-  std::vector<Certificate> certify(int32_t l, const DualRows<T>& alpha, const double* own, int threads) const {
+  std::vector<Certificate> certify(int32_t l, const DualRows<T>& alpha, const double* own,
+                                   int threads) const {
     const auto certificate = certificate_of(alpha);
     std::vector<Certificate> found(certificate.parts());
     Team team(threads);
