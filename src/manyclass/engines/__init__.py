@@ -2,10 +2,10 @@
 
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, peers_of
-from .memory import Budget, Result, run
 from .mpi import MPIEngine, started_by_mpirun, together
 from .recorder import CheckpointPlan
 from .stopping import StopAll, listening
+from .training import Budget, Result, run
 
 __all__ = [
     "ENGINES",

@@ -1,4 +1,4 @@
-"""The one place where an engine is chosen: who makes the progress that the loop in `memory.py` asks for."""
+"""The one place where an engine is chosen: who makes the progress that the loop in `training.py` asks for."""
 
 from typing import Any
 
