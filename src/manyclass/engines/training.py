@@ -1,4 +1,4 @@
-"""The engine for rows in memory: advances a solver until its rule is met, its budget is spent or Ctrl-C comes."""
+"""The one loop of training: advances a solver until its rule is met, its budget is spent or Ctrl-C comes."""
 
 import logging
 import time
