@@ -176,6 +176,20 @@ def test_solver_and_feature_reduction_reach_the_estimator(shell, svm):
     )
 
 
+def test_the_number_of_leagues_reaches_the_estimator(shell, svm):
+    report = shell.json("train", "train.svm", "--solver", "leagues", "--leagues", 3)
+    assert report["settings"]["leagues"] == 3
+    assert (
+        "4 classes cannot be divided into 5"
+        in shell("train", "train.svm", "--solver", "leagues", "--leagues", 5, code=2).stderr
+    )
+    for options in ([], ["--loss", "llw", "--solver", "leagues"], ["--loss", "hinge"]):
+        assert (
+            "only --loss ww with --solver leagues"
+            in shell("train", "train.svm", "--leagues", 3, *options, code=2).stderr
+        )
+
+
 # ---- Checkpoints
 
 

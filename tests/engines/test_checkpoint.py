@@ -186,6 +186,13 @@ def test_another_problem_is_refused_by_name(name, tmp_path):
         fit(tmp_path, resume=True, **OTHERS[name])
 
 
+def test_another_number_of_leagues_is_refused(tmp_path):
+    fit(tmp_path, every=0, solver="leagues")
+    with pytest.raises(ValueError, match=r"another problem: leagues \(2, here 3\); go on with what it was begun"):
+        fit(tmp_path, resume=True, solver="leagues", leagues=3)
+    fit(tmp_path, resume=True, solver="leagues", leagues=2)
+
+
 def test_other_rows_and_labels_are_refused(tmp_path):
     X, y = text_like()
     fit(tmp_path, X=X, y=y, every=0)

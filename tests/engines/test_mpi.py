@@ -225,6 +225,17 @@ def test_the_mpirun_of_another_mpi_is_named():
     assert "mpirun has started 4 processes, but MPI knows of 1" in found.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [(["cv", "rows.svm"], "error: mpirun has started 2 ranks"), (["train", "--no-such"], "No such option")],
+)
+def test_what_all_ranks_would_say_is_said_once(command, said):
+    with Job(2, sys.executable, "-c", "from manyclass.cli import main; main()", *command) as job:
+        stdout, stderr = job.end()
+    assert job.returncode == 2 and stdout == ""
+    assert stderr.count(said) == 1
+
+
 def test_commands_give_what_they_give_to_one_process(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = text_like(200, 50, 12)

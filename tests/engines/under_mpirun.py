@@ -21,7 +21,7 @@ from losses import make, text_like
 
 from manyclass import save_model
 from manyclass.engines import CheckpointFolder, courier, mpi, peers_of
-from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows, leagues
+from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows
 
 
 def uneven(n=150, d=100, K=20):
@@ -38,10 +38,6 @@ def changed(owner, name, value):
         yield
     finally:
         setattr(owner, name, before)
-
-
-def divided_into(count):
-    return changed(leagues, "league_count", lambda K: min(count, K))
 
 
 def digest(fitted):
@@ -64,14 +60,13 @@ def all_fits(engine):
     X, y = uneven()
     found = {}
     for count in (1, 7, 8):
-        with divided_into(count):
-            found[f"ww by {count} leagues"] = fit("ww", engine, X, y, solver="leagues")
-    with divided_into(5):
-        found["ww by leagues, kkt"] = fit(
-            "ww", engine, X, y, solver="leagues", stop="kkt", tol=0.1, dtype="float64", fit_intercept=False
-        )
-        again = fit("ww", engine, X, y, solver="leagues", warm_start=True)
-        found["ww by leagues, warm start"] = again.set_params(C=2.0).fit(X, y)
+        found[f"ww by {count} leagues"] = fit("ww", engine, X, y, solver="leagues", leagues=count)
+    five = {"solver": "leagues", "leagues": 5}
+    found["ww by leagues, kkt"] = fit(
+        "ww", engine, X, y, **five, stop="kkt", tol=0.1, dtype="float64", fit_intercept=False
+    )
+    again = fit("ww", engine, X, y, **five, warm_start=True)
+    found["ww by leagues, warm start"] = again.set_params(C=2.0).fit(X, y)
     for K in (2, 3):
         few = text_like(60, 30, K)
         found[f"ww by leagues, {K} classes"] = fit("ww", engine, *few, solver="leagues")
@@ -102,9 +97,10 @@ STOPPED = {
 def fit_with_checkpoints(loss, solver, engine, folder, every=0, **parameters):
     # Small pieces: many of them end in the middle of a pass.
     pieces = changed(coupled_rows, "WORK_AT_ONCE", 2e4), changed(class_blocks, "BLOCKS_A_THREAD", 1)
-    with divided_into(7), pieces[0], pieces[1]:
+    with pieces[0], pieces[1]:
         X, y = uneven()
         given = {"checkpoint": folder, "every": every} if folder else {}
+        given |= {"leagues": 7} if solver == "leagues" else {}
         return fit(loss, engine, X, y, solver=solver, dtype="float64", **given, **parameters)
 
 
@@ -191,9 +187,7 @@ def in_pieces(peers):
             for tag in [3, 2, 1, 0, 0, 1, 2, 3]:
                 good &= np.array_equal(peers.receive(before, tag).view(np.float64), gathered[before][tag])
         peers.gather(None)  # or a rank would go back to large pieces while another one still sends small ones
-        with divided_into(7):
-            X, y = uneven()
-            model = digest(fit("ww", "mpi", X, y, solver="leagues"))
+        model = digest(fit("ww", "mpi", *uneven(), solver="leagues", leagues=7))
         peers.gather(None)
     return good, model
 
@@ -224,13 +218,13 @@ def raises(folder, where):
     def fail(*given):
         raise ZeroDivisionError("made up for the test")
 
-    with divided_into(7), changed(mpi, "MOMENT", 0.5):
+    with changed(mpi, "MOMENT", 0.5):
         if peers.rank == peers.size - 1:
             if where == "before":
                 X = X * np.nan
             else:
                 Leagues._send = fail
-        fit("ww", "mpi", X, y, solver="leagues")
+        fit("ww", "mpi", X, y, solver="leagues", leagues=7)
 
 
 def endless(folder):

@@ -130,6 +130,19 @@ def test_however_many_leagues(leagues):
     assert found.primal == pytest.approx(optimum("ww", data.X.as_csr(), data.codes, data.C, 7), rel=1e-6)
 
 
+@pytest.mark.parametrize("leagues", [33, 40])
+def test_more_leagues_than_are_usual(leagues):
+    X, y = text_like(200, 120, 50, seed=7)
+    usual, one, two = (
+        MulticlassSVC("ww", solver="leagues", **TIGHT | {"tol": 1e-6}, **more).fit(X, y)
+        for more in ({}, {"leagues": leagues, "n_jobs": 1}, {"leagues": leagues, "n_jobs": 2})
+    )
+    assert one.certificate_.primal == pytest.approx(usual.certificate_.primal, rel=1e-5)
+    assert one.certificate_ == two.certificate_ != usual.certificate_
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert one.model_.settings["leagues"] == leagues
+
+
 @pytest.mark.parametrize("leagues", [1, 7])
 def test_features_of_one_row_of_a_few_and_of_many(leagues):
     data = with_rare_features()
@@ -192,6 +205,21 @@ def test_what_is_not_for_leagues_is_refused():
         Leagues(PROBLEMS["cs"], small(), dtype=np.dtype("float32"), seed=0, threads=1)
     with pytest.raises(ValueError, match="7 classes cannot be divided into 8 leagues"):
         make(small(), leagues=8)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"leagues": 0}, "'leagues' parameter of MulticlassSVC must be"),
+        ({"leagues": 2.5}, "'leagues' parameter of MulticlassSVC must be"),
+        ({"leagues": 5}, "4 classes cannot be divided into 5 leagues; choose between 1 and 4"),
+        ({"leagues": 2, "solver": "auto"}, "leagues=2 is for loss='ww' with solver='leagues', not .* solver='auto'"),
+        ({"leagues": 2, "loss": "llw"}, "leagues=2 is for loss='ww' with solver='leagues', not for loss='llw'"),
+    ],
+)
+def test_numbers_of_leagues_that_mean_nothing_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        MulticlassSVC(**{"solver": "leagues"} | parameters).fit(*text_like(40, 30, 4))
 
 
 # ---- The weights of a league

@@ -1,11 +1,13 @@
 """The commands under one roof."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import manyclass
 
+from . import ranks
 from .cv import cv
 from .demo import demo
 from .evaluate import evaluate
@@ -14,8 +16,22 @@ from .predict import predict
 from .reproduce import reproduce
 from .train import train
 
+
+class Commands(TyperGroup):
+    """What is wrong with the arguments is said by one rank."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with ranks.first_speaks():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with ranks.first_speaks():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
     name="manyclass",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

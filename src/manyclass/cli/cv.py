@@ -9,7 +9,7 @@ import typer
 from sklearn.exceptions import ConvergenceWarning
 
 from ..estimators import ESTIMATORS, estimator_for, select_C
-from . import output
+from . import output, ranks
 from .fitting import USUAL, Dtype
 from .inputs import Columns, DataFormat, naming, read_labelled
 from .train import document_frequency, positive, usual
@@ -48,6 +48,7 @@ def list_of_penalties(text: str) -> Any:
 
 
 @output.answers_errors
+@ranks.alone
 def cv(
     data: Annotated[str, typer.Argument(help="As for train; - for stdin.")],
     losses: Annotated[

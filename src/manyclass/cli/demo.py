@@ -12,7 +12,7 @@ from ..data import TextFeatures, encode_known, load_wordnet
 from ..data.wordnet import WordNet
 from ..metrics import error_rate, topk_error
 from ..model import LinearModel, load_model, save_model
-from . import output
+from . import output, ranks
 from .fitting import TITLES, Fit, Loss, fit
 from .output import ExitCode, InputError
 
@@ -29,6 +29,7 @@ BEST = 5
 
 
 @output.answers_errors
+@ranks.alone
 def demo(
     ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Answer this definition, and only that.")] = None,
     min_members: Annotated[int, typer.Option(min=2, help="Classes with at least so many glosses.")] = 5,

@@ -12,7 +12,7 @@ from ..model.file import looks_like_model
 from ..model.linear import thread_count
 from ..model.shards import INDEX, stored_bytes
 from ..solvers import estimate_memory
-from . import output
+from . import output, ranks
 from .fitting import USUAL, Dtype, Loss
 from .inputs import Columns, DataFormat, LabelledRows, class_sizes, naming, read_labelled
 from .output import InputError
@@ -22,6 +22,7 @@ MODEL_SUFFIXES = (".manyclass", ".safetensors")
 
 
 @output.answers_errors
+@ranks.alone
 def inspect(
     file: Annotated[str, typer.Argument(help="A model, or a data file (- for stdin).")],
     class_name: Annotated[

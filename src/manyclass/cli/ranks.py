@@ -3,14 +3,17 @@
 import functools
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import typer
 
-from ..engines import peers_of, started_by_mpirun, together
+from ..engines import peers_of, started_by_mpirun, together, told_rank, told_size
 from ..model import LinearModel
 from ..solvers import Alone, Peers, share
 from .output import InputError, explained
@@ -18,6 +21,10 @@ from .output import InputError, explained
 Command = TypeVar("Command", bound=Callable[..., None])
 # In the name of a file, each rank puts its number here.
 PLACE = "{rank}"
+# Seconds in which the first rank says what is wrong and leaves, and mpirun ends the others.
+PATIENCE = 10.0
+# Of click, which typer imports or brings along.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 _peers: Peers = Alone()
 
 
@@ -38,13 +45,45 @@ def as_one(command: Command) -> Command:
         global _peers
         engine = kwargs.get("engine", Engine.auto)
         by_mpi = engine is Engine.mpi or (engine is Engine.auto and started_by_mpirun())
-        _peers = peers_of("mpi") if by_mpi else Alone()
+        with first_speaks():
+            _peers = peers_of("mpi") if by_mpi else Alone()
         if _peers.rank > 0:
             sys.stdout = sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
         with together(_peers, explained):
             command(*args, **kwargs)
 
     return everywhere  # type: ignore[return-value]
+
+
+def alone(command: Command) -> Command:
+    """Refuse to carry out a command as often as there are ranks."""
+
+    @functools.wraps(command)
+    def once(*args: Any, **kwargs: Any) -> None:
+        started = told_size() or 1
+        if started > 1:
+            with first_speaks():
+                raise InputError(
+                    f"mpirun has started {started} ranks, and each would do all of {command.__name__}: only train, "
+                    f"evaluate and predict divide their work; start {command.__name__} without mpirun"
+                )
+        command(*args, **kwargs)
+
+    return once  # type: ignore[return-value]
+
+
+@contextmanager
+def first_speaks() -> Iterator[None]:
+    """Let the first rank say what is wrong for all, before they have met.
+
+    The others wait for their end, and speak if it does not come: they may be the only ones with something to say.
+    """
+    try:
+        yield
+    except (UsageError, InputError, ImportError):
+        if told_rank() > 0 and _peers.size == 1:
+            time.sleep(PATIENCE)
+        raise
 
 
 def peers() -> Peers:

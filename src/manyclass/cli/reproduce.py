@@ -10,7 +10,7 @@ import typer
 from sklearn.exceptions import ConvergenceWarning
 
 from ..reproductions import REPRODUCTIONS, Reproduction
-from . import output
+from . import output, ranks
 from .output import InputError
 
 logger = logging.getLogger("manyclass.cli")
@@ -18,6 +18,7 @@ Table = Enum("Table", {name.replace("-", "_"): name for name in REPRODUCTIONS}, 
 
 
 @output.answers_errors
+@ranks.alone
 def reproduce(
     table: Annotated[Table, typer.Argument(help="Which table.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the CSV file and the picture.")] = Path("."),

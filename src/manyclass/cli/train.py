@@ -95,6 +95,9 @@ def train(
     solver: Annotated[
         Solver, typer.Option(help="newton: one-vs-rest squared_hinge and logistic; leagues: ww and llw.")
     ] = Solver.auto,
+    leagues: Annotated[
+        int | None, typer.Option(min=1, help="Their number, of --solver leagues with ww. [default: by the classes]")
+    ] = None,
     feature_reduction: Annotated[
         bool, typer.Option("--feature-reduction", help="Weights only for features of the class's own rows.")
     ] = False,
@@ -164,6 +167,11 @@ def train(
     output.log_to_stderr(quiet=quiet)
     if gamma is not None and loss is not Loss.rm:
         raise typer.BadParameter(f"only --loss rm has it, not {loss.value}", param_hint="--gamma")
+    if leagues is not None and (loss, solver) != (Loss.ww, Solver.leagues):
+        raise typer.BadParameter(
+            f"only --loss ww with --solver leagues has them, not {loss.value} with {solver.value}",
+            param_hint="--leagues",
+        )
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
     first = ranks.peers().rank == 0
     if first:
@@ -182,6 +190,7 @@ def train(
         progress=not quiet,
         gamma=gamma,
         solver=solver.value,
+        leagues=leagues,
         feature_reduction=feature_reduction,
         C=C,
         tol=tol,

@@ -2,7 +2,7 @@
 
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, peers_of
-from .mpi import MPIEngine, started_by_mpirun, together
+from .mpi import MPIEngine, started_by_mpirun, together, told_rank, told_size
 from .recorder import CheckpointPlan
 from .stopping import StopAll, listening
 from .training import Budget, Result, run
@@ -22,4 +22,6 @@ __all__ = [
     "run",
     "started_by_mpirun",
     "together",
+    "told_rank",
+    "told_size",
 ]

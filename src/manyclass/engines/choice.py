@@ -59,13 +59,14 @@ def make_solver(
     time_limit: float | None,
     keep_state: bool,
     solver: str,
+    leagues: int | None,
     interrupt: Any,
     peers: Peers,
 ) -> Solver:
     """Make the solver of a fit, its rows laid out; parameters are those of `run`."""
     check_engine(engine, problem)
     if solver == "leagues" and problem.name == "ww":
-        return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, peers=peers)
+        return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, leagues=leagues, peers=peers)
     if not isinstance(problem, Binary):
         alternating = solver == "leagues"
         return CoupledRows(

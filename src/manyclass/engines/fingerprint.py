@@ -8,12 +8,20 @@ import numpy as np
 from .._native import isa
 from ..problems import Binary, Problem
 from ..solvers import Peers, TrainingSet
+from ..solvers.schedule import league_count
 
 HASHED_AT_ONCE = 1 << 20
 
 
 def fingerprint(
-    problem: Problem, data: TrainingSet, *, dtype: np.dtype, seed: int, keep_state: bool, solver: str
+    problem: Problem,
+    data: TrainingSet,
+    *,
+    dtype: np.dtype,
+    seed: int,
+    keep_state: bool,
+    solver: str,
+    leagues: int | None,
 ) -> dict[str, Any]:
     """All that the bits of a fit depend on, by names that mean something to its user; arrays as their hash.
 
@@ -34,6 +42,8 @@ def fingerprint(
     }
     if isinstance(problem, Binary):  # whose finished blocks may do without their dual variables
         found["warm_start"] = keep_state
+    if solver == "leagues" and problem.name == "ww":
+        found["leagues"] = int(leagues or league_count(data.n_classes))
     return found
 
 

@@ -70,13 +70,22 @@ class MPIEngine:
 
 def started_by_mpirun() -> bool:
     """Whether this process is one of several that mpirun, or srun, has started; told without MPI."""
-    size = _ranks_started()
+    size = told_size()
     return "PMIX_RANK" in os.environ if size is None else size > 1
 
 
-def _ranks_started() -> int | None:
-    told = os.environ.get("OMPI_COMM_WORLD_SIZE") or os.environ.get("PMI_SIZE")
-    return int(told) if told else None
+def told_size() -> int | None:
+    """How many processes mpirun has started, if it tells; without MPI."""
+    return _told("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+
+
+def told_rank() -> int:
+    """Which of the processes that mpirun has started this one is; without MPI."""
+    return _told("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK") or 0
+
+
+def _told(*names: str) -> int | None:
+    return next((int(os.environ[name]) for name in names if os.environ.get(name)), None)
 
 
 def _world() -> Any:
@@ -84,7 +93,7 @@ def _world() -> Any:
         from mpi4py import MPI
     except ImportError as error:
         raise ImportError(f'engine="mpi" needs mpi4py and MPI ({error}); pip install "manyclass[mpi]"') from error
-    started = _ranks_started()
+    started = told_size()
     if started is not None and started != MPI.COMM_WORLD.size:
         raise ImportError(
             f"mpirun has started {started} processes, but MPI knows of {MPI.COMM_WORLD.size}: this mpirun is not of "

@@ -155,6 +155,7 @@ def run(
     keep_state: bool = False,
     verbose: bool = False,
     solver: str = "auto",
+    leagues: int | None = None,
     stop_with: StopAll | None = None,
     checkpoints: CheckpointPlan | None = None,
     engine: Any = "memory",
@@ -183,6 +184,8 @@ def run(
     solver : str
         "auto" or "dual"; "newton" on the primal, for smooth one-vs-rest losses; "leagues", the published schedules
         for "ww" and "llw".
+    leagues : int, optional
+        Of "ww" with "leagues": their number, if it is not to follow from that of the classes.
     stop_with : StopAll, optional
         Through which many fits are asked to stop at once; Ctrl-C always can.
     checkpoints : CheckpointPlan, optional
@@ -201,7 +204,9 @@ def run(
     peers = peers_of(engine)
     same: dict[str, Any] = {}
     if checkpoints is not None or peers.size > 1:
-        same = fingerprint(problem, data, dtype=dtype, seed=seed, keep_state=keep_state, solver=solver)
+        same = fingerprint(
+            problem, data, dtype=dtype, seed=seed, keep_state=keep_state, solver=solver, leagues=leagues
+        )
         refuse_different(same, peers)
     recorder = Recorder(checkpoints, same, peers) if checkpoints is not None else None
     saved = recorder.start() if recorder else None
@@ -226,6 +231,7 @@ def run(
                 time_limit=budget.time_limit,
                 keep_state=keep_state,
                 solver=solver,
+                leagues=leagues,
                 interrupt=interrupt,
                 peers=peers,
             )

@@ -111,6 +111,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
     """Base of the estimators: everything but the choice of losses."""
 
     loss: str
+    leagues: int | None = None  # of MulticlassSVC
     _one_of_several: bool = False  # fits for different C
     _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
     _losses: ClassVar[tuple[str, ...]]
@@ -227,6 +228,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             keep_state=self.warm_start,
             verbose=bool(self.verbose),
             solver=self.solver,
+            leagues=self.leagues,
             stop_with=getattr(self, "_stop_with", None),
             checkpoints=None if folder is None else CheckpointPlan(folder, self.every, self.resume),
             engine=self.engine,

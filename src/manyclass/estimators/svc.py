@@ -1,7 +1,7 @@
 """Support vector machines: all-in-one, one-vs-rest and one-vs-one."""
 
 import os
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,6 +33,10 @@ class MulticlassSVC(LinearClassifier):
         to be compared with.
     gamma : float
         For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
+    leagues : int, optional
+        For "ww" with `solver="leagues"`: how many leagues the classes are dealt to, at most one a class. None for a
+        number that follows from that of the classes, with work for 16 threads at the most over all ranks; N leagues
+        have work for N / 2. The optimum does not depend on it, the bits of the model do.
     {PARAMETERS.strip()}
     """
 
@@ -43,6 +47,7 @@ class MulticlassSVC(LinearClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both")],
+        "leagues": [None, Interval(Integral, 1, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither"), Options(Real, {np.inf})],
     }
 
@@ -51,6 +56,7 @@ class MulticlassSVC(LinearClassifier):
         loss: str = "ww",
         *,
         gamma: float = 0.5,
+        leagues: int | None = None,
         C: float = 1.0,
         stop: str = "gap",
         tol: float = 0.01,
@@ -94,6 +100,7 @@ class MulticlassSVC(LinearClassifier):
         )
         self.loss = loss
         self.gamma = gamma
+        self.leagues = leagues
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MulticlassSVC":
         """Train.
@@ -132,6 +139,14 @@ class MulticlassSVC(LinearClassifier):
             if not kept:
                 self._dual_state = None
         raise ValueError(f"some row has a loss whatever the weights, as far as C={C:g} can tell; give a finite C")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.leagues is not None and (self.loss, self.solver) != ("ww", "leagues"):
+            raise ValueError(
+                f"leagues={self.leagues} is for loss='ww' with solver='leagues', not for loss={self.loss!r} with "
+                f"solver={self.solver!r}; leave it out"
+            )
 
     def _problem(self) -> Problem:
         return Reinforced(self.gamma) if self.loss == "rm" else super()._problem()

@@ -66,11 +66,12 @@ class Leagues:
         self._peers = peers or Alone()
         self._leagues = leagues or league_count(self._K)
         self._shrinking = shrinking
+        divided = divide_classes(np.bincount(data.codes, minlength=self._K), self._leagues)
         self._kernel = native(core, "Leagues", self._dtype)(
             make_layout(data, self._dtype, tail_rows(self._K, LISTED)),
             data.codes,
             data.C.astype(self._dtype),
-            divide_classes(np.bincount(data.codes, minlength=self._K), self._leagues),
+            divided,
             self._leagues,
         )
         for league in self._at_home():

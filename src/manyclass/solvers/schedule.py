@@ -36,7 +36,7 @@ class Match(NamedTuple):
 
 
 def league_count(n_classes: int) -> int:
-    """How many leagues a problem has: never a matter of the workers there are."""
+    """How many leagues a problem has, if nobody asks for more: never a matter of the workers there are."""
     wanted = max(n_classes // CLASSES_A_LEAGUE, min(MANY_LEAGUES, n_classes // FEWEST_CLASSES), 2)
     return min(wanted + wanted % 2, MOST_LEAGUES, n_classes)
 
