@@ -157,6 +157,42 @@ def test_a_full_disk_of_one_rank_is_one_warning(ranks, by_ranks, alone):
         assert all("No space left on device" in message for message in seen)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_rows_are_read_once_and_are_the_same_memory_for_all_ranks(ranks, by_ranks, alone):
+    rows = [found["rows"] for found in by_ranks[ranks]]
+    assert [row["calls"] for row in rows] == [1] + [0] * (ranks - 1)
+    assert all(row["model"] == alone["fits"]["hinge"] for row in rows)
+    if ranks > 1:
+        assert all(row["places"] == rows[0]["places"] for row in rows)
+        assert {place[0] for place in rows[0]["places"]} == {"r--s"} and not any(row["writable"] for row in rows)
+        assert max(row["own memory"] for row in rows) < 8 * under_mpirun.LARGE / 4
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_parts_of_all_ranks_are_joined_once(ranks, by_ranks, alone):
+    parts = [found["parts"] for found in by_ranks[ranks]]
+    assert [part["joined"] for part in parts] == [ranks] + [0] * (ranks - 1)
+    assert all(part["model"] == alone["fits"]["hinge"] for part in parts)
+    assert all(part["place"] == parts[0]["place"] for part in parts)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_all_ranks_raise_what_the_one_that_reads_raises(ranks, by_ranks):
+    assert {found["unreadable"] for found in by_ranks[ranks]} == {"[Errno 2] No such file: 'asked for by 0'"}
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_that_cannot_share_memory_have_copies_and_say_why(ranks, by_ranks, alone):
+    for rank, found in enumerate(by_ranks[ranks]):
+        models, messages = found["copied"]
+        assert models == [alone["fits"]["hinge"]] * 2
+        assert len(messages) == (2 if rank == 0 else 0)
+    everyone, last = by_ranks[ranks][0]["copied"][1]
+    others = ", ".join(map(str, range(1, ranks)))
+    assert f"copied to rank {others}: " in everyone and everyone.count("File too large") == 1
+    assert f"copied to rank {ranks - 1}: " in last and "not seen in /proc" in last
+
+
 def test_ranks_on_one_host_share_its_cores(by_ranks):
     cores = len(os.sched_getaffinity(0))
     for ranks in (2, 3, 4):

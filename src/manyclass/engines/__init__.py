@@ -5,6 +5,7 @@ from .choice import ENGINES, check_engine, peers_of
 from .memory import Budget, Result, run
 from .mpi import MPIEngine, started_by_mpirun, together
 from .recorder import CheckpointPlan
+from .shared_rows import join_rows, share_rows
 from .stopping import StopAll, listening
 
 __all__ = [
@@ -17,9 +18,11 @@ __all__ = [
     "Result",
     "StopAll",
     "check_engine",
+    "join_rows",
     "listening",
     "peers_of",
     "run",
+    "share_rows",
     "started_by_mpirun",
     "together",
 ]
