@@ -270,6 +270,11 @@ def test_commands_give_what_they_give_to_one_process(tmp_path, monkeypatch):
     parts = {"train": (0, 200), "part-0": (0, 120), "part-1": (120, 123), "part-2": (123, 200)}
     for name, (first, last) in (parts | {"last-0": (0, 50), "last-2": (50, 200)}).items():
         save_svmlight(X[first:last], y[first:last], f"{name}.svm", zero_based=True)
+    texts = [f"{' '.join(f'w{word}' for word in row.indices)},{label}\n" for row, label in zip(X, y, strict=True)]
+    for name, (first, last) in parts.items():
+        table = pathlib.Path(name.replace("train", "texts").replace("part", "texts")).with_suffix(".csv")
+        table.write_text("text,label\n" + "".join(texts[first:last]))
+    pathlib.Path("wrong.svm").write_text("1 1:1\n2 1:x\n")
     with Job(3, sys.executable, PROGRAM, "commands", tmp_path) as job:
         stdout, stderr = job.end()
 
@@ -281,17 +286,20 @@ def test_commands_give_what_they_give_to_one_process(tmp_path, monkeypatch):
     trained = json.loads(alone("train", "train.svm", "--solver", "leagues", "-m", "alone", "--json", "-q"))
     evaluated = json.loads(alone("evaluate", "alone", "train.svm", "--json"))
     predicted = alone("predict", "alone", "train.svm", "-k", "2", "--scores")
+    alone("train", "texts.csv", "-m", "texts-alone", "-q")
     assert pathlib.Path("alone").read_bytes() == pathlib.Path("whole").read_bytes()
     assert pathlib.Path("alone").read_bytes() == pathlib.Path("parts").read_bytes()
+    assert pathlib.Path("texts-alone").read_bytes() == pathlib.Path("texts").read_bytes()
+    assert pathlib.Path("texts-alone").read_bytes() == pathlib.Path("text-parts").read_bytes()
     assert predicted == pathlib.Path("whole.txt").read_text() == pathlib.Path("parts.txt").read_text()
     # One rank speaks.
     *reports, short = map(json.loads, stdout.splitlines())
-    assert [report["rows"] for report in reports] == [200] * 4
+    assert [report["rows"] for report in reports] == [200] * 6
     assert [report["training_error"] for report in reports[:2]] == [trained["training_error"]] * 2
-    assert [report["error"] for report in reports[2:]] == [evaluated["error"]] * 2
+    assert [report["error"] for report in reports[4:]] == [evaluated["error"]] * 2
     assert short["certificate"]["exit_reason"] == "max_iter"
     errors = [line for line in stderr.splitlines() if line.startswith(("error", "manyclass"))]
-    assert [line.split(" ")[1] for line in errors] == ["stopped", "not", "standard", "rank"]
+    assert [line.split(" ")[1] for line in errors] == ["stopped", "not", "wrong.svm:2:5:", "standard", "rank"]
     # The last command ends the job: one rank alone has no file.
     assert errors[-1].startswith("manyclass: rank 1 of 3 on") and "last-1.svm: No such file" in errors[-1]
     assert job.returncode == 2

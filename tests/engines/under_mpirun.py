@@ -340,13 +340,15 @@ def until_the_end(folder, every):
 
 
 def commands(folder):
-    """The command line, several times; at last a file that one rank does not find."""
+    """The command line, several times; at last files that cannot be read, one of them by one rank."""
     from manyclass.cli.app import app
 
     os.chdir(folder)
     for command in (
         "train train.svm --solver leagues -m whole --json -q",
         "train part-{rank}.svm --solver leagues -m parts --json -q",
+        "train texts.csv -m texts --json -q",
+        "train texts-{rank}.csv -m text-parts --json -q",
         "evaluate parts train.svm --json",
         "evaluate parts part-{rank}.svm --json",
         "predict parts train.svm -k 2 --scores -o whole.txt",
@@ -355,6 +357,7 @@ def commands(folder):
         assert not app(command.split(), standalone_mode=False)
     assert app(["train", "train.svm", "--max-iter", "1", "--json"], standalone_mode=False) == 3
     assert app(["train", "not there"], standalone_mode=False) == 2
+    assert app(["train", "wrong.svm"], standalone_mode=False) == 2
     assert app(["predict", "parts", "-"], standalone_mode=False) == 2
     app(["train", "last-{rank}.svm"], standalone_mode=False)
 
