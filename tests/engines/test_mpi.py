@@ -157,6 +157,42 @@ def test_a_full_disk_of_one_rank_is_one_warning(ranks, by_ranks, alone):
         assert all("No space left on device" in message for message in seen)
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_rows_are_read_once_and_are_the_same_memory_for_all_ranks(ranks, by_ranks, alone):
+    rows = [found["rows"] for found in by_ranks[ranks]]
+    assert [row["calls"] for row in rows] == [1] + [0] * (ranks - 1)
+    assert all(row["model"] == alone["fits"]["hinge"] for row in rows)
+    if ranks > 1:
+        assert all(row["places"] == rows[0]["places"] for row in rows)
+        assert {place[0] for place in rows[0]["places"]} == {"r--s"} and not any(row["writable"] for row in rows)
+        assert max(row["own memory"] for row in rows) < 8 * under_mpirun.LARGE / 4
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_parts_of_all_ranks_are_joined_once(ranks, by_ranks, alone):
+    parts = [found["parts"] for found in by_ranks[ranks]]
+    assert [part["joined"] for part in parts] == [ranks] + [0] * (ranks - 1)
+    assert all(part["model"] == alone["fits"]["hinge"] for part in parts)
+    assert all(part["place"] == parts[0]["place"] for part in parts)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_all_ranks_raise_what_the_one_that_reads_raises(ranks, by_ranks):
+    assert {found["unreadable"] for found in by_ranks[ranks]} == {"[Errno 2] No such file: 'asked for by 0'"}
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_that_cannot_share_memory_have_copies_and_say_why(ranks, by_ranks, alone):
+    for rank, found in enumerate(by_ranks[ranks]):
+        models, messages = found["copied"]
+        assert models == [alone["fits"]["hinge"]] * 2
+        assert len(messages) == (2 if rank == 0 else 0)
+    everyone, last = by_ranks[ranks][0]["copied"][1]
+    others = ", ".join(map(str, range(1, ranks)))
+    assert f"copied to rank {others}: " in everyone and everyone.count("File too large") == 1
+    assert f"copied to rank {ranks - 1}: " in last and "not seen in /proc" in last
+
+
 def test_ranks_on_one_host_share_its_cores(by_ranks):
     cores = len(os.sched_getaffinity(0))
     for ranks in (2, 3, 4):
@@ -245,6 +281,11 @@ def test_commands_give_what_they_give_to_one_process(tmp_path, monkeypatch):
     parts = {"train": (0, 200), "part-0": (0, 120), "part-1": (120, 123), "part-2": (123, 200)}
     for name, (first, last) in (parts | {"last-0": (0, 50), "last-2": (50, 200)}).items():
         save_svmlight(X[first:last], y[first:last], f"{name}.svm", zero_based=True)
+    texts = [f"{' '.join(f'w{word}' for word in row.indices)},{label}\n" for row, label in zip(X, y, strict=True)]
+    for name, (first, last) in parts.items():
+        table = pathlib.Path(name.replace("train", "texts").replace("part", "texts")).with_suffix(".csv")
+        table.write_text("text,label\n" + "".join(texts[first:last]))
+    pathlib.Path("wrong.svm").write_text("1 1:1\n2 1:x\n")
     with Job(3, sys.executable, PROGRAM, "commands", tmp_path) as job:
         stdout, stderr = job.end()
 
@@ -256,17 +297,20 @@ def test_commands_give_what_they_give_to_one_process(tmp_path, monkeypatch):
     trained = json.loads(alone("train", "train.svm", "--solver", "leagues", "-m", "alone", "--json", "-q"))
     evaluated = json.loads(alone("evaluate", "alone", "train.svm", "--json"))
     predicted = alone("predict", "alone", "train.svm", "-k", "2", "--scores")
+    alone("train", "texts.csv", "-m", "texts-alone", "-q")
     assert pathlib.Path("alone").read_bytes() == pathlib.Path("whole").read_bytes()
     assert pathlib.Path("alone").read_bytes() == pathlib.Path("parts").read_bytes()
+    assert pathlib.Path("texts-alone").read_bytes() == pathlib.Path("texts").read_bytes()
+    assert pathlib.Path("texts-alone").read_bytes() == pathlib.Path("text-parts").read_bytes()
     assert predicted == pathlib.Path("whole.txt").read_text() == pathlib.Path("parts.txt").read_text()
     # One rank speaks.
     *reports, short = map(json.loads, stdout.splitlines())
-    assert [report["rows"] for report in reports] == [200] * 4
+    assert [report["rows"] for report in reports] == [200] * 6
     assert [report["training_error"] for report in reports[:2]] == [trained["training_error"]] * 2
-    assert [report["error"] for report in reports[2:]] == [evaluated["error"]] * 2
+    assert [report["error"] for report in reports[4:]] == [evaluated["error"]] * 2
     assert short["certificate"]["exit_reason"] == "max_iter"
     errors = [line for line in stderr.splitlines() if line.startswith(("error", "manyclass"))]
-    assert [line.split(" ")[1] for line in errors] == ["stopped", "not", "standard", "rank"]
+    assert [line.split(" ")[1] for line in errors] == ["stopped", "not", "wrong.svm:2:5:", "standard", "rank"]
     # The last command ends the job: one rank alone has no file.
     assert errors[-1].startswith("manyclass: rank 1 of 3 on") and "last-1.svm: No such file" in errors[-1]
     assert job.returncode == 2

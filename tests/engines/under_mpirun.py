@@ -6,8 +6,10 @@ The fits are here as functions of the engine, so that the tests can do the same 
 import errno
 import hashlib
 import json
+import logging
 import os
 import pathlib
+import resource
 import shutil
 import sys
 import tempfile
@@ -15,12 +17,13 @@ import warnings
 from contextlib import contextmanager
 
 import numpy as np
+import scipy.sparse as sp
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "common"))
 from losses import make, text_like
 
 from manyclass import save_model
-from manyclass.engines import CheckpointFolder, courier, mpi, peers_of
+from manyclass.engines import CheckpointFolder, courier, join_rows, mpi, peers_of, share_rows, shared_rows
 from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows
 
 
@@ -192,6 +195,94 @@ def in_pieces(peers):
     return good, model
 
 
+# ---- Rows in common
+
+LARGE = 4_000_000
+
+
+def rows_in_common(peers):
+    """What one rank has read: where it is, what it takes of this rank, and the model from it."""
+    calls = []
+
+    def read():
+        calls.append(peers.rank)
+        X, y = uneven()
+        X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+        return X, y, sp.csr_matrix((0, 7), dtype=np.float32), np.ones(LARGE)
+
+    before = own_memory()
+    X, y, empty, large = share_rows(read, peers)
+    arrays = X.data, X.indices, X.indptr, y, large
+    assert X.indices.dtype == X.indptr.dtype == np.int64 and empty.shape == (0, 7) and (large == 1).all()
+    return {
+        "calls": len(calls),
+        "own memory": own_memory() - before,
+        "places": [place_of(array) for array in arrays],
+        "writable": any(array.flags.writeable for array in arrays),
+        "model": digest(fit("hinge", "mpi", X, y)),
+    }
+
+
+def own_memory():
+    """Bytes of this process that are nobody else's."""
+    [line] = [line for line in pathlib.Path("/proc/self/status").read_text().splitlines() if "RssAnon" in line]
+    return 1024 * int(line.split()[1])
+
+
+def place_of(array):
+    """How the memory of an array is mapped, the file it is of, and where in that file it begins."""
+    address = array.ctypes.data
+    for line in pathlib.Path("/proc/self/maps").read_text().splitlines():
+        span, rights, offset, device, inode, *_ = line.split()
+        first, last = (int(end, 16) for end in span.split("-"))
+        if first <= address < last:
+            return [rights, device, inode, int(offset, 16) + address - first]
+
+
+def parts_in_common(peers):
+    """Rows that each rank has a part of: how many were joined here, where they are, and the model from them."""
+    X, y = uneven()
+    own = slice(peers.rank * X.shape[0] // peers.size, (peers.rank + 1) * X.shape[0] // peers.size)
+    joined = []
+
+    def join(parts):
+        joined.extend(parts)
+        return sp.vstack([X for X, _ in parts], "csr"), np.concatenate([y for _, y in parts])
+
+    X, y = join_rows((X[own], y[own]), join, peers)
+    return {"joined": len(joined), "place": place_of(X.data), "model": digest(fit("hinge", "mpi", X, y))}
+
+
+def rows_that_cannot_be_read(peers):
+    def read():
+        raise FileNotFoundError(errno.ENOENT, "No such file", f"asked for by {peers.rank}")
+
+    try:
+        share_rows(read, peers)
+    except FileNotFoundError as error:
+        return str(error)
+
+
+def copied_rows(peers):
+    """No file may be large; then, the last rank is in a container of its own: models, and what is logged."""
+    messages = []
+    handler = logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    logger = logging.getLogger("manyclass")
+    logger.addHandler(handler)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    X, y = share_rows(uneven, peers)
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    models = [digest(fit("hinge", "mpi", X, y))]
+    elsewhere = peers.rank == peers.size - 1
+    with changed(shared_rows.os, "readlink", (lambda path: "pipe:[1]") if elsewhere else os.readlink):
+        X, y = share_rows(uneven, peers)
+    models.append(digest(fit("hinge", "mpi", X, y)))
+    logger.removeHandler(handler)
+    return models, messages
+
+
 # ---- Actions
 
 
@@ -199,6 +290,8 @@ def everything(folder):
     peers = peers_of("mpi")
     found = {"fits": all_fits("mpi"), "pieces": in_pieces(peers), "threads": peers.threads}
     found["different"] = messages_of_a_different_rank(peers)
+    found["rows"], found["parts"] = rows_in_common(peers), parts_in_common(peers)
+    found["unreadable"], found["copied"] = rows_that_cannot_be_read(peers), copied_rows(peers)
     found["full disk"] = one_disk_is_full(folder / f"full-{peers.size}", peers)
     nothing_to_do = {"checkpoint": folder / f"few-{peers.size}", "every": 0}  # for all but one rank or two
     found["few"] = digest(fit("ww", "mpi", *text_like(60, 30, 3), solver="leagues", **nothing_to_do))
@@ -241,13 +334,15 @@ def until_the_end(folder, every):
 
 
 def commands(folder):
-    """The command line, several times; at last a file that one rank does not find."""
+    """The command line, several times; at last files that cannot be read, one of them by one rank."""
     from manyclass.cli.app import app
 
     os.chdir(folder)
     for command in (
         "train train.svm --solver leagues -m whole --json -q",
         "train part-{rank}.svm --solver leagues -m parts --json -q",
+        "train texts.csv -m texts --json -q",
+        "train texts-{rank}.csv -m text-parts --json -q",
         "evaluate parts train.svm --json",
         "evaluate parts part-{rank}.svm --json",
         "predict parts train.svm -k 2 --scores -o whole.txt",
@@ -256,6 +351,7 @@ def commands(folder):
         assert not app(command.split(), standalone_mode=False)
     assert app(["train", "train.svm", "--max-iter", "1", "--json"], standalone_mode=False) == 3
     assert app(["train", "not there"], standalone_mode=False) == 2
+    assert app(["train", "wrong.svm"], standalone_mode=False) == 2
     assert app(["predict", "parts", "-"], standalone_mode=False) == 2
     app(["train", "last-{rank}.svm"], standalone_mode=False)
 

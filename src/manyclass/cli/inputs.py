@@ -16,6 +16,7 @@ from ..data import ParseError, TextFeatures, read_table
 from ..data.streams import SUFFIXES, open_input, stream_name
 from ..data.svmlight import labels_of, matrix_of, parse_rows
 from ..data.text import FORMATS
+from ..engines import join_rows, share_rows
 from ..model import LinearModel
 from . import ranks
 from .output import InputError
@@ -144,20 +145,32 @@ def read_labelled(
     divided, path = ranks.one_each(path), ranks.own_file(path)
     _check_exists(path)
     kind = format.value if format is not DataFormat.auto else told_by_name(path) or "svmlight"
-    with naming(path):
+
+    def read() -> Any:
         if kind == "svmlight":
-            X, labels, from_zero = _svmlight(path, dtype, n_features=None, zero_based="auto", multilabel=False)
-            if divided:
-                X, labels, from_zero = _put_together(ranks.peers().gather((X, labels, from_zero)))
-            return LabelledRows(X, labels, reading={"index_base": 0 if from_zero else 1})
-        texts, labels = read_table(path, text=columns.text, label=columns.label, format=kind)  # type: ignore[arg-type]
+            return _svmlight(path, dtype, n_features=None, zero_based="auto", multilabel=False)
+        return read_table(path, text=columns.text, label=columns.label, format=kind)  # type: ignore[arg-type]
+
+    def as_rows(parts: Sequence[Any]) -> LabelledRows:
+        return _as_rows(parts) if kind == "svmlight" else _as_features(parts, columns, min_df)
+
+    with naming(path):
         if divided:
-            found = zip(*ranks.peers().gather((texts, labels)), strict=True)
-            texts, labels = (list(chain.from_iterable(parts)) for parts in found)
-        if not texts:
-            raise InputError(f"{stream_name(path)}: no rows; a header and at least two rows are needed")
-        features = TextFeatures(min_df=min_df)
-        X = features.fit_transform(texts)
+            return join_rows(read(), as_rows, ranks.peers())
+        return share_rows(lambda: as_rows([read()]), ranks.peers())
+
+
+def _as_rows(parts: Sequence[tuple[sp.csr_matrix, np.ndarray, bool]]) -> LabelledRows:
+    X, labels, from_zero = _put_together(parts) if len(parts) > 1 else parts[0]
+    return LabelledRows(X, labels, reading={"index_base": 0 if from_zero else 1})
+
+
+def _as_features(parts: Sequence[tuple[list[str], list[Any]]], columns: Columns, min_df: int | float) -> LabelledRows:
+    texts, labels = (list(chain.from_iterable(found)) for found in zip(*parts, strict=True))
+    if not texts:
+        raise ValueError("no rows; a header and at least two rows are needed")
+    features = TextFeatures(min_df=min_df)
+    X = features.fit_transform(texts)
     reading = {"text_column": columns.text or "text", "label_column": columns.label or "label"}
     return LabelledRows(X, labels, features, reading)
 
@@ -181,10 +194,11 @@ def read_for_evaluation(
     model: LinearModel, path: str, format: DataFormat, columns: Columns
 ) -> tuple[sp.csr_matrix, Any]:
     """Read rows and labels as the model wants them."""
-    path = ranks.own_file(path)
+    divided, path = ranks.one_each(path), ranks.own_file(path)
     _check_exists(path)
     kind = _format_for(model, path, format.value, "svmlight")
-    with naming(path):
+
+    def read() -> tuple[sp.csr_matrix, Any]:
         if kind == "svmlight":
             X, labels, _ = _svmlight(path, model.dtype, **_layout_of(model), multilabel=False)
             return X, labels
@@ -197,27 +211,34 @@ def read_for_evaluation(
         assert model.text is not None
         return model.text.transform(texts), labels
 
+    with naming(path):
+        return ranks.read_rows(read, divided=divided)
+
 
 def read_for_prediction(
     model: LinearModel, path: str, format: PredictFormat, columns: Columns
 ) -> Iterator[sp.csr_matrix]:
     """Read rows as the model wants them, without labels; lines of text come in batches."""
-    path = ranks.own_file(path)
+    divided, path = ranks.one_each(path), ranks.own_file(path)
     _check_exists(path)
     kind = _format_for(model, path, format.value, "lines" if model.text is not None else "svmlight")
-    with naming(path):
+
+    def read() -> sp.csr_matrix:
         if kind == "svmlight":
-            yield _svmlight(path, model.dtype, **_layout_of(model), multilabel="auto")[0]
-            return
-        assert model.text is not None
-        if kind == "lines":
-            for texts in _lines(path):
-                yield model.text.transform(texts)
-            return
+            return _svmlight(path, model.dtype, **_layout_of(model), multilabel="auto")[0]
         # A table to predict needs no labels: the text is read in their place, too.
         column = columns.text or model.settings.get("text_column") or "text"
         texts, _ = read_table(path, text=column, label=column, format=kind)  # type: ignore[arg-type]
-        yield model.text.transform(texts)
+        assert model.text is not None
+        return model.text.transform(texts)
+
+    with naming(path):
+        if kind != "lines":
+            yield ranks.read_rows(read, divided=divided)
+            return
+        assert model.text is not None
+        for texts in _lines(path):
+            yield model.text.transform(texts)
 
 
 def _format_for(model: LinearModel, path: str, given: str, otherwise: str) -> str:

@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 import typer
 
-from ..engines import peers_of, started_by_mpirun, together, told_rank, told_size
+from ..engines import peers_of, share_rows, started_by_mpirun, together, told_rank, told_size
 from ..model import LinearModel
 from ..solvers import Alone, Peers, share
 from .output import InputError, explained
 
 Command = TypeVar("Command", bound=Callable[..., None])
+Rows = TypeVar("Rows")
 # In the name of a file, each rank puts its number here.
 PLACE = "{rank}"
 # Seconds in which the first rank says what is wrong and leaves, and mpirun ends the others.
@@ -111,6 +112,11 @@ def own_file(path: str) -> str:
 def one_each(path: str) -> bool:
     """Whether the ranks read different files."""
     return _peers.size > 1 and PLACE in path
+
+
+def read_rows(read: Callable[[], Rows], *, divided: bool) -> Rows:
+    """What this rank reads itself if files are divided, and else the first one on its host for all there."""
+    return read() if divided else share_rows(read, _peers)
 
 
 def topk(model: LinearModel, X: Any, k: int, *, jobs: int | None) -> np.ndarray:

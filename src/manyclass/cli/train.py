@@ -162,7 +162,8 @@ def train(
     With --checkpoint, a fit that was stopped, by whatever, goes on when the same command is given with
     --resume, and ends with the same model to the last bit.
 
-    Under mpirun all ranks read the data, or a file each (part-{rank}.svm), and the first one writes the model.
+    Under mpirun one rank of each host reads the data, or all a file each (part-{rank}.svm), and the first one
+    writes the model.
     """
     output.log_to_stderr(quiet=quiet)
     if gamma is not None and loss is not Loss.rm:

@@ -4,6 +4,7 @@ from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, peers_of
 from .mpi import MPIEngine, started_by_mpirun, together, told_rank, told_size
 from .recorder import CheckpointPlan
+from .shared_rows import join_rows, share_rows
 from .stopping import StopAll, listening
 from .training import Budget, Result, run
 
@@ -17,9 +18,11 @@ __all__ = [
     "Result",
     "StopAll",
     "check_engine",
+    "join_rows",
     "listening",
     "peers_of",
     "run",
+    "share_rows",
     "started_by_mpirun",
     "together",
     "told_rank",
