@@ -1,18 +1,18 @@
-"""What the tests of the engine "mpi" let every rank do: `mpirun -n 3 python under_mpirun.py ACTION FOLDER ...`.
+"""What the tests of the engine "mpi" let every rank do: `mpirun -n 4 python under_mpirun.py ACTION FOLDER ...`.
 
 The fits are here as functions of the engine, so that the tests can do the same without mpirun.
 """
 
-import errno
 import hashlib
 import json
 import os
 import pathlib
+import resource
 import shutil
 import sys
 import tempfile
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "common"))
 from losses import make, text_like
 
 from manyclass import save_model
-from manyclass.engines import CheckpointFolder, courier, mpi, peers_of
+from manyclass.engines import CheckpointFolder, MPIEngine, courier, mpi, peers_of
 from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows, leagues
 
 
@@ -108,7 +108,7 @@ def fit_with_checkpoints(loss, solver, engine, folder, every=0, **parameters):
         return fit(loss, engine, X, y, solver=solver, dtype="float64", **given, **parameters)
 
 
-def leave_checkpoints(folder):
+def leave_checkpoints(folder, engine):
     """Stop fits after some pieces of work, each with a checkpoint."""
     for (loss, solver, pieces), name in STOPPED.items():
         kind = {"leagues": Leagues}.get(solver, ClassBlocks if loss == "ovo_hinge" else CoupledRows)
@@ -122,17 +122,16 @@ def leave_checkpoints(folder):
 
         with changed(kind, "advance", advance):
             try:
-                fit_with_checkpoints(loss, solver, "mpi", folder / name)
+                fit_with_checkpoints(loss, solver, engine, folder / name)
             except Crash:
                 continue
         raise AssertionError(f"{name}: the fit ended before it was stopped")
 
 
-def go_on(folder, engine, rank=0):
+def go_on(folder, copy, engine):
     """Go on from all these checkpoints, in a copy of the folder."""
     peers = peers_of(engine)
-    copy = folder.with_name(f"{folder.name}-{engine}-{peers.size}")
-    if rank == 0:
+    if peers.rank == 0:
         shutil.copytree(folder, copy)
     peers.gather(None)
     return {
@@ -147,38 +146,55 @@ def whole_fits(engine):
     }
 
 
-def one_disk_is_full(folder, peers):
-    """The last rank cannot write: warnings seen here, files left, and the model."""
-    plain = CheckpointFolder.write_part
+@contextmanager
+def files_of_at_most(size):
+    """As on a full disk: the system refuses to write on in the middle of a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def one_disk_fills_up(folder, engine):
+    """From the third checkpoint on the last rank cannot write: warnings seen here, and the model."""
+    peers, plain = peers_of(engine), CheckpointFolder.write_part
 
     def write_part(self, generation, rank, tensors):
-        if rank == peers.size - 1:
-            raise OSError(errno.ENOSPC, "No space left on device", "part")
-        return plain(self, generation, rank, tensors)
+        with files_of_at_most(1000) if generation > 2 and rank == peers.size - 1 else nullcontext():
+            return plain(self, generation, rank, tensors)
 
-    with changed(CheckpointFolder, "write_part", write_part), warnings.catch_warnings(record=True) as seen:
+    with changed(CheckpointFolder, "write_part", write_part):
+        return warnings_and_model(folder, engine)
+
+
+def warnings_and_model(folder, engine):
+    """Of a fit with a checkpoint after each piece of work."""
+    with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        fitted = fit_with_checkpoints("ww", "leagues", "mpi", folder, tol=0.1)
-    peers.gather(None)
-    return [str(entry.message) for entry in seen], list(map(str, folder.glob("*"))), digest(fitted)
+        fitted = fit_with_checkpoints("ww", "leagues", engine, folder, tol=0.1)
+    return [str(entry.message) for entry in seen], digest(fitted)
 
 
 # ---- What is said to all
 
 
-def messages_of_a_different_rank(peers):
+def messages_of_a_different_rank(engine):
     """What each rank is told when the last one has another value in its rows."""
+    peers = peers_of(engine)
     X, y = uneven()
     if peers.rank == peers.size - 1:
         X.data[0] *= 1.001
     try:
-        fit("hinge", "mpi", X, y)
+        fit("hinge", engine, X, y)
     except ValueError as error:
         return str(error)
 
 
-def in_pieces(peers):
+def in_pieces(engine):
     """Gather and send messages that take several pieces, or none; whether they have arrived as they were."""
+    peers = peers_of(engine)
     rng = np.random.default_rng(peers.rank)
     with changed(courier, "PIECE", 300):
         values = [rng.random(size) for size in (0, 1, 10 * peers.rank, 1000)]
@@ -193,7 +209,7 @@ def in_pieces(peers):
         peers.gather(None)  # or a rank would go back to large pieces while another one still sends small ones
         with divided_into(7):
             X, y = uneven()
-            model = digest(fit("ww", "mpi", X, y, solver="leagues"))
+            model = digest(fit("ww", engine, X, y, solver="leagues"))
         peers.gather(None)
     return good, model
 
@@ -202,18 +218,64 @@ def in_pieces(peers):
 
 
 def everything(folder):
-    peers = peers_of("mpi")
-    found = {"fits": all_fits("mpi"), "pieces": in_pieces(peers), "threads": peers.threads}
-    found["different"] = messages_of_a_different_rank(peers)
-    found["full disk"] = one_disk_is_full(folder / f"full-{peers.size}", peers)
+    """Four ranks train together in every number; three leave the checkpoints that all go on from."""
+    from mpi4py import MPI
+
+    world = peers_of("mpi")
+    everyone = {}
+    for sizes in ((3, 3, 3, 1), (2, 2, 0, 0), (4, 4, 4, 4)):  # of the group that each is in
+        size = sizes[world.rank]
+        engine = MPIEngine(MPI.COMM_WORLD.Split(size, world.rank))
+        found = by_a_group(folder, engine) if size else {}
+        if size == 3:
+            leave_checkpoints(folder / "stopped", engine)
+        world.gather(None)
+        if size:
+            found["gone on"] = go_on(folder / "stopped", folder / f"gone-on-{size}", engine)
+        for group, of_rank in zip(sizes, world.gather(found), strict=True):
+            everyone.setdefault(group, []).append(of_rank)
+    if world.rank == 0:
+        (folder / "found.json").write_text(json.dumps(everyone))
+
+
+def by_a_group(folder, engine):
+    peers = engine.peers()
     nothing_to_do = {"checkpoint": folder / f"few-{peers.size}", "every": 0}  # for all but one rank or two
-    found["few"] = digest(fit("ww", "mpi", *text_like(60, 30, 3), solver="leagues", **nothing_to_do))
-    if peers.size == 3:
-        leave_checkpoints(folder / "stopped")
-    found["gone on"] = go_on(folder / "stopped", "mpi", peers.rank)
-    everyone = peers.gather(found)
+    return {
+        "fits": all_fits(engine),
+        "pieces": in_pieces(engine),
+        "threads": peers.threads,
+        "different": messages_of_a_different_rank(engine),
+        "full disk": one_disk_fills_up(folder / f"full-{peers.size}", engine),
+        "few": digest(fit("ww", engine, *text_like(60, 30, 3), solver="leagues", **nothing_to_do)),
+    }
+
+
+def small_disk(folder):
+    """Train on a disk that another file fills when the second checkpoint is there."""
+    disk, peers, plain = folder / "disk", peers_of("mpi"), CheckpointFolder.commit
+
+    def commit(self, generation, parts, info):
+        plain(self, generation, parts, info)
+        if generation == 2:
+            fill(disk / "ballast", leave=4096)
+
+    with changed(CheckpointFolder, "commit", commit):
+        found = warnings_and_model(disk / "c", "mpi")
+    found = peers.gather(found)
     if peers.rank == 0:
-        (folder / f"found-{peers.size}.json").write_text(json.dumps(everyone))
+        shutil.copytree(disk / "c", folder / "c")
+        (folder / "found.json").write_text(json.dumps(found))
+
+
+def fill(path, leave):
+    """Write a file until there is no room for more but these bytes."""
+    with open(path, "wb", buffering=0) as out:
+        try:
+            while True:
+                out.write(bytes(1000))
+        except OSError:
+            out.truncate(out.tell() - leave)
 
 
 def raises(folder, where):
@@ -231,12 +293,6 @@ def raises(folder, where):
             else:
                 Leagues._send = fail
         fit("ww", "mpi", X, y, solver="leagues")
-
-
-def endless(folder):
-    """Train until the end of days, with a checkpoint after each piece."""
-    (folder / f"pid-{peers_of('mpi').rank}").write_text(str(os.getpid()))
-    fit_with_checkpoints("ww", "leagues", "mpi", folder / "c", stop="kkt", tol=1e-300, max_iter=10**9)
 
 
 def until_the_end(folder, every):
