@@ -14,12 +14,10 @@ def text_like(n=120, d=60, K=7, seed=0, nnz=6):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, K, n)
     y[:K] = np.arange(K)
-    X = sp.lil_matrix((n, d))
-    for i in range(n):
-        common = np.minimum((d * rng.power(0.4, nnz)).astype(int), d - 1)
-        X[i, np.unique(np.append(common, y[i] % d))] = 1.0
-    X = sp.csr_matrix(X)
-    X.data *= rng.uniform(0.5, 1.5, X.nnz)
+    common = np.minimum((d * rng.power(0.4, (n, nnz))).astype(int), d - 1)
+    columns = np.column_stack([common, y % d]).ravel()
+    X = sp.csr_matrix((np.ones(columns.size), (np.repeat(np.arange(n), nnz + 1), columns)), (n, d))
+    X.data = rng.uniform(0.5, 1.5, X.nnz)
     norms = np.sqrt(X.multiply(X).sum(axis=1)).A1
     X = sp.csr_matrix(sp.diags(1 / norms) @ X)
     X.sort_indices()

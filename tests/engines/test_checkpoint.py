@@ -3,23 +3,20 @@
 import errno
 import json
 import logging
+import multiprocessing
 import os
 import resource
+import shutil
 import signal
-import subprocess
-import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from losses import make, text_like
-from typer.testing import CliRunner
+from sklearn.base import clone
 
 from manyclass import save_model
-from manyclass.cli.app import app
-from manyclass.data import save_svmlight
 from manyclass.engines import CheckpointError, CheckpointFolder, checkpoint, recorder
 
 ARRAYS = {
@@ -298,31 +295,39 @@ def test_a_disk_that_is_full_for_a_while(failing, tmp_path, monkeypatch):
 
 # ---- Kill -9
 
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["manyclass", "pytest"])  # so that a process to be killed is there at once
 
-@pytest.mark.parametrize(("loss", "jobs"), [("ww", 1), ("squared_hinge", 2)])
-def test_killed_at_random_moments(loss, jobs, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    X, y = text_like(400, 300, 60, seed=1, nnz=20)
-    save_svmlight(X.astype(np.float32), y, "train.svm")
-    command = ["train", "train.svm", "--loss", loss, "--tol", "1e-4", "--dtype", "float64", "-C", "10", "-q"]
-    with_checkpoints = [*command, "--checkpoint", "c", "--every", "0", "--resume", "-j", str(jobs), "-m", "stopped"]
-    assert CliRunner().invoke(app, [*command, "-m", "whole"]).exit_code == 0
+
+def kill_at_a_random_moment(estimator, X, y, rng):
+    """Fit in a process of its own, and kill that some checkpoints later, or while it writes one."""
+    folder = CheckpointFolder(estimator.checkpoint)
+    target = max(folder.generations(), default=0) + rng.integers(1, 6)
+    process = FORKS.Process(target=estimator.fit, args=(X, y))
+    process.start()
+    while process.is_alive() and max(folder.generations(), default=0) < target:
+        time.sleep(0.001)
+    time.sleep(rng.uniform(0, 0.01))
+    process.kill()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(("loss", "jobs"), [("ww", 1), ("cs", 2), ("ovo_squared_hinge", 2)])
+def test_killed_at_random_moments(loss, jobs, tmp_path):
+    X, y = text_like(300, 500, 60 if jobs == 1 or loss.startswith("ovo_") else 170, seed=1, nnz=90)
+    parameters = {"loss": loss, "C": 10.0, "tol": 1e-7, "dtype": "float64", "max_iter": 10_000}
+    expected = file_of(make(**parameters, n_jobs=1).fit(X, y), tmp_path)
+    killed = make(**parameters, n_jobs=jobs, checkpoint=tmp_path / "c", every=0, resume=True)
+    copy = tmp_path / "copy"
     rng = np.random.default_rng([jobs, len(loss)])
-    folder = CheckpointFolder("c")
-    killed = 0
-    for _ in range(3):
-        start = [sys.executable, "-c", "from manyclass.cli import main; main()", *with_checkpoints]
-        with subprocess.Popen(start, stdout=subprocess.DEVNULL) as process:
-            before = folder.generations()
-            while process.poll() is None and folder.generations() == before:
-                time.sleep(0.001)  # until it has begun to train
-            time.sleep(rng.uniform(0, 0.05))
-            process.kill()
-        killed += process.returncode == -signal.SIGKILL
-    assert killed > 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # no file is damaged by it
-        assert CheckpointFolder("c").read() is not None
-    assert CliRunner().invoke(app, with_checkpoints).exit_code == 0
-    assert Path("stopped").read_bytes() == Path("whole").read_bytes()
-    assert all(name.startswith("checkpoint-") for name in names(folder))
+    for _ in range(4):
+        kill_at_a_random_moment(killed, X, y, rng)
+        shutil.copytree(killed.checkpoint, copy)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # no file is damaged by it
+            gone_on = clone(killed).set_params(checkpoint=copy, every=600).fit(X, y)
+        assert file_of(gone_on, tmp_path) == expected
+        shutil.rmtree(copy)
+    assert file_of(killed.fit(X, y), tmp_path) == expected
+    assert all(name.startswith("checkpoint-") for name in names(CheckpointFolder(killed.checkpoint)))

@@ -1,8 +1,11 @@
 """Training through joblib: the same bits as in memory, the data sent once, and ends as clean."""
 
 import os
+import shutil
 import signal
 import threading
+import time
+from contextlib import suppress
 
 import joblib
 import numpy as np
@@ -12,8 +15,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import MaxEnt, MulticlassSVC, OneVsRestSVC, save_model
-from manyclass.engines import label_parallel
+from manyclass.engines import CheckpointFolder, label_parallel
 from manyclass.estimators import select_C
+from manyclass.solvers import ClassBlocks
 
 BINARY = ["hinge", "squared_hinge", "logistic", "ovo_hinge", "ovo_squared_hinge", "ovo_logistic"]
 
@@ -88,52 +92,72 @@ def test_cross_validation(backend):
     np.testing.assert_array_equal(sent.gaps, plain.gaps)
 
 
-def count_pickles(monkeypatch):
-    pickled = []
-    monkeypatch.setattr(
-        label_parallel.Job, "__getstate__", lambda job: (pickled.append(1), job.__dict__)[1], raising=False
-    )
-    return pickled
-
-
-def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch):
+def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch, tmp_path):
+    """Also when Dask's memory manager, which drops copies that no task needs, looks around while workers train."""
     X, y = text_like(700, 60, 600, seed=1)
 
-    def count():
+    def count(folder):
+        """At a worker: count what it gets and does. No task begins to train before the file "go" is there."""
+        import os
+        import time
+
         from manyclass.engines import label_parallel
 
-        label_parallel.counts = counts = {"received": 0, "laid out": 0}
+        label_parallel.seen = seen = []
+        plain = label_parallel._solver_of
 
         class Counted(label_parallel.ClassBlocks):
             def __init__(self, *args, **options):
-                counts["laid out"] += 1
+                seen.append("laid out")
                 super().__init__(*args, **options)
 
         def receive(job, state):
-            counts["received"] += 1
+            seen.append("received")
             job.__dict__.update(state)
 
+        def solver_of(job, interrupt):
+            seen.append("task")
+            (folder / str(os.getpid())).touch()
+            while not (folder / "go").exists():
+                time.sleep(0.01)
+            return plain(job, interrupt)
+
         label_parallel.Job.__setstate__, label_parallel.ClassBlocks = receive, Counted
+        label_parallel._solver_of, label_parallel.plain = solver_of, plain
 
     def counted():
         from manyclass.engines import label_parallel
 
+        label_parallel._solver_of = label_parallel.plain
         label_parallel.ClassBlocks = label_parallel.ClassBlocks.__base__
         del label_parallel.Job.__setstate__
-        return label_parallel.counts
+        return {what: label_parallel.seen.count(what) for what in ("received", "laid out", "task")}
 
-    cluster.amm.stop()  # which moves copies of data by itself
-    cluster.run(count)
-    pickled = count_pickles(monkeypatch)
+    def look_around():
+        """When both workers have a task."""
+        end = time.monotonic() + 30
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        cluster.amm.run_once()
+        (tmp_path / "go").touch()
+
+    pickled = []
+    monkeypatch.setattr(
+        label_parallel.Job, "__getstate__", lambda job: (pickled.append(1), job.__dict__)[1], raising=False
+    )
+    cluster.amm.stop()  # by itself it may also come between two tasks of a worker, when none needs the rows
+    cluster.run(count, tmp_path)
+    looking = threading.Thread(target=look_around)
+    looking.start()
     with joblib.parallel_config(backend="dask"):
         model = OneVsRestSVC(engine="joblib").fit(X, y)
-    assert len(model.history_) == 4 * label_parallel.TASKS_A_WORKER
-    assert len(pickled) == 1
+    looking.join()
     found = list(cluster.run(counted).values())
-    assert len(found) == 2
-    # One may have been too quick for the other.
-    assert {"received": 1, "laid out": 1} in found, found
-    assert all(counts["received"] == counts["laid out"] <= 1 for counts in found), found
+    cluster.amm.start()
+    tasks = [counts.pop("task") for counts in found]
+    assert len(model.history_) == sum(tasks) == 4 * label_parallel.TASKS_A_WORKER and min(tasks) > 0
+    assert found == [{"received": 1, "laid out": 1}] * 2
+    assert len(pickled) == 1
 
 
 def test_processes_map_the_rows(monkeypatch):
@@ -208,18 +232,68 @@ def test_running_out_of_time(backend):
     assert np.isfinite(model.certificate_.primal)
 
 
-@pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
-def test_ctrl_c_ends_the_fit(backend):
-    before = signal.getsignal(signal.SIGINT)
-    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    with joblib.parallel_config(backend=backend, n_jobs=2):
-        timer.start()
-        with pytest.warns(ConvergenceWarning, match="interrupted"):
-            model = hard_fit(40)
-    timer.join()
-    assert model.certificate_.exit_reason == "interrupted"
-    assert np.isfinite(model.certificate_.primal)
-    assert signal.getsignal(signal.SIGINT) is before
+# ---- Checkpoints
+
+
+class Crash(BaseException):
+    """Ends a fit as nothing else does: no certificate, no last checkpoint."""
+
+
+def crash_after(pieces, solver, estimator, X, y):
+    """Fit, with a checkpoint after each piece of work, and crash instead of doing one more."""
+    advance, left = solver.advance, [pieces]
+
+    def counted(self, rule):
+        left[0] -= 1
+        if left[0] < 0:
+            list(getattr(self, "_arriving", ()))  # or joblib would end its workers
+            raise Crash
+        return advance(self, rule)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
+        patch.setattr(solver, "advance", counted)
+        estimator.set_params(every=0, resume=True).fit(X, y)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "ovo_logistic"])
+def test_stopped_by_crashes(loss, backend, tmp_path):
+    """Workers and memory go on from each other's checkpoints, to the same bits, and train what is left only."""
+    X, y = text_like(150, 60, 150 if loss == "hinge" else 15, seed=1)
+    folder = tmp_path / "checkpoints"
+    expected = bytes_of(make(loss).fit(X, y), tmp_path)
+    here = make(loss, checkpoint=folder, n_jobs=1)
+    elsewhere = make(loss, checkpoint=folder, engine="joblib")
+    crash_after(1, ClassBlocks, here, X, y)
+    begun = len(CheckpointFolder(folder).read().parts[0]["blocks"])
+    assert begun > 0
+    crash_after(2, label_parallel.SentBlocks, elsewhere, X, y)
+    assert len(CheckpointFolder(folder).read().parts[0]["blocks"]) == begun + 2
+    shutil.copytree(folder, tmp_path / "copy")
+    for estimator in (elsewhere, here.set_params(checkpoint=tmp_path / "copy")):
+        assert bytes_of(estimator.fit(X, y), tmp_path) == expected
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_stopped_by_the_clock(warm, tmp_path):
+    """Blocks that a worker was at begin again, from the same dual variables."""
+    X, y = text_like(400, 60, 150, seed=1)
+    parameters = {"warm_start": warm, "tol": 1e-5, "dtype": "float64", "max_iter": 10_000}
+    state = make("hinge", C=0.1, **parameters).fit(X, y)._dual_state if warm else None
+
+    def fit(**more):
+        one = make("hinge", **parameters, **more)
+        one._dual_state = state
+        return one.fit(X, y)
+
+    expected = bytes_of(fit(), tmp_path)
+    stopped = {"engine": "joblib", "checkpoint": tmp_path / "checkpoints", "resume": True}
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        with pytest.warns(ConvergenceWarning, match="time_limit"):
+            fit(time_limit=0.005, **stopped)
+        state = None  # the checkpoint has it
+        with suppress(ConvergenceWarning):
+            fit(time_limit=0.02, **stopped)
+        assert bytes_of(fit(**stopped), tmp_path) == expected
 
 
 def test_it_is_for_classes_that_are_trained_apart():
@@ -232,3 +306,20 @@ def test_it_is_for_classes_that_are_trained_apart():
     ):
         OneVsRestSVC(engine="spark").fit(X, y)
     assert clone(OneVsRestSVC(engine="joblib")).get_params()["engine"] == "joblib"
+
+
+# ---- At the end: it ends joblib's processes, and others would have to wait for new ones
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
+def test_ctrl_c_ends_the_fit(backend):
+    before = signal.getsignal(signal.SIGINT)
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        timer.start()
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = hard_fit(40)
+    timer.join()
+    assert model.certificate_.exit_reason == "interrupted"
+    assert np.isfinite(model.certificate_.primal)
+    assert signal.getsignal(signal.SIGINT) is before

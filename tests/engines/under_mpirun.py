@@ -1,4 +1,4 @@
-"""What the tests of the engine "mpi" let every rank do: `mpirun -n 3 python under_mpirun.py ACTION FOLDER ...`.
+"""What the tests of the engine "mpi" let every rank do: `mpirun -n 4 python under_mpirun.py ACTION FOLDER ...`.
 
 The fits are here as functions of the engine, so that the tests can do the same without mpirun.
 """
@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "common"))
 from losses import make, text_like
 
 from manyclass import save_model
-from manyclass.engines import CheckpointFolder, courier, join_rows, mpi, peers_of, share_rows, shared_rows
+from manyclass.engines import CheckpointFolder, MPIEngine, courier, join_rows, mpi, peers_of, share_rows, shared_rows
 from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows
 
 
@@ -107,7 +107,7 @@ def fit_with_checkpoints(loss, solver, engine, folder, every=0, **parameters):
         return fit(loss, engine, X, y, solver=solver, dtype="float64", **given, **parameters)
 
 
-def leave_checkpoints(folder):
+def leave_checkpoints(folder, engine):
     """Stop fits after some pieces of work, each with a checkpoint."""
     for (loss, solver, pieces), name in STOPPED.items():
         kind = {"leagues": Leagues}.get(solver, ClassBlocks if loss == "ovo_hinge" else CoupledRows)
@@ -121,17 +121,16 @@ def leave_checkpoints(folder):
 
         with changed(kind, "advance", advance):
             try:
-                fit_with_checkpoints(loss, solver, "mpi", folder / name)
+                fit_with_checkpoints(loss, solver, engine, folder / name)
             except Crash:
                 continue
         raise AssertionError(f"{name}: the fit ended before it was stopped")
 
 
-def go_on(folder, engine, rank=0):
+def go_on(folder, copy, engine):
     """Go on from all these checkpoints, in a copy of the folder."""
     peers = peers_of(engine)
-    copy = folder.with_name(f"{folder.name}-{engine}-{peers.size}")
-    if rank == 0:
+    if peers.rank == 0:
         shutil.copytree(folder, copy)
     peers.gather(None)
     return {
@@ -146,38 +145,55 @@ def whole_fits(engine):
     }
 
 
-def one_disk_is_full(folder, peers):
-    """The last rank cannot write: warnings seen here, files left, and the model."""
-    plain = CheckpointFolder.write_part
+@contextmanager
+def files_of_at_most(size):
+    """As on a full disk: the system refuses to write on in the middle of a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def one_disk_fills_up(folder, engine):
+    """From the third checkpoint on the last rank cannot write: warnings seen here, and the model."""
+    peers, plain = peers_of(engine), CheckpointFolder.write_part
 
     def write_part(self, generation, rank, tensors):
-        if rank == peers.size - 1:
-            raise OSError(errno.ENOSPC, "No space left on device", "part")
-        return plain(self, generation, rank, tensors)
+        with files_of_at_most(1000) if generation > 2 and rank == peers.size - 1 else nullcontext():
+            return plain(self, generation, rank, tensors)
 
-    with changed(CheckpointFolder, "write_part", write_part), warnings.catch_warnings(record=True) as seen:
+    with changed(CheckpointFolder, "write_part", write_part):
+        return warnings_and_model(folder, engine)
+
+
+def warnings_and_model(folder, engine):
+    """Of a fit with a checkpoint after each piece of work."""
+    with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        fitted = fit_with_checkpoints("ww", "leagues", "mpi", folder, tol=0.1)
-    peers.gather(None)
-    return [str(entry.message) for entry in seen], list(map(str, folder.glob("*"))), digest(fitted)
+        fitted = fit_with_checkpoints("ww", "leagues", engine, folder, tol=0.1)
+    return [str(entry.message) for entry in seen], digest(fitted)
 
 
 # ---- What is said to all
 
 
-def messages_of_a_different_rank(peers):
+def messages_of_a_different_rank(engine):
     """What each rank is told when the last one has another value in its rows."""
+    peers = peers_of(engine)
     X, y = uneven()
     if peers.rank == peers.size - 1:
         X.data[0] *= 1.001
     try:
-        fit("hinge", "mpi", X, y)
+        fit("hinge", engine, X, y)
     except ValueError as error:
         return str(error)
 
 
-def in_pieces(peers):
+def in_pieces(engine):
     """Gather and send messages that take several pieces, or none; whether they have arrived as they were."""
+    peers = peers_of(engine)
     rng = np.random.default_rng(peers.rank)
     with changed(courier, "PIECE", 300):
         values = [rng.random(size) for size in (0, 1, 10 * peers.rank, 1000)]
@@ -190,19 +206,19 @@ def in_pieces(peers):
             for tag in [3, 2, 1, 0, 0, 1, 2, 3]:
                 good &= np.array_equal(peers.receive(before, tag).view(np.float64), gathered[before][tag])
         peers.gather(None)  # or a rank would go back to large pieces while another one still sends small ones
-        model = digest(fit("ww", "mpi", *uneven(), solver="leagues", leagues=7))
+        model = digest(fit("ww", engine, *uneven(), solver="leagues", leagues=7))
         peers.gather(None)
     return good, model
 
 
 # ---- Rows in common
 
-LARGE = 4_000_000
+LARGE = 8_000_000
 
 
-def rows_in_common(peers):
+def rows_in_common(engine):
     """What one rank has read: where it is, what it takes of this rank, and the model from it."""
-    calls = []
+    calls, peers = [], peers_of(engine)
 
     def read():
         calls.append(peers.rank)
@@ -219,7 +235,7 @@ def rows_in_common(peers):
         "own memory": own_memory() - before,
         "places": [place_of(array) for array in arrays],
         "writable": any(array.flags.writeable for array in arrays),
-        "model": digest(fit("hinge", "mpi", X, y)),
+        "model": digest(fit("hinge", engine, X, y)),
     }
 
 
@@ -239,8 +255,9 @@ def place_of(array):
             return [rights, device, inode, int(offset, 16) + address - first]
 
 
-def parts_in_common(peers):
+def parts_in_common(engine):
     """Rows that each rank has a part of: how many were joined here, where they are, and the model from them."""
+    peers = peers_of(engine)
     X, y = uneven()
     own = slice(peers.rank * X.shape[0] // peers.size, (peers.rank + 1) * X.shape[0] // peers.size)
     joined = []
@@ -250,10 +267,12 @@ def parts_in_common(peers):
         return sp.vstack([X for X, _ in parts], "csr"), np.concatenate([y for _, y in parts])
 
     X, y = join_rows((X[own], y[own]), join, peers)
-    return {"joined": len(joined), "place": place_of(X.data), "model": digest(fit("hinge", "mpi", X, y))}
+    return {"joined": len(joined), "place": place_of(X.data), "model": digest(fit("hinge", engine, X, y))}
 
 
-def rows_that_cannot_be_read(peers):
+def rows_that_cannot_be_read(engine):
+    peers = peers_of(engine)
+
     def read():
         raise FileNotFoundError(errno.ENOENT, "No such file", f"asked for by {peers.rank}")
 
@@ -263,22 +282,20 @@ def rows_that_cannot_be_read(peers):
         return str(error)
 
 
-def copied_rows(peers):
+def copied_rows(engine):
     """No file may be large; then, the last rank is in a container of its own: models, and what is logged."""
-    messages = []
+    messages, peers = [], peers_of(engine)
     handler = logging.Handler()
     handler.emit = lambda record: messages.append(record.getMessage())
     logger = logging.getLogger("manyclass")
     logger.addHandler(handler)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    X, y = share_rows(uneven, peers)
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    models = [digest(fit("hinge", "mpi", X, y))]
+    with files_of_at_most(4096):
+        X, y = share_rows(uneven, peers)
+    models = [digest(fit("hinge", engine, X, y))]
     elsewhere = peers.rank == peers.size - 1
     with changed(shared_rows.os, "readlink", (lambda path: "pipe:[1]") if elsewhere else os.readlink):
         X, y = share_rows(uneven, peers)
-    models.append(digest(fit("hinge", "mpi", X, y)))
+    models.append(digest(fit("hinge", engine, X, y)))
     logger.removeHandler(handler)
     return models, messages
 
@@ -287,20 +304,68 @@ def copied_rows(peers):
 
 
 def everything(folder):
-    peers = peers_of("mpi")
-    found = {"fits": all_fits("mpi"), "pieces": in_pieces(peers), "threads": peers.threads}
-    found["different"] = messages_of_a_different_rank(peers)
-    found["rows"], found["parts"] = rows_in_common(peers), parts_in_common(peers)
-    found["unreadable"], found["copied"] = rows_that_cannot_be_read(peers), copied_rows(peers)
-    found["full disk"] = one_disk_is_full(folder / f"full-{peers.size}", peers)
+    """Four ranks train together in every number; three leave the checkpoints that all go on from."""
+    from mpi4py import MPI
+
+    world = peers_of("mpi")
+    everyone = {}
+    for sizes in ((3, 3, 3, 1), (2, 2, 0, 0), (4, 4, 4, 4)):  # of the group that each is in
+        size = sizes[world.rank]
+        engine = MPIEngine(MPI.COMM_WORLD.Split(size, world.rank))
+        found = by_a_group(folder, engine) if size else {}
+        if size == 3:
+            leave_checkpoints(folder / "stopped", engine)
+        world.gather(None)
+        if size:
+            found["gone on"] = go_on(folder / "stopped", folder / f"gone-on-{size}", engine)
+        for group, of_rank in zip(sizes, world.gather(found), strict=True):
+            everyone.setdefault(group, []).append(of_rank)
+    if world.rank == 0:
+        (folder / "found.json").write_text(json.dumps(everyone))
+
+
+def by_a_group(folder, engine):
+    peers = engine.peers()
     nothing_to_do = {"checkpoint": folder / f"few-{peers.size}", "every": 0}  # for all but one rank or two
-    found["few"] = digest(fit("ww", "mpi", *text_like(60, 30, 3), solver="leagues", **nothing_to_do))
-    if peers.size == 3:
-        leave_checkpoints(folder / "stopped")
-    found["gone on"] = go_on(folder / "stopped", "mpi", peers.rank)
-    everyone = peers.gather(found)
+    return {
+        "fits": all_fits(engine),
+        "pieces": in_pieces(engine),
+        "threads": peers.threads,
+        "different": messages_of_a_different_rank(engine),
+        "rows": rows_in_common(engine),
+        "parts": parts_in_common(engine),
+        "unreadable": rows_that_cannot_be_read(engine),
+        "copied": copied_rows(engine),
+        "full disk": one_disk_fills_up(folder / f"full-{peers.size}", engine),
+        "few": digest(fit("ww", engine, *text_like(60, 30, 3), solver="leagues", **nothing_to_do)),
+    }
+
+
+def small_disk(folder):
+    """Train on a disk that another file fills when the second checkpoint is there."""
+    disk, peers, plain = folder / "disk", peers_of("mpi"), CheckpointFolder.commit
+
+    def commit(self, generation, parts, info):
+        plain(self, generation, parts, info)
+        if generation == 2:
+            fill(disk / "ballast", leave=4096)
+
+    with changed(CheckpointFolder, "commit", commit):
+        found = warnings_and_model(disk / "c", "mpi")
+    found = peers.gather(found)
     if peers.rank == 0:
-        (folder / f"found-{peers.size}.json").write_text(json.dumps(everyone))
+        shutil.copytree(disk / "c", folder / "c")
+        (folder / "found.json").write_text(json.dumps(found))
+
+
+def fill(path, leave):
+    """Write a file until there is no room for more but these bytes."""
+    with open(path, "wb", buffering=0) as out:
+        try:
+            while True:
+                out.write(bytes(1000))
+        except OSError:
+            out.truncate(out.tell() - leave)
 
 
 def raises(folder, where):
@@ -318,12 +383,6 @@ def raises(folder, where):
             else:
                 Leagues._send = fail
         fit("ww", "mpi", X, y, solver="leagues", leagues=7)
-
-
-def endless(folder):
-    """Train until the end of days, with a checkpoint after each piece."""
-    (folder / f"pid-{peers_of('mpi').rank}").write_text(str(os.getpid()))
-    fit_with_checkpoints("ww", "leagues", "mpi", folder / "c", stop="kkt", tol=1e-300, max_iter=10**9)
 
 
 def until_the_end(folder, every):
