@@ -259,6 +259,12 @@ def parts_in_common(peers):
     return {"joined": len(joined), "place": place_of(X.data), "model": digest(fit("hinge", "mpi", X, y))}
 
 
+def parts_on_two_hosts(peers):
+    """The last rank as if it were elsewhere."""
+    with changed(peers, "hosts", ["here"] * (peers.size - 1) + ["there"]):
+        return parts_in_common(peers)
+
+
 def rows_that_cannot_be_read(peers):
     def read():
         raise FileNotFoundError(errno.ENOENT, "No such file", f"asked for by {peers.rank}")
@@ -297,6 +303,7 @@ def everything(folder):
     found = {"fits": all_fits("mpi"), "pieces": in_pieces(peers), "threads": peers.threads}
     found["different"] = messages_of_a_different_rank(peers)
     found["rows"], found["parts"] = rows_in_common(peers), parts_in_common(peers)
+    found["parts on two hosts"] = parts_on_two_hosts(peers)
     found["unreadable"], found["copied"] = rows_that_cannot_be_read(peers), copied_rows(peers)
     found["full disk"] = one_disk_is_full(folder / f"full-{peers.size}", peers)
     nothing_to_do = {"checkpoint": folder / f"few-{peers.size}", "every": 0}  # for all but one rank or two
