@@ -205,6 +205,15 @@ def test_parts_of_all_ranks_are_joined_once(ranks, by_ranks, alone):
     assert all(part["place"] == parts[0]["place"] for part in parts)
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_parts_of_all_ranks_are_joined_on_each_host(ranks, by_ranks, alone):
+    *here, there = [found["parts on two hosts"] for found in by_ranks[ranks]]
+    assert [part["joined"] for part in here] == [ranks] + [0] * (ranks - 2) and there["joined"] == ranks
+    assert all(part["model"] == alone["fits"]["hinge"] for part in (*here, there))
+    assert all(part["place"] == here[0]["place"] for part in here)
+    assert there["place"][0] == "rw-p"  # alone on its host, it has them for itself
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_all_ranks_raise_what_the_one_that_reads_raises(ranks, by_ranks):
     assert {found["unreadable"] for found in by_ranks[ranks]} == {"[Errno 2] No such file: 'asked for by 0'"}

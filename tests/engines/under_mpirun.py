@@ -270,6 +270,13 @@ def parts_in_common(engine):
     return {"joined": len(joined), "place": place_of(X.data), "model": digest(fit("hinge", engine, X, y))}
 
 
+def parts_on_two_hosts(engine):
+    """The last rank as if it were elsewhere."""
+    peers = peers_of(engine)
+    with changed(peers, "hosts", ["here"] * (peers.size - 1) + ["there"]):
+        return parts_in_common(engine)
+
+
 def rows_that_cannot_be_read(engine):
     peers = peers_of(engine)
 
@@ -334,6 +341,7 @@ def by_a_group(folder, engine):
         "different": messages_of_a_different_rank(engine),
         "rows": rows_in_common(engine),
         "parts": parts_in_common(engine),
+        "parts on two hosts": parts_on_two_hosts(engine),
         "unreadable": rows_that_cannot_be_read(engine),
         "copied": copied_rows(engine),
         "full disk": one_disk_fills_up(folder / f"full-{peers.size}", engine),
