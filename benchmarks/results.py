@@ -91,16 +91,17 @@ def processor() -> str:
 
 
 def write(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows to a CSV file, in place of what it says about the same benchmarks.
+    """Write rows to a CSV file, in place of what it says about the same benchmarks of the same problems.
 
     A full run takes long; its parts can be repeated one by one without losing the others.
     """
     records = [row.record() for row in rows]
-    measured = {record["benchmark"] for record in records}
+    measured = {(record["benchmark"], record["problem"]) for record in records}
     kept: list[dict[str, str]] = []
     if path.exists():
         with path.open(newline="") as file:
-            kept = [record for record in csv.DictReader(file) if record["benchmark"] not in measured]
+            told = csv.DictReader(file)
+            kept = [record for record in told if (record["benchmark"], record["problem"]) not in measured]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")
