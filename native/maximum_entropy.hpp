@@ -26,7 +26,7 @@
 #include "kept_weights.hpp"
 #include "layout.hpp"
 #include "pass_stats.hpp"
-#include "score_exchange.hpp"
+#include "processes.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 #include "vector_math.hpp"
@@ -64,61 +64,39 @@ class MaximumEntropySolver {
     processes_ = std::move(processes);
   }
 
-  // As in coupled.hpp.
-  void begin_pass() {
-    for (auto& slot : slots_) slot.total = {};
-    waves_ = {};
-  }
-
-  // As in coupled.hpp.
-  std::vector<PassStats> sums() const {
-    std::vector<PassStats> all{waves_};
-    for (const auto& slot : slots_) all.push_back(slot.total);
-    return all;
-  }
-  void set_sums(const std::vector<PassStats>& all) {
-    waves_ = all.at(0);
-    slots_.resize(all.size() - 1);
-    for (size_t r = 0; r < slots_.size(); ++r) slots_[r].total = all[r + 1];
-  }
+  void begin_pass() { slots_.begin_pass(); }
 
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, int threads) {
     if (!kept_.all()) wave = 1;  // as in coupled.hpp
-    if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
+    slots_.make_room(wave);
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
     for (auto* buffer : {&scores_, &next_, &changes_}) buffer->reserve(wave * stride_);
     const int64_t begin = processes_.mine().low, columns = padded<T>(processes_.mine().high) - begin;
     const int64_t tiles = (columns + tile_width<T> - 1) / tile_width<T>, vectors = columns / L;
     const WaveShape shape(wave, tiles, std::max<int64_t>(1, vectors), threads);
-    const auto solved_here = [&](int64_t r) {
-      return r % static_cast<int64_t>(processes_.ranges.size()) == processes_.rank;
-    };
     Team team(threads);
     std::vector<T> mark(rows_.heads(), T(0));  // only ever one thread looks for theta
     run_waves<T>(
-        team, count, shape, processes_.alone(), waves_,
+        team, count, shape, processes_.alone(), slots_.waves,
         [&](int64_t tile, int64_t first, int64_t low, int64_t high) {
           const int64_t c = begin + tile * tile_width<T>;
-          for (int64_t r = low; r < high; ++r) {
-            const int64_t i = order[first + r], b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-            score_tile(W_.data() + c, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b,
-                       e - b, scores_.data() + r * stride_ + c, std::min(begin + columns - c, tile_width<T>));
-          }
+          for (int64_t r = low; r < high; ++r)
+            score_row(rows_, order[first + r], W_.data() + c, stride_, scores_.data() + r * stride_ + c,
+                      std::min(begin + columns - c, tile_width<T>));
         },
-        [](int, int64_t, int64_t) {}, [&](int64_t, int64_t size) { tell_scores(size); },
+        [](int, int64_t, int64_t) {},
+        [&](int64_t, int64_t size) { processes_.exchange_columns(scores_.data(), stride_, size); },
         [&](int, int64_t first, int64_t r) {
           slots_[r].row = order[first + r];
-          if (solved_here(r)) solve_row(order[first + r], r);
+          if (r % processes_.size() == processes_.rank) solve_row(order[first + r], r);
         },
-        [&](int64_t size) { tell_steps(size, solved_here); },
-        [&](int, int64_t size) { return common_step(size, mark); },
+        [&](int64_t size) { tell_steps(size); }, [&](int, int64_t size) { return common_step(size, mark); },
         [&](int, int64_t size, int64_t slice, int64_t low, int64_t high, T theta) {
           update(size, theta == 1 ? T(1) : theta - 1, begin + slice * vectors / shape.slices * L,
                  begin + (slice + 1) * vectors / shape.slices * L);
           for (int64_t r = low; r < high; ++r) commit(r, theta);
         });
-    PassStats total = waves_;
-    for (auto& slot : slots_) total.add(slot.total);
+    PassStats total = slots_.total();
     total.asleep = team.seconds_asleep();
     return total;
   }
@@ -130,8 +108,7 @@ class MaximumEntropySolver {
     const int64_t blocks = (K_ + block_width - 1) / block_width,
                   groups = (rows_.n + rows_at_once - 1) / rows_at_once;
     std::vector<Certificate> of_block(blocks), of_group(groups);
-    const int64_t first_block = processes_.mine().low / block_width,
-                  last_block = (processes_.mine().high + block_width - 1) / block_width;
+    const auto [first_block, last_block] = blocks_of(processes_.mine());
     const auto [first_group, last_group] = processes_.share(groups);
     Team team(threads);
     team.run([&](int me) {
@@ -146,7 +123,8 @@ class MaximumEntropySolver {
       });
       team.meet();
       if (!processes_.alone()) {
-        team.share_out(1, me, [&](int64_t) { tell_weights(of_block); });
+        team.share_out(1, me,
+                       [&](int64_t) { processes_.exchange_columns(W_.data(), stride_, rows_.heads()); });
         team.meet();
       }
       Buffer<double> scores(rows_at_once * stride_);
@@ -154,7 +132,7 @@ class MaximumEntropySolver {
         of_group[first_group + g] = certify_rows((first_group + g) * rows_at_once, log_sums, scores);
       });
     });
-    if (!processes_.alone()) tell_groups(of_group);
+    if (!processes_.alone()) tell_parts(of_block, of_group);
     Certificate total;
     for (const auto& part : of_block) total.add(part);
     for (const auto& part : of_group) total.add(part);
@@ -182,6 +160,7 @@ class MaximumEntropySolver {
   const T* state(int64_t i) const { return state_.data() + i * stride_; }
   Buffer<T>& variables() { return state_; }
   Buffer<T>& weights() { return W_; }
+  auto& places() { return slots_; }  // with the sums of the pass so far
   std::tuple<int64_t, int64_t, int64_t, int64_t> held_columns() const {
     return {processes_.mine().low, processes_.mine().high, processes_.mine().low, -1};
   }
@@ -189,7 +168,6 @@ class MaximumEntropySolver {
   int64_t classes() const { return K_; }
   T penalty(int64_t i) const { return C_[i]; }
   int64_t dual_bytes() const { return state_.bytes(); }
-  int64_t weight_bytes() const { return W_.bytes(); }
 
   static constexpr T least = -30;  // of log(a / C): as good as nothing
 
@@ -203,13 +181,6 @@ class MaximumEntropySolver {
     double gain = 0;  // of the dual, if the row moved alone
     PassStats stats, total;
   };
-
-  template <class A>
-  static double sum_lanes(vec<A> v) {
-    double sum = 0;
-    for (int l = 0; l < Lanes<A>::count; ++l) sum += v[l];
-    return sum;
-  }
 
   // Of the classes of a row; what pads them is below all others.
   double log_sum_exp(const T* l) const {
@@ -341,86 +312,33 @@ class MaximumEntropySolver {
     slot.gain = std::max(least_gain, Ci * (new_entropy - entropy) - slope - 0.5 * k * square);
   }
 
-  // What processes tell each other, in this order: scores of the rows of a wave, each for its classes; steps,
-  // each of its rows; and for a certificate the weights of its classes, and what its rows add.
-  void tell_scores(int64_t size) {
-    tell(
-        [&](BytesOut& out, const ClassRange& mine) {
-          for (int64_t r = 0; r < size; ++r) out.put(scores_.data() + r * stride_ + mine.low, mine.size());
-        },
-        [&](BytesIn& in, const ClassRange& theirs, int) {
-          for (int64_t r = 0; r < size; ++r)
-            in.take(scores_.data() + r * stride_ + theirs.low, theirs.size());
-        });
+  // The steps of the rows of a wave, which processes solve in turn.
+  void tell_steps(int64_t size) {
+    processes_.exchange([&](int of, auto piece) {
+      for (int64_t r = of; r < size; r += processes_.size()) {
+        Slot& slot = slots_[r];
+        piece(&slot.changed, 1);
+        piece(&slot.gain, 1);
+        piece(&slot.stats, 1);
+        if (!slot.changed) continue;
+        piece(next_.data() + r * stride_, stride_);
+        piece(changes_.data() + r * stride_, stride_);
+      }
+    });
   }
 
-  template <class F>
-  void tell_steps(int64_t size, F solved_here) {
-    const auto processes = static_cast<int64_t>(processes_.ranges.size());
-    tell(
-        [&](BytesOut& out, const ClassRange&) {
-          for (int64_t r = 0; r < size; ++r) {
-            if (!solved_here(r)) continue;
-            out.put(slots_[r].changed);
-            out.put(slots_[r].gain);
-            out.put(slots_[r].stats);
-            if (!slots_[r].changed) continue;
-            out.put(next_.data() + r * stride_, stride_);
-            out.put(changes_.data() + r * stride_, stride_);
-          }
-        },
-        [&](BytesIn& in, const ClassRange&, int rank) {
-          for (int64_t r = rank; r < size; r += processes) {
-            slots_[r].changed = in.take<bool>();
-            slots_[r].gain = in.take<double>();
-            slots_[r].stats = in.take<PassStats>();
-            if (!slots_[r].changed) continue;
-            in.take(next_.data() + r * stride_, stride_);
-            in.take(changes_.data() + r * stride_, stride_);
-          }
-        });
+  // What blocks of classes and groups of rows add to a certificate.
+  void tell_parts(std::vector<Certificate>& of_block, std::vector<Certificate>& of_group) {
+    processes_.exchange([&](int of, auto piece) {
+      const auto [block, block_end] = blocks_of(processes_.ranges[of]);
+      const auto [group, group_end] = processes_.share(static_cast<int64_t>(of_group.size()), of);
+      piece(of_block.data() + block, block_end - block);
+      piece(of_group.data() + group, group_end - group);
+    });
   }
 
-  void tell_weights(std::vector<Certificate>& of_block) {
-    const auto blocks_of = [&](const ClassRange& range, auto f) {
-      for (int64_t c = range.low; c < range.high; c += block_width) f(of_block[c / block_width]);
-    };
-    tell(
-        [&](BytesOut& out, const ClassRange& mine) {
-          blocks_of(mine, [&](const Certificate& part) { out.put(part); });
-          for (int64_t h = 0; h < rows_.heads(); ++h)
-            out.put(W_.data() + h * stride_ + mine.low, mine.size());
-        },
-        [&](BytesIn& in, const ClassRange& theirs, int) {
-          blocks_of(theirs, [&](Certificate& part) { part = in.take<Certificate>(); });
-          for (int64_t h = 0; h < rows_.heads(); ++h)
-            in.take(W_.data() + h * stride_ + theirs.low, theirs.size());
-        });
-  }
-
-  void tell_groups(std::vector<Certificate>& of_group) {
-    const auto groups = static_cast<int64_t>(of_group.size());
-    tell(
-        [&](BytesOut& out, const ClassRange&) {
-          const auto [first, last] = processes_.share(groups);
-          out.put(of_group.data() + first, last - first);
-        },
-        [&](BytesIn& in, const ClassRange&, int rank) {
-          const auto [first, last] = processes_.share(groups, rank);
-          in.take(of_group.data() + first, last - first);
-        });
-  }
-
-  template <class Put, class Take>
-  void tell(Put put, Take take) {
-    BytesOut out;
-    put(out, processes_.mine());
-    const auto all = processes_.gather(out.bytes);
-    for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
-      if (rank == processes_.rank) continue;
-      BytesIn in(all[rank]);
-      take(in, processes_.ranges[rank], rank);
-    }
+  static std::pair<int64_t, int64_t> blocks_of(const ClassRange& classes) {
+    return {classes.low / block_width, (classes.high + block_width - 1) / block_width};
   }
 
   T common_step(int64_t size, std::vector<T>& mark) const {
@@ -429,18 +347,16 @@ class MaximumEntropySolver {
       const Slot& slot = slots_[r];
       if (!slot.changed) continue;
       gain += slot.gain;
-      rows_.for_each_shared(slot.row, [&](int64_t f, T x) { mark[f] = x; });
+      const RowProducts<T> products(rows_, slot.row, mark);
       for (int64_t o = r + 1; o < size; ++o) {
         if (!slots_[o].changed) continue;
-        double product = 0;
-        rows_.for_each_shared(slots_[o].row, [&](int64_t f, T x) { product += double(mark[f]) * x; });
+        const double product = products.with(slots_[o].row);
         if (product == 0) continue;
         vec<T> sums = {};
         for (int64_t c = 0; c < stride_; c += L)
           sums += load(changes_.data() + r * stride_ + c) * load(changes_.data() + o * stride_ + c);
         shared += product * sum_lanes<T>(sums);
       }
-      rows_.for_each_shared(slot.row, [&](int64_t f, T) { mark[f] = 0; });
     }
     return 2 * shared > gain ? static_cast<T>(gain / (2 * shared)) : T(1);
   }
@@ -523,12 +439,7 @@ class MaximumEntropySolver {
 
   Certificate certify_rows(int64_t first, const std::vector<double>& log_sums, Buffer<double>& scores) const {
     const int64_t last = std::min(rows_.n, first + rows_at_once);
-    for (int64_t c = 0; c < stride_; c += tile_width<double>)
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-        score_tile(W_.data() + c, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
-                   scores.data() + (i - first) * stride_ + c, std::min(tile_width<double>, stride_ - c));
-      }
+    score_rows(rows_, first, last, W_.data(), stride_, scores.data());
     Certificate part;
     for (int64_t i = first; i < last; ++i)
       part.add(certify_row(i, scores.data() + (i - first) * stride_, log_sums[i]));
@@ -579,8 +490,7 @@ class MaximumEntropySolver {
   KeptWeights kept_;
   Buffer<T> state_, W_;
   Buffer<T> scores_, next_, changes_;  // of the rows of a wave
-  std::vector<Slot> slots_;
-  PassStats waves_;  // of the pass so far: their number and the sum of their theta
+  WavePlaces<Slot> slots_;
 };
 
 }  // namespace manyclass
