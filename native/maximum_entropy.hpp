@@ -5,14 +5,11 @@
 //   D(a) = -1/2 |W|^2 - sum_ic a_ic log(a_ic / C_i),   a_ic > 0,  sum_c a_ic = C_i
 //   w_c = sum_i (C_i [y_i = c] - a_ic) x_i
 //
-//   One row, with k = x.x: the new a solve  log a_c + k a_c = s_c + k (old a_c) - mu,  mu such that they add
-//   up. In l_c = log(a_c / C_i) and with q = k C_i this is l_c + q exp(l_c) = h_c - mu: two nested Newton
-//   iterations, a vector of classes at a time.
-//
-// All variables are in use, so they are kept dense, as l. Rows go in waves with a common step theta, as in
-// coupled.hpp. A row's dual value is concave along its step and largest at its end: the part of the way is
-// worth at least that part of the gain, so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual, X
-// being what the rows of the wave take from each other.
+// All variables are in use, so they are kept dense, as log(a_ic / C_i). Rows go in waves with a common step
+// theta, as in coupled.hpp; the step of a row is that of maximum_entropy_step.hpp. A row's dual value is
+// concave along its step and largest at its end: the part of the way is worth at least that part of the gain,
+// so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual, X being what the rows of the wave take from
+// each other.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -25,6 +22,7 @@
 #include "certificate.hpp"
 #include "kept_weights.hpp"
 #include "layout.hpp"
+#include "maximum_entropy_step.hpp"
 #include "pass_stats.hpp"
 #include "processes.hpp"
 #include "team.hpp"
@@ -169,9 +167,10 @@ class MaximumEntropySolver {
   T penalty(int64_t i) const { return C_[i]; }
   int64_t dual_bytes() const { return state_.bytes(); }
 
-  static constexpr T least = -30;  // of log(a / C): as good as nothing
+  static constexpr T least = MaximumEntropyStep<T>::least;
 
  private:
+  using Step = MaximumEntropyStep<T>;
   static constexpr int L = Lanes<T>::count, L64 = Lanes<double>::count;
   static constexpr int64_t block_width = 16, rows_at_once = 16;
 
@@ -205,111 +204,23 @@ class MaximumEntropySolver {
     slot.stats = {};
     slot.changed = rows_.norm[i] > 0;
     if (!slot.changed) return;
-    const T* old = state(i);
     T* s = scores_.data() + r * stride_;
-    T* l = next_.data() + r * stride_;
-    T* change = changes_.data() + r * stride_;
-    const T Ci = C_[i], k = rows_.norm[i], q = k * Ci, own_coef = rows_.tail_norm[i] * Ci;
-    const vec<T> zero = {};
+    complete_scores(i, s);
+    slot.gain = Step({y_[i], C_[i], rows_.norm[i]}, stride_, state(i), s, next_.data() + r * stride_,
+                     changes_.data() + r * stride_)
+                    .solve(slot.stats);
+  }
 
-    // Scores with the features of this row alone; the largest; the state as it is, measured.
-    const T own_share = std::exp(old[y_[i]]);
+  // What the tiles have not: the features of this row alone.
+  void complete_scores(int64_t i, T* s) const {
+    const T* old = state(i);
+    const T coef = rows_.tail_norm[i] * C_[i];
     if (kept_.all())
-      for (int64_t c = 0; c < stride_; c += L)
-        store(s + c, load(s + c) - own_coef * exp_of<T>(load(old + c)));
+      for (int64_t c = 0; c < stride_; c += L) store(s + c, load(s + c) - coef * exp_of<T>(load(old + c)));
     else
-      s[y_[i]] -= own_coef * own_share;
-    s[y_[i]] += own_coef;
-    for (int64_t c = K_; c < stride_; ++c) s[c] = least_score;
-    vec<T> tops = zero + least_score;
-    for (int64_t c = 0; c < stride_; c += L) tops = larger<T>(tops, load(s + c));
-    T top = tops[0];
-    for (int v = 1; v < L; ++v) top = std::max(top, tops[v]);
-    double partition = 0, entropy = 0, fit = 0;  // sum exp(s - top), -sum p l, sum p s
-    for (int64_t c = 0; c < stride_; c += L) {
-      const vec<T> at = load(old + c), p = exp_of<T>(at), score = load(s + c);
-      partition += sum_lanes<T>(exp_of<T>(score - top));
-      entropy -= sum_lanes<T>(p * at);
-      fit += sum_lanes<T>(p * (score > least_score ? score : zero));
-    }
-    const double log_partition = top + std::log(partition);
-    vec<T> worst = zero;
-    for (int64_t c = 0; c < stride_; c += L) {
-      const vec<T> d = exp_of<T>(load(old + c)) - exp_of<T>(load(s + c) - static_cast<T>(log_partition));
-      worst = larger<T>(worst, larger<T>(d, -d));
-    }
-    slot.stats.loss = Ci * (log_partition - s[y_[i]]);
-    slot.stats.alpha_sum = Ci * entropy;
-    slot.stats.gap = Ci * (log_partition - entropy - fit);
-    for (int v = 0; v < L; ++v) slot.stats.violation = std::max<double>(slot.stats.violation, worst[v]);
-
-    // h = s + q p, l + q exp(l) = h - mu. From the weighted mean of what mu would be for each class.
-    for (int64_t c = 0; c < stride_; c += L) store(change + c, load(s + c) + q * exp_of<T>(load(old + c)));
-    T mu = static_cast<T>(fit + entropy);
-    double low = -1e30, high = 1e30;
-    // Near the root of l + q exp(l) = target: q exp(l) is w with w + log w = z, z = target + log q.
-    const T log_q = std::log(q);
-    const auto guess = [&] {
-      for (int64_t c = 0; c < stride_; c += L) {
-        const vec<T> target = load(change + c) - mu, z = target + log_q;
-        const vec<T> large = larger<T>(z, zero + 1), e = exp_of<T>(z < T(1) ? z : zero + 1);
-        store(l + c, z > T(1) ? log_of<T>(large - log_of<T>(large)) - log_q : target - e / (1 + e));
-      }
-    };
-    guess();
-    constexpr T precise = sizeof(T) == 4 ? T(1e-6) : T(1e-13);
-    for (int round = 0; round < 60; ++round) {
-      vec<T> sums = zero, slopes = zero, moved = zero;
-      for (int64_t c = 0; c < stride_; c += L) {
-        const vec<T> target = load(change + c) - mu;
-        vec<T> at = load(l + c);
-        for (int inner = 0; inner < 2; ++inner) {
-          const vec<T> e = q * exp_of<T>(at), step = (at + e - target) / (1 + e);
-          at -= step;
-          if (inner == 1) moved = larger<T>(moved, larger<T>(step, -step));
-        }
-        const vec<T> p = exp_of<T>(at);
-        store(l + c, at);
-        sums += p;
-        slopes += p / (1 + q * p);
-      }
-      T most = 0;
-      for (int v = 0; v < L; ++v) most = std::max(most, moved[v]);
-      const double sum = sum_lanes<T>(sums), slope = sum_lanes<T>(slopes) / sum, off = std::log(sum);
-      (off > 0 ? low : high) = mu;
-      if (std::abs(off) <= precise && most <= 100 * precise) break;
-      double to = mu + off / slope;
-      if (!(to > low && to < high)) to = low > -1e30 && high < 1e30 ? (low + high) / 2 : mu + off;
-      const T shift = static_cast<T>(to) - mu;
-      if (shift == 0 && most <= 100 * precise) break;
-      mu = static_cast<T>(to);
-      if (std::abs(shift) > 1) {
-        guess();
-        continue;
-      }
-      for (int64_t c = 0; c < stride_; c += L) {
-        const vec<T> at = load(l + c);
-        store(l + c, at - shift / (1 + q * exp_of<T>(at)));
-      }
-    }
-
-    // Scaled to its sum; then the change of the coefficients and what it is worth.
-    double sum = 0;
-    for (int64_t c = 0; c < stride_; c += L) sum += sum_lanes<T>(exp_of<T>(load(l + c)));
-    const T scale = static_cast<T>(std::log(sum));
-    double square = 0, slope = 0, new_entropy = 0;
-    for (int64_t c = 0; c < stride_; c += L) {
-      vec<T> at = load(l + c) - scale;
-      at = at > least ? at : zero + least;
-      store(l + c, at);
-      const vec<T> p = exp_of<T>(at), d = Ci * (exp_of<T>(load(old + c)) - p);
-      store(change + c, d);
-      square += sum_lanes<T>(d * d);
-      slope += sum_lanes<T>(d * (load(s + c) > least_score ? load(s + c) : zero));
-      new_entropy -= sum_lanes<T>(p * at);
-    }
-    const double least_gain = 0.5 * k * square;  // near the optimum rounding may hide it
-    slot.gain = std::max(least_gain, Ci * (new_entropy - entropy) - slope - 0.5 * k * square);
+      s[y_[i]] -= coef * std::exp(old[y_[i]]);
+    s[y_[i]] += coef;
+    std::fill(s + K_, s + stride_, Step::least_score);
   }
 
   // The steps of the rows of a wave, which processes solve in turn.
@@ -479,8 +390,6 @@ class MaximumEntropySolver {
     for (int v = 0; v < L64; ++v) violation = std::max(violation, worst[v]);
     return {Ci * (log_partition - s[y_[i]]), Ci * sum_lanes<double>(entropy), violation};
   }
-
-  static constexpr T least_score = sizeof(T) == 4 ? T(-1e30) : T(-1e300);
 
   Layout<T> rows_;
   std::vector<int32_t> y_;
