@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -187,7 +188,7 @@ class BinaryBlocks {
   std::vector<BlockVariables<T>> alpha_;  // by block
   std::vector<bool> held_;                // by block
   ModelColumns<T> model_;                 // where it is dense
-  std::vector<BlockWork<T>> work_;        // by thread
+  std::deque<BlockWork<T>> work_;         // by thread; Newton's method refers to where its rows are
 };
 
 }  // namespace manyclass
