@@ -11,7 +11,7 @@
 #include "dual_rows.hpp"
 #include "layout.hpp"
 #include "pass_stats.hpp"
-#include "score_exchange.hpp"
+#include "processes.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 
@@ -122,17 +122,11 @@ struct AlternatingPass {
   }
 
   void tell_sums() {
-    BytesOut out;
-    const auto each = [&](const ClassRange& of, auto f) {
+    processes.exchange([&](int of, auto piece) {
       for (int64_t h = 0; h < rows.heads(); ++h)
-        for_each_chunk(of, [&](int64_t k) { f(sums_[h * chunk_count() + k]); });
-    };
-    each(processes.mine(), [&](double sum) { out.put(sum); });
-    const auto all = processes.gather(out.bytes);
-    for (size_t rank = 0; rank < all.size(); ++rank) {
-      BytesIn in(all[rank]);
-      each(processes.ranges[rank], [&](double& sum) { sum = in.take<double>(); });
-    }
+        for_each_chunk(processes.ranges[of],
+                       [&](int64_t k) { piece(sums_.data() + h * chunk_count() + k, 1); });
+    });
   }
 
   void take_mean(int64_t h) {

@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <optional>
-#include <vector>
 
+#include "binary_data.hpp"
 #include "binary_loss.hpp"
 #include "binary_problems.hpp"
 #include "certificate.hpp"
-#include "kept_weights.hpp"
 #include "layout.hpp"
 #include "newton.hpp"
 #include "vector.hpp"
@@ -18,34 +16,7 @@
 
 namespace manyclass {
 
-// What all blocks read.
-template <class T>
-struct BinaryData {
-  Layout<T> rows;
-  std::vector<int32_t> y;
-  std::vector<T> C;
-  KeptWeights kept;
-  std::vector<double> empty_C;  // by class, sum of C_i over its rows without features
-};
-
-// What the training of one block needs; one of these a thread.
-template <class T>
-struct BlockWork {
-  static constexpr int width = Lanes<T>::count;
-
-  explicit BlockWork(const Layout<T>& rows)
-      : W(rows.heads() * width), state(rows.n * width), exact(rows.heads() * width) {}
-
-  Buffer<T> W, state;             // state: see binary_loss.hpp
-  Buffer<double> exact;           // W as the certificate makes it
-  std::vector<int32_t> rows;      // of the block, those that have features
-  std::vector<int32_t> features;  // of these rows, in the head
-  std::vector<char> seen;         // one-vs-one: whether a feature of the head is among them
-  std::vector<int32_t> active;
-  std::optional<Newton<T>> newton;
-};
-
-template <class T>
+template <class T, Binary loss>
 class BinaryCertificate {
  public:
   static constexpr int width = Lanes<T>::count, L = Wide<T>::L, parts = Wide<T>::parts;
@@ -58,16 +29,14 @@ class BinaryCertificate {
   struct Squares {
     Wide<T> exact, rounded;
   };
-  template <Binary loss>
   Squares set_weights() const {
     Wide<T> exact, rounded;
     for (int32_t f : work_.features) std::fill_n(work_.exact.data() + int64_t(f) * width, width, 0.0);
     for (int32_t i : work_.rows) {
-      if (BinaryLoss<loss>::sparse && !any_nonzero<T>(load(work_.state.data() + int64_t(i) * width)))
-        continue;
-      add_to_exact(i, coefficients<loss>(i));
+      if (Loss::sparse && !any_nonzero<T>(load(work_.state.data() + int64_t(i) * width))) continue;
+      add_to_exact(i, coefficients(i));
       if (rows_.single_ptr[i] == rows_.single_ptr[i + 1]) continue;
-      const Wide<T> single = single_coefficients<loss>(i);
+      const Wide<T> single = single_coefficients(i);
       for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
         for (int v = 0; v < parts; ++v) {
           const vec<double> w = single.part[v] * double(rows_.single_value[j]);
@@ -90,15 +59,13 @@ class BinaryCertificate {
   }
 
   // From the dual variables alone. Sets the weights on the way.
-  template <Binary loss>
   Certificate of_variables() const {
-    using Loss = BinaryLoss<loss>;
-    const auto [exact, rounded] = set_weights<loss>();
+    const auto [exact, rounded] = set_weights();
     Wide<T> losses, gains, worst;
     for (int32_t i : work_.rows) {
       Wide<T> s = head_scores(i, work_.W.data());
       if (rows_.single_ptr[i] != rows_.single_ptr[i + 1]) {
-        const Wide<T> coef = single_coefficients<loss>(i);
+        const Wide<T> coef = single_coefficients(i);
         for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
           for (int v = 0; v < parts; ++v)
             s.part[v] += double(rows_.single_value[j]) * single_weight(coef.part[v], rows_.single_value[j]);
@@ -115,7 +82,7 @@ class BinaryCertificate {
         worst.part[v] = larger<double>(worst.part[v], seen.violation);
       }
     }
-    const double empty = empty_loss<loss>();
+    const double empty = empty_loss();
     const int64_t many = block_.many();
     return {rounded.sum(many) / 2 + losses.sum(many) + empty, gains.sum(many) - exact.sum(many) / 2 + empty,
             worst.largest(many)};
@@ -123,9 +90,7 @@ class BinaryCertificate {
 
   // Of the weights that Newton's method has: the gap to the dual variables that their margins ask for, which
   // become the state, and the largest part of the gradient.
-  template <Binary loss>
   Certificate of_weights() const {
-    using Loss = BinaryLoss<loss>;
     Newton<T>& newton = *work_.newton;
     Wide<T> norm, dual_norm, losses, gains, steepest;
     const auto see = [&](int v, vec<double> w, vec<double> of_dual) {
@@ -166,25 +131,26 @@ class BinaryCertificate {
         const int64_t at = int64_t(f) * width + v * L;
         see(v, load_as<double>(newton.weights() + at), load(work_.exact.data() + at));
       }
-    const double empty = empty_loss<loss>();
+    const double empty = empty_loss();
     const int64_t many = block_.many();
     return {norm.sum(many) / 2 + losses.sum(many) + empty, gains.sum(many) - dual_norm.sum(many) / 2 + empty,
             steepest.largest(many)};
   }
 
   // t_i a_i of the weights of features that only row i has.
-  template <Binary loss>
   Wide<T> single_coefficients(int64_t i) const {
-    if (data_.kept.all()) return coefficients<loss>(i);
+    if (data_.kept.all()) return coefficients(i);
     alignas(64) T own[width];
     store(own, block_.own_lane(data_.y[i], vec<T>{} + 1));
-    Wide<T> out = coefficients<loss>(i);
+    Wide<T> out = coefficients(i);
     const Wide<T> only(own);
     for (int v = 0; v < parts; ++v) out.part[v] *= only.part[v];
     return out;
   }
 
  private:
+  using Loss = BinaryLoss<loss>;
+
   Wide<T> signs(int64_t i) const {
     alignas(64) T t[width];
     store(t, block_.signs(data_.y[i]));
@@ -192,12 +158,10 @@ class BinaryCertificate {
   }
 
   // t_i a_i
-  template <Binary loss>
   Wide<T> coefficients(int64_t i) const {
     Wide<T> a(work_.state.data() + i * width);
     const Wide<T> t = signs(i);
-    for (int v = 0; v < parts; ++v)
-      a.part[v] = BinaryLoss<loss>::variable(a.part[v], double(data_.C[i])) * t.part[v];
+    for (int v = 0; v < parts; ++v) a.part[v] = Loss::variable(a.part[v], double(data_.C[i])) * t.part[v];
     return a;
   }
 
@@ -226,7 +190,6 @@ class BinaryCertificate {
   }
 
   // A row without features has margin 0 whatever the weights: its loss is what its dual value can reach.
-  template <Binary loss>
   double empty_loss() const {
     double empty = 0;
     if (block_.pairs) {

@@ -139,4 +139,17 @@ struct BinaryLoss<Binary::logistic> {
   }
 };
 
+// f<loss>()
+template <class F>
+decltype(auto) with_loss(Binary loss, F f) {
+  switch (loss) {
+    case Binary::hinge:
+      return f.template operator()<Binary::hinge>();
+    case Binary::squared_hinge:
+      return f.template operator()<Binary::squared_hinge>();
+    default:
+      return f.template operator()<Binary::logistic>();
+  }
+}
+
 }  // namespace manyclass

@@ -17,8 +17,13 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "tail_rows"_a, NoGil());
 }
 
-// What a solver that goes through rows needs besides its variables to go on in the middle of a pass: weights
-// with the rounding they have accumulated, and the sums of the pass so far (6 numbers for each PassStats).
+inline auto to_tuple(const PassStats& p) {
+  return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+}
+
+// What both solvers have: sizes, other processes, and what they need besides their variables to go on in the
+// middle of a pass: weights with the rounding they have accumulated, and the sums of the pass so far (6
+// numbers for each PassStats).
 template <class Solver>
 void bind_pass(nb::class_<Solver>& solver) {
   solver
@@ -44,13 +49,16 @@ void bind_pass(nb::class_<Solver>& solver) {
       // First and last class held here, the column of the first one, and of the mean or -1.
       .def_prop_ro("held_columns", &Solver::held_columns)
       .def_prop_ro("heads", [](const Solver& s) { return s.rows().heads(); })
+      .def_prop_ro("data_bytes", [](const Solver& s) { return s.rows().bytes(); })
+      .def_prop_ro("weight_bytes", [](Solver& s) { return s.weights().bytes(); })
       .def_prop_ro(
           "training_weights", [](Solver& s) { return shared(s.weights()); },
           nb::rv_policy::reference_internal)
+      .def("begin_pass", &Solver::begin_pass)
       .def("pass_sums",
-           [](const Solver& s) {
+           [](Solver& s) {
              std::vector<double> flat;
-             for (const PassStats& p : s.sums())
+             for (const PassStats& p : s.places().sums())
                flat.insert(flat.end(), {p.loss, p.gap, p.alpha_sum, p.violation, double(p.waves), p.theta});
              return to_numpy(std::move(flat));
            })
@@ -58,7 +66,7 @@ void bind_pass(nb::class_<Solver>& solver) {
         std::vector<PassStats> all;
         for (const double* v = flat.data(); v + 6 <= flat.data() + flat.size(); v += 6)
           all.push_back({v[0], v[1], v[2], v[3], static_cast<int64_t>(v[4]), v[5]});
-        s.set_sums(all);
+        s.places().set_sums(all);
       });
 }
 
@@ -84,14 +92,12 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
                                CoupledLoss::named(loss, classes, gamma), reduced);
           },
           "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
-      .def("begin_pass", &Coupled::begin_pass)
       .def(
           "sweep",
           [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,
              int threads) {
-            const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave,
-                                        {full, static_cast<T>(enter), most_new}, threads);
-            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+            return to_tuple(s.sweep(order.data(), static_cast<int64_t>(order.size()), wave,
+                                    {full, static_cast<T>(enter), most_new}, threads));
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
       .def(
@@ -104,9 +110,7 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
       .def(
           "alternate",
           [](Coupled& s, In<int64_t> order, const std::vector<int64_t>& chunks, int threads) {
-            const PassStats p =
-                s.alternate(order.data(), static_cast<int64_t>(order.size()), chunks, threads);
-            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+            return to_tuple(s.alternate(order.data(), static_cast<int64_t>(order.size()), chunks, threads));
           },
           "order"_a, "chunks"_a, "threads"_a, NoGil())
       .def(
@@ -164,8 +168,6 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
             return model_weights<T>(columns, ScaledCoefficients<T>(coef, scale), s.classes(), threads);
           },
           "features"_a, "threads"_a, "scale"_a = 1.0)
-      .def_prop_ro("data_bytes", [](const Coupled& s) { return s.rows().bytes(); })
-      .def_prop_ro("weight_bytes", [](const Coupled& s) { return s.weights().bytes(); })
       .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })
       .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
 
@@ -181,12 +183,10 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
             new (self) MaxEnt(std::move(rows), to_vector(labels), to_vector(C), classes, reduced);
           },
           "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
-      .def("begin_pass", &MaxEnt::begin_pass)
       .def(
           "sweep",
           [](MaxEnt& s, In<int64_t> order, int64_t wave, bool, double, int64_t, int threads) {
-            const PassStats p = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, threads);
-            return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
+            return to_tuple(s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, threads));
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
       .def(
@@ -230,8 +230,6 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
            })
       .def_prop_ro(
           "variables", [](MaxEnt& s) { return shared(s.variables()); }, nb::rv_policy::reference_internal)
-      .def_prop_ro("data_bytes", [](const MaxEnt& s) { return s.rows().bytes(); })
-      .def_prop_ro("weight_bytes", &MaxEnt::weight_bytes)
       .def_prop_ro("dual_bytes", &MaxEnt::dual_bytes)
       .def_prop_ro("dual_entries", [](const MaxEnt& s) { return s.rows().n * s.classes(); });
   bind_pass(maximum_entropy);

@@ -18,6 +18,7 @@
 #include "dual_rows.hpp"
 #include "feature_weights.hpp"
 #include "layout.hpp"
+#include "processes.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 
@@ -111,30 +112,35 @@ class CoupledCertificate {
         further_(std::move(further)) {}
 
   // Primal, dual and largest violation over all variables; and the primal at the further factors. W (heads x
-  // stride) is set to the weights of the dual variables times `scale`, rounded.
-  std::pair<Certificate, std::vector<double>> certify(Buffer<T>& W, int64_t stride, int threads) const {
+  // stride) is set to the weights of the dual variables times `scale`, rounded. Processes share the rows.
+  std::pair<Certificate, std::vector<double>> certify(Buffer<T>& W, int64_t stride,
+                                                      const Processes& processes, int threads) const {
     Certificate total = set_weights(W, stride, threads);
-    std::vector<double> primals(further_.size());
-    for (size_t f = 0; f < further_.size(); ++f) primals[f] = further_[f] * further_[f] * total.primal;
-    std::vector<double> losses(row_parts() * further_.size(), 0.0);
-    for (const auto& part : certify_parts(0, row_parts(), W, stride, threads, losses.data())) total.add(part);
-    for (size_t e = 0; e < losses.size(); ++e) primals[e % further_.size()] += losses[e];
-    return {total, primals};
-  }
-
-  // What rows add, in parts of neighbouring ones, so that sums have a fixed order: [first, last) of these.
-  int64_t row_parts() const { return (rows_.n + rows_at_once - 1) / rows_at_once; }
-  std::vector<Certificate> certify_parts(int64_t first, int64_t last, const Buffer<T>& W, int64_t stride,
-                                         int threads, double* losses = nullptr) const {
-    std::vector<Certificate> parts(last - first);
+    const int64_t factors = static_cast<int64_t>(further_.size());
+    std::vector<double> primals;
+    for (double factor : further_) primals.push_back(factor * factor * total.primal);
+    // What rows add, in parts of neighbouring ones, so that sums have a fixed order.
+    std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
+    const int64_t count = static_cast<int64_t>(parts.size());
+    std::vector<double> losses(count * factors, 0.0);
+    const auto [first, last] = processes.share(count);
     Team team(threads);
     team.run([&](int me) {
       Scratch mine(stride);
       team.share_out(last - first, me, [&](int64_t p) {
-        parts[p] = certify_rows((first + p) * rows_at_once, W, stride, mine, losses + p * further_.size());
+        parts[first + p] =
+            certify_rows((first + p) * rows_at_once, W, stride, mine, losses.data() + (first + p) * factors);
       });
     });
-    return parts;
+    if (!processes.alone())
+      processes.exchange([&](int of, auto piece) {
+        const auto [from, to] = processes.share(count, of);
+        piece(parts.data() + from, to - from);
+        piece(losses.data() + from * factors, (to - from) * factors);
+      });
+    for (const auto& part : parts) total.add(part);
+    for (size_t e = 0; e < losses.size(); ++e) primals[e % further_.size()] += losses[e];
+    return {total, primals};
   }
 
   // Sets W alone: 1/2 |W|^2, as it enters primal and dual.
@@ -172,12 +178,7 @@ class CoupledCertificate {
   Certificate certify_rows(int64_t first, const Buffer<T>& W, int64_t stride, Scratch& mine,
                            double* losses) const {
     const int64_t last = std::min(rows_.n, first + rows_at_once);
-    for (int64_t c = 0; c < stride; c += tile_width<double>)
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-        score_tile(W.data() + c, stride, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
-                   mine.scores.data() + (i - first) * stride + c, std::min(tile_width<double>, stride - c));
-      }
+    score_rows(rows_, first, last, W.data(), stride, mine.scores.data());
     Certificate part;
     for (int64_t i = first; i < last; ++i)
       part.add(certify_row(i, mine.scores.data() + (i - first) * stride, stride, mine, losses));
@@ -239,8 +240,7 @@ class CoupledCertificate {
     const double shift = 1 - factor * base;
     for (int64_t c = 0; c < stride && set.cap > 0; c += Lanes<double>::count)
       sums += larger<double>(factor * load(s + c) + shift, vec<double>{});
-    double sum = 0;
-    for (int l = 0; l < Lanes<double>::count; ++l) sum += sums[l];
+    const double sum = sum_lanes<double>(sums);
     return (set.own_cap > 0 ? set.own_cap * own : 0) + (set.cap > 0 ? set.cap * sum : 0);
   }
 

@@ -62,6 +62,46 @@ struct Layout {
   }
 };
 
+// s = W' x_i, from the head, for up to tile_width classes.
+template <class A, class T>
+inline void score_row(const Layout<T>& rows, int64_t i, const T* W, int64_t stride, A* s, int64_t width) {
+  const int64_t b = rows.head_ptr[i], e = rows.head_ptr[i + 1];
+  score_tile(W, stride, rows.head_index.data() + b, rows.head_value.data() + b, e - b, s, width);
+}
+
+// The same for the rows [first, last) and all columns of W, tile by tile.
+template <class A, class T>
+void score_rows(const Layout<T>& rows, int64_t first, int64_t last, const T* W, int64_t stride, A* s) {
+  for (int64_t c = 0; c < stride; c += tile_width<A>)
+    for (int64_t i = first; i < last; ++i)
+      score_row(rows, i, W + c, stride, s + (i - first) * stride + c, std::min(tile_width<A>, stride - c));
+}
+
+// Products of row i with others, over the features they share. `mark` has a place for each feature of head
+// and tail, and is 0 before and after.
+template <class T>
+class RowProducts {
+ public:
+  RowProducts(const Layout<T>& rows, int64_t i, std::vector<T>& mark) : rows_(rows), i_(i), mark_(mark) {
+    rows_.for_each_shared(i_, [&](int64_t f, T x) { mark_[f] = x; });
+  }
+  RowProducts(const RowProducts&) = delete;
+  ~RowProducts() {
+    rows_.for_each_shared(i_, [&](int64_t f, T) { mark_[f] = 0; });
+  }
+
+  double with(int64_t other) const {
+    double product = 0;
+    rows_.for_each_shared(other, [&](int64_t f, T x) { product += double(mark_[f]) * x; });
+    return product;
+  }
+
+ private:
+  const Layout<T>& rows_;
+  const int64_t i_;
+  std::vector<T>& mark_;
+};
+
 // `tail_rows`: features in at most this many rows go to the tail.
 template <class T, class View>
 Layout<T> make_layout(const View& X, int64_t tail_rows) {

@@ -95,13 +95,7 @@ class LeagueCertificate {
     const int64_t stride = league.stride, first = part * rows_a_part,
                   last = std::min(rows_.n, first + rows_a_part);
     Buffer<double> scores(rows_a_part * stride);
-    for (int64_t low = 0; low < stride; low += tile_width<double>)
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-        score_tile(league.W.data() + low, stride, rows_.head_index.data() + b, rows_.head_value.data() + b,
-                   e - b, scores.data() + (i - first) * stride + low,
-                   std::min(tile_width<double>, stride - low));
-      }
+    score_rows(rows_, first, last, league.W.data(), stride, scores.data());
     Certificate total;
     for (int64_t i = first; i < last; ++i)
       total.add(certify_row(i, l, league, scores.data() + (i - first) * stride, own[i]));

@@ -230,10 +230,7 @@ class Leagues {
   // The scores of row i for the classes of `other`, and for its own class y of `mine`; without what features
   // of this row alone add.
   T score_all(int64_t i, int32_t y, const League<T>& mine, const League<T>& other, T* s) const {
-    const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-    for (int64_t low = 0; low < other.stride; low += tile_width<T>)
-      score_tile(other.W.data() + low, other.stride, rows_.head_index.data() + b, rows_.head_value.data() + b,
-                 e - b, s + low, std::min(other.stride - low, tile_width<T>));
+    score_rows(rows_, i, i + 1, other.W.data(), other.stride, s);
     score_tail(i, other, s);
     return &mine == &other ? s[y] : own_score(i, y, mine);
   }

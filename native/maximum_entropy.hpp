@@ -5,14 +5,11 @@
 //   D(a) = -1/2 |W|^2 - sum_ic a_ic log(a_ic / C_i),   a_ic > 0,  sum_c a_ic = C_i
 //   w_c = sum_i (C_i [y_i = c] - a_ic) x_i
 //
-//   One row, with k = x.x: the new a solve  log a_c + k a_c = s_c + k (old a_c) - mu,  mu such that they add
-//   up. In l_c = log(a_c / C_i) and with q = k C_i this is l_c + q exp(l_c) = h_c - mu: two nested Newton
-//   iterations, a vector of classes at a time.
-//
-// All variables are in use, so they are kept dense, as l. Rows go in waves with a common step theta, as in
-// coupled.hpp. A row's dual value is concave along its step and largest at its end: the part of the way is
-// worth at least that part of the gain, so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual, X
-// being what the rows of the wave take from each other.
+// All variables are in use, so they are kept dense, as log(a_ic / C_i). Rows go in waves with a common step
+// theta, as in coupled.hpp; the step of a row is that of maximum_entropy_step.hpp. A row's dual value is
+// concave along its step and largest at its end: the part of the way is worth at least that part of the gain,
+// so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual, X being what the rows of the wave take from
+// each other.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -25,8 +22,9 @@
 #include "certificate.hpp"
 #include "kept_weights.hpp"
 #include "layout.hpp"
+#include "maximum_entropy_step.hpp"
 #include "pass_stats.hpp"
-#include "score_exchange.hpp"
+#include "processes.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 #include "vector_math.hpp"
@@ -64,61 +62,39 @@ class MaximumEntropySolver {
     processes_ = std::move(processes);
   }
 
-  // As in coupled.hpp.
-  void begin_pass() {
-    for (auto& slot : slots_) slot.total = {};
-    waves_ = {};
-  }
-
-  // As in coupled.hpp.
-  std::vector<PassStats> sums() const {
-    std::vector<PassStats> all{waves_};
-    for (const auto& slot : slots_) all.push_back(slot.total);
-    return all;
-  }
-  void set_sums(const std::vector<PassStats>& all) {
-    waves_ = all.at(0);
-    slots_.resize(all.size() - 1);
-    for (size_t r = 0; r < slots_.size(); ++r) slots_[r].total = all[r + 1];
-  }
+  void begin_pass() { slots_.begin_pass(); }
 
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, int threads) {
     if (!kept_.all()) wave = 1;  // as in coupled.hpp
-    if (static_cast<int64_t>(slots_.size()) < wave) slots_.resize(wave);
+    slots_.make_room(wave);
     threads = static_cast<int>(std::min<int64_t>(threads, wave));
     for (auto* buffer : {&scores_, &next_, &changes_}) buffer->reserve(wave * stride_);
     const int64_t begin = processes_.mine().low, columns = padded<T>(processes_.mine().high) - begin;
     const int64_t tiles = (columns + tile_width<T> - 1) / tile_width<T>, vectors = columns / L;
     const WaveShape shape(wave, tiles, std::max<int64_t>(1, vectors), threads);
-    const auto solved_here = [&](int64_t r) {
-      return r % static_cast<int64_t>(processes_.ranges.size()) == processes_.rank;
-    };
     Team team(threads);
     std::vector<T> mark(rows_.heads(), T(0));  // only ever one thread looks for theta
     run_waves<T>(
-        team, count, shape, processes_.alone(), waves_,
+        team, count, shape, processes_.alone(), slots_.waves,
         [&](int64_t tile, int64_t first, int64_t low, int64_t high) {
           const int64_t c = begin + tile * tile_width<T>;
-          for (int64_t r = low; r < high; ++r) {
-            const int64_t i = order[first + r], b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-            score_tile(W_.data() + c, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b,
-                       e - b, scores_.data() + r * stride_ + c, std::min(begin + columns - c, tile_width<T>));
-          }
+          for (int64_t r = low; r < high; ++r)
+            score_row(rows_, order[first + r], W_.data() + c, stride_, scores_.data() + r * stride_ + c,
+                      std::min(begin + columns - c, tile_width<T>));
         },
-        [](int, int64_t, int64_t) {}, [&](int64_t, int64_t size) { tell_scores(size); },
+        [](int, int64_t, int64_t) {},
+        [&](int64_t, int64_t size) { processes_.exchange_columns(scores_.data(), stride_, size); },
         [&](int, int64_t first, int64_t r) {
           slots_[r].row = order[first + r];
-          if (solved_here(r)) solve_row(order[first + r], r);
+          if (r % processes_.size() == processes_.rank) solve_row(order[first + r], r);
         },
-        [&](int64_t size) { tell_steps(size, solved_here); },
-        [&](int, int64_t size) { return common_step(size, mark); },
+        [&](int64_t size) { tell_steps(size); }, [&](int, int64_t size) { return common_step(size, mark); },
         [&](int, int64_t size, int64_t slice, int64_t low, int64_t high, T theta) {
           update(size, theta == 1 ? T(1) : theta - 1, begin + slice * vectors / shape.slices * L,
                  begin + (slice + 1) * vectors / shape.slices * L);
           for (int64_t r = low; r < high; ++r) commit(r, theta);
         });
-    PassStats total = waves_;
-    for (auto& slot : slots_) total.add(slot.total);
+    PassStats total = slots_.total();
     total.asleep = team.seconds_asleep();
     return total;
   }
@@ -130,8 +106,7 @@ class MaximumEntropySolver {
     const int64_t blocks = (K_ + block_width - 1) / block_width,
                   groups = (rows_.n + rows_at_once - 1) / rows_at_once;
     std::vector<Certificate> of_block(blocks), of_group(groups);
-    const int64_t first_block = processes_.mine().low / block_width,
-                  last_block = (processes_.mine().high + block_width - 1) / block_width;
+    const auto [first_block, last_block] = blocks_of(processes_.mine());
     const auto [first_group, last_group] = processes_.share(groups);
     Team team(threads);
     team.run([&](int me) {
@@ -146,7 +121,8 @@ class MaximumEntropySolver {
       });
       team.meet();
       if (!processes_.alone()) {
-        team.share_out(1, me, [&](int64_t) { tell_weights(of_block); });
+        team.share_out(1, me,
+                       [&](int64_t) { processes_.exchange_columns(W_.data(), stride_, rows_.heads()); });
         team.meet();
       }
       Buffer<double> scores(rows_at_once * stride_);
@@ -154,7 +130,7 @@ class MaximumEntropySolver {
         of_group[first_group + g] = certify_rows((first_group + g) * rows_at_once, log_sums, scores);
       });
     });
-    if (!processes_.alone()) tell_groups(of_group);
+    if (!processes_.alone()) tell_parts(of_block, of_group);
     Certificate total;
     for (const auto& part : of_block) total.add(part);
     for (const auto& part : of_group) total.add(part);
@@ -182,6 +158,7 @@ class MaximumEntropySolver {
   const T* state(int64_t i) const { return state_.data() + i * stride_; }
   Buffer<T>& variables() { return state_; }
   Buffer<T>& weights() { return W_; }
+  auto& places() { return slots_; }  // with the sums of the pass so far
   std::tuple<int64_t, int64_t, int64_t, int64_t> held_columns() const {
     return {processes_.mine().low, processes_.mine().high, processes_.mine().low, -1};
   }
@@ -189,11 +166,11 @@ class MaximumEntropySolver {
   int64_t classes() const { return K_; }
   T penalty(int64_t i) const { return C_[i]; }
   int64_t dual_bytes() const { return state_.bytes(); }
-  int64_t weight_bytes() const { return W_.bytes(); }
 
-  static constexpr T least = -30;  // of log(a / C): as good as nothing
+  static constexpr T least = MaximumEntropyStep<T>::least;
 
  private:
+  using Step = MaximumEntropyStep<T>;
   static constexpr int L = Lanes<T>::count, L64 = Lanes<double>::count;
   static constexpr int64_t block_width = 16, rows_at_once = 16;
 
@@ -203,13 +180,6 @@ class MaximumEntropySolver {
     double gain = 0;  // of the dual, if the row moved alone
     PassStats stats, total;
   };
-
-  template <class A>
-  static double sum_lanes(vec<A> v) {
-    double sum = 0;
-    for (int l = 0; l < Lanes<A>::count; ++l) sum += v[l];
-    return sum;
-  }
 
   // Of the classes of a row; what pads them is below all others.
   double log_sum_exp(const T* l) const {
@@ -234,193 +204,52 @@ class MaximumEntropySolver {
     slot.stats = {};
     slot.changed = rows_.norm[i] > 0;
     if (!slot.changed) return;
-    const T* old = state(i);
     T* s = scores_.data() + r * stride_;
-    T* l = next_.data() + r * stride_;
-    T* change = changes_.data() + r * stride_;
-    const T Ci = C_[i], k = rows_.norm[i], q = k * Ci, own_coef = rows_.tail_norm[i] * Ci;
-    const vec<T> zero = {};
+    complete_scores(i, s);
+    slot.gain = Step({y_[i], C_[i], rows_.norm[i]}, stride_, state(i), s, next_.data() + r * stride_,
+                     changes_.data() + r * stride_)
+                    .solve(slot.stats);
+  }
 
-    // Scores with the features of this row alone; the largest; the state as it is, measured.
-    const T own_share = std::exp(old[y_[i]]);
+  // What the tiles have not: the features of this row alone.
+  void complete_scores(int64_t i, T* s) const {
+    const T* old = state(i);
+    const T coef = rows_.tail_norm[i] * C_[i];
     if (kept_.all())
-      for (int64_t c = 0; c < stride_; c += L)
-        store(s + c, load(s + c) - own_coef * exp_of<T>(load(old + c)));
+      for (int64_t c = 0; c < stride_; c += L) store(s + c, load(s + c) - coef * exp_of<T>(load(old + c)));
     else
-      s[y_[i]] -= own_coef * own_share;
-    s[y_[i]] += own_coef;
-    for (int64_t c = K_; c < stride_; ++c) s[c] = least_score;
-    vec<T> tops = zero + least_score;
-    for (int64_t c = 0; c < stride_; c += L) tops = larger<T>(tops, load(s + c));
-    T top = tops[0];
-    for (int v = 1; v < L; ++v) top = std::max(top, tops[v]);
-    double partition = 0, entropy = 0, fit = 0;  // sum exp(s - top), -sum p l, sum p s
-    for (int64_t c = 0; c < stride_; c += L) {
-      const vec<T> at = load(old + c), p = exp_of<T>(at), score = load(s + c);
-      partition += sum_lanes<T>(exp_of<T>(score - top));
-      entropy -= sum_lanes<T>(p * at);
-      fit += sum_lanes<T>(p * (score > least_score ? score : zero));
-    }
-    const double log_partition = top + std::log(partition);
-    vec<T> worst = zero;
-    for (int64_t c = 0; c < stride_; c += L) {
-      const vec<T> d = exp_of<T>(load(old + c)) - exp_of<T>(load(s + c) - static_cast<T>(log_partition));
-      worst = larger<T>(worst, larger<T>(d, -d));
-    }
-    slot.stats.loss = Ci * (log_partition - s[y_[i]]);
-    slot.stats.alpha_sum = Ci * entropy;
-    slot.stats.gap = Ci * (log_partition - entropy - fit);
-    for (int v = 0; v < L; ++v) slot.stats.violation = std::max<double>(slot.stats.violation, worst[v]);
+      s[y_[i]] -= coef * std::exp(old[y_[i]]);
+    s[y_[i]] += coef;
+    std::fill(s + K_, s + stride_, Step::least_score);
+  }
 
-    // h = s + q p, l + q exp(l) = h - mu. From the weighted mean of what mu would be for each class.
-    for (int64_t c = 0; c < stride_; c += L) store(change + c, load(s + c) + q * exp_of<T>(load(old + c)));
-    T mu = static_cast<T>(fit + entropy);
-    double low = -1e30, high = 1e30;
-    // Near the root of l + q exp(l) = target: q exp(l) is w with w + log w = z, z = target + log q.
-    const T log_q = std::log(q);
-    const auto guess = [&] {
-      for (int64_t c = 0; c < stride_; c += L) {
-        const vec<T> target = load(change + c) - mu, z = target + log_q;
-        const vec<T> large = larger<T>(z, zero + 1), e = exp_of<T>(z < T(1) ? z : zero + 1);
-        store(l + c, z > T(1) ? log_of<T>(large - log_of<T>(large)) - log_q : target - e / (1 + e));
+  // The steps of the rows of a wave, which processes solve in turn.
+  void tell_steps(int64_t size) {
+    processes_.exchange([&](int of, auto piece) {
+      for (int64_t r = of; r < size; r += processes_.size()) {
+        Slot& slot = slots_[r];
+        piece(&slot.changed, 1);
+        piece(&slot.gain, 1);
+        piece(&slot.stats, 1);
+        if (!slot.changed) continue;
+        piece(next_.data() + r * stride_, stride_);
+        piece(changes_.data() + r * stride_, stride_);
       }
-    };
-    guess();
-    constexpr T precise = sizeof(T) == 4 ? T(1e-6) : T(1e-13);
-    for (int round = 0; round < 60; ++round) {
-      vec<T> sums = zero, slopes = zero, moved = zero;
-      for (int64_t c = 0; c < stride_; c += L) {
-        const vec<T> target = load(change + c) - mu;
-        vec<T> at = load(l + c);
-        for (int inner = 0; inner < 2; ++inner) {
-          const vec<T> e = q * exp_of<T>(at), step = (at + e - target) / (1 + e);
-          at -= step;
-          if (inner == 1) moved = larger<T>(moved, larger<T>(step, -step));
-        }
-        const vec<T> p = exp_of<T>(at);
-        store(l + c, at);
-        sums += p;
-        slopes += p / (1 + q * p);
-      }
-      T most = 0;
-      for (int v = 0; v < L; ++v) most = std::max(most, moved[v]);
-      const double sum = sum_lanes<T>(sums), slope = sum_lanes<T>(slopes) / sum, off = std::log(sum);
-      (off > 0 ? low : high) = mu;
-      if (std::abs(off) <= precise && most <= 100 * precise) break;
-      double to = mu + off / slope;
-      if (!(to > low && to < high)) to = low > -1e30 && high < 1e30 ? (low + high) / 2 : mu + off;
-      const T shift = static_cast<T>(to) - mu;
-      if (shift == 0 && most <= 100 * precise) break;
-      mu = static_cast<T>(to);
-      if (std::abs(shift) > 1) {
-        guess();
-        continue;
-      }
-      for (int64_t c = 0; c < stride_; c += L) {
-        const vec<T> at = load(l + c);
-        store(l + c, at - shift / (1 + q * exp_of<T>(at)));
-      }
-    }
-
-    // Scaled to its sum; then the change of the coefficients and what it is worth.
-    double sum = 0;
-    for (int64_t c = 0; c < stride_; c += L) sum += sum_lanes<T>(exp_of<T>(load(l + c)));
-    const T scale = static_cast<T>(std::log(sum));
-    double square = 0, slope = 0, new_entropy = 0;
-    for (int64_t c = 0; c < stride_; c += L) {
-      vec<T> at = load(l + c) - scale;
-      at = at > least ? at : zero + least;
-      store(l + c, at);
-      const vec<T> p = exp_of<T>(at), d = Ci * (exp_of<T>(load(old + c)) - p);
-      store(change + c, d);
-      square += sum_lanes<T>(d * d);
-      slope += sum_lanes<T>(d * (load(s + c) > least_score ? load(s + c) : zero));
-      new_entropy -= sum_lanes<T>(p * at);
-    }
-    const double least_gain = 0.5 * k * square;  // near the optimum rounding may hide it
-    slot.gain = std::max(least_gain, Ci * (new_entropy - entropy) - slope - 0.5 * k * square);
+    });
   }
 
-  // What processes tell each other, in this order: scores of the rows of a wave, each for its classes; steps,
-  // each of its rows; and for a certificate the weights of its classes, and what its rows add.
-  void tell_scores(int64_t size) {
-    tell(
-        [&](BytesOut& out, const ClassRange& mine) {
-          for (int64_t r = 0; r < size; ++r) out.put(scores_.data() + r * stride_ + mine.low, mine.size());
-        },
-        [&](BytesIn& in, const ClassRange& theirs, int) {
-          for (int64_t r = 0; r < size; ++r)
-            in.take(scores_.data() + r * stride_ + theirs.low, theirs.size());
-        });
+  // What blocks of classes and groups of rows add to a certificate.
+  void tell_parts(std::vector<Certificate>& of_block, std::vector<Certificate>& of_group) {
+    processes_.exchange([&](int of, auto piece) {
+      const auto [block, block_end] = blocks_of(processes_.ranges[of]);
+      const auto [group, group_end] = processes_.share(static_cast<int64_t>(of_group.size()), of);
+      piece(of_block.data() + block, block_end - block);
+      piece(of_group.data() + group, group_end - group);
+    });
   }
 
-  template <class F>
-  void tell_steps(int64_t size, F solved_here) {
-    const auto processes = static_cast<int64_t>(processes_.ranges.size());
-    tell(
-        [&](BytesOut& out, const ClassRange&) {
-          for (int64_t r = 0; r < size; ++r) {
-            if (!solved_here(r)) continue;
-            out.put(slots_[r].changed);
-            out.put(slots_[r].gain);
-            out.put(slots_[r].stats);
-            if (!slots_[r].changed) continue;
-            out.put(next_.data() + r * stride_, stride_);
-            out.put(changes_.data() + r * stride_, stride_);
-          }
-        },
-        [&](BytesIn& in, const ClassRange&, int rank) {
-          for (int64_t r = rank; r < size; r += processes) {
-            slots_[r].changed = in.take<bool>();
-            slots_[r].gain = in.take<double>();
-            slots_[r].stats = in.take<PassStats>();
-            if (!slots_[r].changed) continue;
-            in.take(next_.data() + r * stride_, stride_);
-            in.take(changes_.data() + r * stride_, stride_);
-          }
-        });
-  }
-
-  void tell_weights(std::vector<Certificate>& of_block) {
-    const auto blocks_of = [&](const ClassRange& range, auto f) {
-      for (int64_t c = range.low; c < range.high; c += block_width) f(of_block[c / block_width]);
-    };
-    tell(
-        [&](BytesOut& out, const ClassRange& mine) {
-          blocks_of(mine, [&](const Certificate& part) { out.put(part); });
-          for (int64_t h = 0; h < rows_.heads(); ++h)
-            out.put(W_.data() + h * stride_ + mine.low, mine.size());
-        },
-        [&](BytesIn& in, const ClassRange& theirs, int) {
-          blocks_of(theirs, [&](Certificate& part) { part = in.take<Certificate>(); });
-          for (int64_t h = 0; h < rows_.heads(); ++h)
-            in.take(W_.data() + h * stride_ + theirs.low, theirs.size());
-        });
-  }
-
-  void tell_groups(std::vector<Certificate>& of_group) {
-    const auto groups = static_cast<int64_t>(of_group.size());
-    tell(
-        [&](BytesOut& out, const ClassRange&) {
-          const auto [first, last] = processes_.share(groups);
-          out.put(of_group.data() + first, last - first);
-        },
-        [&](BytesIn& in, const ClassRange&, int rank) {
-          const auto [first, last] = processes_.share(groups, rank);
-          in.take(of_group.data() + first, last - first);
-        });
-  }
-
-  template <class Put, class Take>
-  void tell(Put put, Take take) {
-    BytesOut out;
-    put(out, processes_.mine());
-    const auto all = processes_.gather(out.bytes);
-    for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
-      if (rank == processes_.rank) continue;
-      BytesIn in(all[rank]);
-      take(in, processes_.ranges[rank], rank);
-    }
+  static std::pair<int64_t, int64_t> blocks_of(const ClassRange& classes) {
+    return {classes.low / block_width, (classes.high + block_width - 1) / block_width};
   }
 
   T common_step(int64_t size, std::vector<T>& mark) const {
@@ -429,18 +258,16 @@ class MaximumEntropySolver {
       const Slot& slot = slots_[r];
       if (!slot.changed) continue;
       gain += slot.gain;
-      rows_.for_each_shared(slot.row, [&](int64_t f, T x) { mark[f] = x; });
+      const RowProducts<T> products(rows_, slot.row, mark);
       for (int64_t o = r + 1; o < size; ++o) {
         if (!slots_[o].changed) continue;
-        double product = 0;
-        rows_.for_each_shared(slots_[o].row, [&](int64_t f, T x) { product += double(mark[f]) * x; });
+        const double product = products.with(slots_[o].row);
         if (product == 0) continue;
         vec<T> sums = {};
         for (int64_t c = 0; c < stride_; c += L)
           sums += load(changes_.data() + r * stride_ + c) * load(changes_.data() + o * stride_ + c);
         shared += product * sum_lanes<T>(sums);
       }
-      rows_.for_each_shared(slot.row, [&](int64_t f, T) { mark[f] = 0; });
     }
     return 2 * shared > gain ? static_cast<T>(gain / (2 * shared)) : T(1);
   }
@@ -523,12 +350,7 @@ class MaximumEntropySolver {
 
   Certificate certify_rows(int64_t first, const std::vector<double>& log_sums, Buffer<double>& scores) const {
     const int64_t last = std::min(rows_.n, first + rows_at_once);
-    for (int64_t c = 0; c < stride_; c += tile_width<double>)
-      for (int64_t i = first; i < last; ++i) {
-        const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-        score_tile(W_.data() + c, stride_, rows_.head_index.data() + b, rows_.head_value.data() + b, e - b,
-                   scores.data() + (i - first) * stride_ + c, std::min(tile_width<double>, stride_ - c));
-      }
+    score_rows(rows_, first, last, W_.data(), stride_, scores.data());
     Certificate part;
     for (int64_t i = first; i < last; ++i)
       part.add(certify_row(i, scores.data() + (i - first) * stride_, log_sums[i]));
@@ -569,8 +391,6 @@ class MaximumEntropySolver {
     return {Ci * (log_partition - s[y_[i]]), Ci * sum_lanes<double>(entropy), violation};
   }
 
-  static constexpr T least_score = sizeof(T) == 4 ? T(-1e30) : T(-1e300);
-
   Layout<T> rows_;
   std::vector<int32_t> y_;
   std::vector<T> C_;
@@ -579,8 +399,7 @@ class MaximumEntropySolver {
   KeptWeights kept_;
   Buffer<T> state_, W_;
   Buffer<T> scores_, next_, changes_;  // of the rows of a wave
-  std::vector<Slot> slots_;
-  PassStats waves_;  // of the pass so far: their number and the sum of their theta
+  WavePlaces<Slot> slots_;
 };
 
 }  // namespace manyclass

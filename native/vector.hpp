@@ -209,6 +209,13 @@ inline void store_as(T* p, vec<A> v) {
   }
 }
 
+template <class T>
+inline double sum_lanes(vec<T> v, int64_t lanes = Lanes<T>::count) {
+  double sum = 0;
+  for (int64_t l = 0; l < lanes; ++l) sum += v[l];
+  return sum;
+}
+
 // s = sum_j x_j W[f_j, :] for V vectors of classes: the sums, of type A, stay in registers, and the weights
 // of features further on (about a kilobyte ahead) are asked for while this one's are added.
 template <int V, class A, class T>

@@ -1,4 +1,5 @@
-// exp and log of whole vectors, to the last few bits of the type.
+// exp and log of whole vectors, to the last few bits of the type. They are always inlined: whether a compiler
+// does so by itself depends on what else it compiles.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -25,7 +26,7 @@ using bits = typename Bits<T>::type;
 // 2^n r, with |r| <= ln 2 / 2 from the remainder of x by ln 2: a polynomial. Far below 0 it is 0 but for a
 // number that is nearly the smallest; far above it stays finite.
 template <class T>
-inline vec<T> exp_of(vec<T> x) {
+[[gnu::always_inline]] inline vec<T> exp_of(vec<T> x) {
   using namespace vector_math;
   constexpr T limit = sizeof(T) == 4 ? T(87) : T(708);
   constexpr T ln2_high = sizeof(T) == 4 ? T(0.693359375) : T(6.93147180369123816490e-01);
@@ -45,7 +46,7 @@ inline vec<T> exp_of(vec<T> x) {
 
 // Of positive, normal numbers: x = 2^n m with m around 1, and log m = 2 artanh((m - 1) / (m + 1)).
 template <class T>
-inline vec<T> log_of(vec<T> x) {
+[[gnu::always_inline]] inline vec<T> log_of(vec<T> x) {
   using namespace vector_math;
   const bits<T> whole = (bits<T>)x;
   const bits<T> fraction_mask = bits<T>{} + ((typename Bits<T>::Int(1) << Bits<T>::mantissa) - 1);

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "pass_stats.hpp"
 #include "team.hpp"
@@ -21,6 +22,44 @@ struct WaveShape {
         tiles(tiles),
         slices(threads == 1 ? 1 : std::min<int64_t>(most_slices, 2 * threads)),
         groups(tiles == 0 ? 1 : std::min(rows, (2 * threads + tiles - 1) / tiles)) {}
+};
+
+// The places of a wave. Each has the step of its row, and of the pass so far what it has seen (`total`): sums
+// have a fixed order, however a pass is divided into pieces.
+template <class Step>
+class WavePlaces {
+ public:
+  Step& operator[](int64_t r) { return steps_[r]; }
+  const Step& operator[](int64_t r) const { return steps_[r]; }
+  void make_room(int64_t wave) { steps_.resize(std::max(steps_.size(), static_cast<size_t>(wave))); }
+
+  void begin_pass() {
+    waves = {};
+    for (auto& step : steps_) step.total = {};
+  }
+  // Of all rows visited since.
+  PassStats total() const {
+    PassStats sum = waves;
+    for (const auto& step : steps_) sum.add(step.total);
+    return sum;
+  }
+
+  // What `total` adds up: of the waves, then of each place.
+  std::vector<PassStats> sums() const {
+    std::vector<PassStats> all{waves};
+    for (const auto& step : steps_) all.push_back(step.total);
+    return all;
+  }
+  void set_sums(const std::vector<PassStats>& all) {
+    waves = all.at(0);
+    steps_.resize(all.size() - 1);
+    for (size_t r = 0; r < steps_.size(); ++r) steps_[r].total = all[r + 1];
+  }
+
+  PassStats waves;  // their number and the sum of their theta
+
+ private:
+  std::vector<Step> steps_;
 };
 
 // Over `count` rows; adds to `waves` and `theta` of the statistics.

@@ -145,3 +145,11 @@ def test_arrays_of_another_problem_are_refused(name, change, error):
     found = train(solver("hinge", keep_state=True), [0]).export_blocks()
     with pytest.raises((ValueError, IndexError), match=error):
         solver("hinge").import_blocks(found | {name: change(found[name])})
+
+
+def test_threads_that_join_later_disturb_nobody():
+    def run(*calls):
+        kernel = solver("newton")._kernel
+        return [found for blocks in calls for found in kernel.train(blocks, True, 0.01, 100, 0, 2, core.Interrupt())]
+
+    assert run([0], [1, 2]) == run([0, 1, 2])

@@ -1,0 +1,323 @@
+// One block of binary problems, trained to its end by one thread: by coordinate ascent on the duals of
+// binary_loss.hpp, where one row, all problems of the block at once, is a step; the smooth losses also by
+// Newton's method on the primal (newton.hpp), one-vs-rest.
+//
+// A row rests after a visit that changed none of its variables (to speak of, where the loss has no bounds to
+// rest at); before a block is done all rows are visited again, and its certificate covers every variable in
+// float64.
+#pragma once
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "binary_certificate.hpp"
+#include "binary_data.hpp"
+#include "binary_loss.hpp"
+#include "binary_problems.hpp"
+#include "block_variables.hpp"
+#include "certificate.hpp"
+#include "interrupt.hpp"
+#include "kept_weights.hpp"
+#include "layout.hpp"
+#include "model_columns.hpp"
+#include "newton.hpp"
+#include "shuffle.hpp"
+#include "vector.hpp"
+
+namespace manyclass {
+
+// When a block is done: relative gap or largest violation at most `tol`.
+struct BlockRule {
+  bool by_gap;
+  double tol;
+  int64_t max_epochs;
+
+  bool met(const Certificate& c) const {
+    return by_gap ? c.primal - c.dual <= tol * std::abs(c.primal) : c.violation <= tol;
+  }
+};
+
+struct BlockResult {
+  Certificate certificate;
+  int64_t epochs = 0;
+  double visited = 0;  // rows visited, in units of all rows
+  bool done = false;
+  bool cut = false;  // it may not be where it would have ended without an interrupt
+};
+
+// What a pass over the active rows of a block has seen, each row before its step; and how many it has
+// changed.
+struct BlockSums {
+  double loss = 0, gap = 0, norm = 0, violation = 0;
+  int64_t kept = 0;
+};
+
+template <class T, Binary loss>
+class BlockTraining {
+ public:
+  // Block b, from these variables on.
+  BlockTraining(const BinaryData<T>& data, int64_t b, const BlockVariables<T>& from, bool newton,
+                const BlockRule& rule, BlockWork<T>& work, Interrupt& interrupt)
+      : data_(data),
+        rows_(data.rows),
+        b_(b),
+        block_(data.problems.blocks()[b]),
+        newton_(newton),
+        rule_(rule),
+        work_(work),
+        interrupt_(interrupt),
+        certificate_(data, block_, work),
+        warm_(!from.row.empty()) {
+    choose_rows();
+    for (int32_t f : work_.features) std::fill_n(work_.W.data() + int64_t(f) * width, width, T(0));
+    const vec<T> nothing = vec<T>{} + static_cast<T>(Loss::start);
+    for (int32_t i : work_.rows) store(work_.state.data() + int64_t(i) * width, nothing);
+    from.for_each([&](int32_t i, int lane, T a) {
+      work_.state[int64_t(i) * width + lane] = Loss::state(vec<T>{} + a, data_.C[i])[0];
+    });
+    if (warm_) certificate_.set_weights();
+  }
+
+  // `seed`: of the order of the rows. An interrupt ends the training where it is.
+  BlockResult train(uint64_t seed) {
+    if constexpr (loss != Binary::hinge)
+      if (newton_) return by_newton();
+    return by_dual(seed);
+  }
+
+  // What training has come to: the variables that are not 0,
+  BlockVariables<T> variables() const {
+    const uint32_t real = (1u << block_.many()) - 1;  // lanes that are problems
+    const auto lanes_of = [&](int64_t i) {
+      return nonzero_lanes<T>(variable(i) * block_.signs(data_.y[i])) & real;
+    };
+    size_t with_any = 0, values = 0;
+    for (int32_t i : work_.rows) {
+      const uint32_t lanes = lanes_of(i);
+      with_any += lanes != 0;
+      values += __builtin_popcount(lanes);
+    }
+    BlockVariables<T> kept;
+    kept.row.reserve(with_any);
+    kept.lanes.reserve(with_any);
+    kept.values.reserve(values);
+    for (int32_t i : work_.rows) {
+      const uint32_t lanes = lanes_of(i);
+      if (lanes == 0) continue;
+      kept.row.push_back(i);
+      kept.lanes.push_back(static_cast<uint16_t>(lanes));
+      const vec<T> a = variable(i);
+      for (uint32_t left = lanes; left != 0; left &= left - 1) kept.values.push_back(a[__builtin_ctz(left)]);
+    }
+    return kept;
+  }
+
+  // and the weights, for a dense model: those of the variables, rounded, as the last certificate has left
+  // them; or Newton's.
+  void copy_weights(ModelColumns<T>& model) const {
+    if (newton_)
+      copy_weights(model, work_.newton->weights(), [&](int32_t i) { return work_.newton->own_weight(i); });
+    else
+      copy_weights(model, work_.W.data(), [&](int32_t i) { return certificate_.single_coefficients(i); });
+  }
+
+ private:
+  static constexpr int width = Lanes<T>::count;
+  using Loss = BinaryLoss<loss>;
+
+  // How much smaller than seen a gap is taken to be, at most.
+  static constexpr double most_trusted = 0.2;
+  // From this share of the rows on a pass tells enough for a certificate.
+  static constexpr double nearly_all = 0.7;
+  // Resting rows are visited again when the others see this share of the gap that all have seen last.
+  static constexpr double wake = 0.2;
+
+  BlockResult by_dual(uint64_t seed) {
+    BlockResult result;
+    double last = 0, last_of_all = 0;  // gaps that passes have seen
+    work_.active = work_.rows;
+    double tol = rule_.tol;
+    for (int64_t epoch = 0;; ++epoch) {
+      const double share = work_.rows.empty() ? 1 : double(work_.active.size()) / double(work_.rows.size());
+      shuffle(work_.active, scramble(seed ^ scramble(b_ * 0x10001 + epoch)));
+      result.visited += share;
+      // A step of the logistic loss by less than this is left for later: its share of the gap is its square.
+      const T rest = static_cast<T>(rule_.by_gap ? 0.2 * std::sqrt(tol) : 0.5 * tol);
+      const BlockSums sums = block_.pairs ? visit_rows<true>(rest) : visit_rows<false>(rest);
+      ++result.epochs;
+      // A pass sees each row before its step. What it leaves is less: by as much as this pass saw less than
+      // the last one, or nearly so.
+      const double left = sums.gap * (last > 0 ? std::max(most_trusted, sums.gap / last) : 1.0);
+      last = sums.gap;
+      if (share == 1) last_of_all = sums.gap;
+      const bool quiet = rule_.by_gap ? left <= tol * (sums.loss + sums.norm / 2) : sums.violation <= tol;
+      const bool out_of_epochs = result.epochs >= rule_.max_epochs || interrupt_.requested();
+      if ((quiet && share >= (rule_.by_gap ? nearly_all : 1)) || out_of_epochs) {
+        result.certificate = certificate_.of_variables();
+        result.done = rule_.met(result.certificate);
+        if (result.done || out_of_epochs) return result;
+        tol /= 2;
+      }
+      if (quiet || sums.gap <= wake * last_of_all)
+        work_.active = work_.rows;
+      else
+        work_.active.resize(sums.kept);
+    }
+  }
+
+  BlockResult by_newton() {
+    if (!work_.newton) work_.newton.emplace(rows_, data_.C, work_.rows);
+    Newton<T>& newton = *work_.newton;
+    const auto signs = [&](vec<T> v, int64_t i) { return v * block_.signs(data_.y[i]); };
+    std::copy_n(work_.W.data(), work_.W.size(), newton.weights());
+    for (int32_t i : work_.rows) newton.set_own_weight(i, warm_ ? signs(variable(i), i) : vec<T>{});
+    BlockResult result;
+    auto at = newton.template start<loss>(signs);
+    double tol = warm_ ? rule_.tol : rule_.tol / 2;
+    for (result.epochs = 1;;) {
+      bool active[width] = {};
+      for (int64_t l = 0; l < block_.many(); ++l)
+        active[l] = rule_.by_gap ? at.primal[l] - at.dual[l] > tol * at.primal[l] : at.steepest[l] > tol;
+      const bool quiet = std::none_of(active, active + width, [](bool a) { return a; });
+      const bool out_of_epochs = result.epochs >= rule_.max_epochs || interrupted();
+      if (quiet || out_of_epochs) {
+        result.certificate = certificate_.of_weights();
+        result.done = rule_.met(result.certificate);
+        if (result.done || out_of_epochs) break;
+        tol /= 2;
+        ++result.epochs;  // a certificate reads all rows, too; and where rounding hides the rest, passes end
+        continue;
+      }
+      at = newton.template advance<loss>(at, active, result.epochs, signs);
+    }
+    result.visited = static_cast<double>(result.epochs);
+    return result;
+  }
+
+  bool interrupted() { return omp_get_thread_num() == 0 ? interrupt_.poll() : interrupt_.requested(); }
+
+  vec<T> variable(int64_t i) const {
+    return Loss::variable(load(work_.state.data() + i * width), data_.C[i]);
+  }
+
+  // Rows and features of the block: one-vs-rest always has all of them.
+  void choose_rows() {
+    if (!block_.pairs) {
+      if (!work_.rows.empty()) return;
+      work_.rows = data_.filled;
+      work_.features.resize(rows_.heads());
+      std::iota(work_.features.begin(), work_.features.end(), 0);
+      return;
+    }
+    work_.rows.clear();
+    for (int32_t c : block_.classes())
+      work_.rows.insert(work_.rows.end(), data_.members[c].begin(), data_.members[c].end());
+    std::sort(work_.rows.begin(), work_.rows.end());
+    work_.seen.assign(rows_.heads(), false);
+    for (int32_t i : work_.rows)
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+        work_.seen[rows_.head_index[h]] = true;
+    work_.features.clear();
+    for (int64_t f = 0; f < rows_.heads(); ++f)
+      if (work_.seen[f]) work_.features.push_back(static_cast<int32_t>(f));
+  }
+
+  // One step of each active row; those that change stay active.
+  template <bool pairs>
+  BlockSums visit_rows(T rest) {
+    const KeptWeights& kept = data_.kept;
+    T* W = work_.W.data();
+    int32_t* active = work_.active.data();
+    const int64_t count = static_cast<int64_t>(work_.active.size());
+    BlockSums sums;
+    vec<T> losses = {}, gaps = {}, norms = {}, worst = {};
+    const vec<T> zero = {};
+    for (int64_t r = 0; r < count; ++r) {
+      if (r % 1024 == 0 && interrupted()) break;
+      const int64_t i = active[r];
+      const T C = data_.C[i];
+      if (r + 2 < count) prefetch(active[r + 2]);
+      const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
+      vec<T> s = {};
+      for (int64_t h = b; h < e; ++h)
+        s += rows_.head_value[h] * load(W + int64_t(rows_.head_index[h]) * width);
+      const vec<T> state = load(work_.state.data() + i * width), a = Loss::variable(state, C);
+      const vec<T> t = block_.template signs<pairs>(data_.y[i]);
+      const vec<T> m = s * t + rows_.tail_norm[i] * (kept.all() ? a : block_.own_lane(data_.y[i], a));
+      auto seen = Loss::measure(state, m, C);
+      vec<T> next = Loss::best(state, m, rows_.norm[i], C);
+      if constexpr (!Loss::sparse) next = larger<T>(next - state, state - next) > rest ? next : state;
+      vec<T> product = a * m;
+      if constexpr (pairs) {
+        const vec<T> part = t * t;
+        seen = {part * seen.loss, part * seen.gain, part * seen.violation};
+        product *= part;
+        next = part > zero ? next : state;
+      }
+      losses += seen.loss;
+      gaps += seen.loss - seen.gain + product;
+      norms += product;
+      worst = larger<T>(worst, seen.violation);
+      if (!any_nonzero<T>(next - state)) continue;
+      active[sums.kept++] = static_cast<int32_t>(i);
+      store(work_.state.data() + i * width, next);
+      const vec<T> change = t * (Loss::variable(next, C) - a);
+      if (!kept.all()) {
+        for (int64_t h = b; h < e; ++h) {
+          T* w = W + int64_t(rows_.head_index[h]) * width;
+          store(w, load(w) + kept.where_kept<T>(rows_.head_index[h], block_.problem[0],
+                                                rows_.head_value[h] * change));
+        }
+        continue;
+      }
+      for (int64_t h = b; h < e; ++h) {
+        T* w = W + int64_t(rows_.head_index[h]) * width;
+        store(w, load(w) + rows_.head_value[h] * change);
+      }
+    }
+    sums.loss = sum_lanes<T>(losses, block_.many());
+    sums.gap = sum_lanes<T>(gaps, block_.many());
+    sums.norm = sum_lanes<T>(norms, block_.many());
+    for (int64_t l = 0; l < block_.many(); ++l) sums.violation = std::max<double>(sums.violation, worst[l]);
+    return sums;
+  }
+
+  void prefetch(int64_t i) const {
+    __builtin_prefetch(work_.state.data() + i * width);
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+      __builtin_prefetch(work_.W.data() + int64_t(rows_.head_index[h]) * width);
+  }
+
+  // single(i): by problems, the weights of features of row i alone over their values
+  template <class Single>
+  void copy_weights(ModelColumns<T>& model, const T* W, Single single) const {
+    const int64_t many = block_.many();
+    for (int64_t f = 0; f < rows_.heads(); ++f)
+      std::copy_n(W + f * width, many, model.at(rows_.head_features[f], b_));
+    for (int32_t i : work_.rows) {
+      if (rows_.single_ptr[i] == rows_.single_ptr[i + 1]) continue;
+      const auto coef = single(i);
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j) {
+        T* weights = model.at(rows_.single_index[j], b_);
+        for (int64_t l = 0; l < many; ++l) weights[l] = static_cast<T>(coef[l] * rows_.single_value[j]);
+      }
+    }
+  }
+
+  const BinaryData<T>& data_;
+  const Layout<T>& rows_;
+  const int64_t b_;
+  const BinaryBlock<T>& block_;
+  const bool newton_;
+  const BlockRule& rule_;
+  BlockWork<T>& work_;
+  Interrupt& interrupt_;
+  const BinaryCertificate<T, loss> certificate_;
+  const bool warm_;
+};
+
+}  // namespace manyclass
