@@ -9,10 +9,10 @@ so many seconds each (`Machine`). Leagues travel with 4 bytes a weight that is n
 for each class of a frequent feature, and 4 bytes a rare feature and a row, over a line that a rank has to itself
 (`Network`), and are packed and unpacked by the ranks.
 
-Ranks wait for their neighbours only. A rank plays the matches whose leagues it has, then those at its edges, which
-wait for the leagues that come: done_r is when rank r has ended a day, and
-
-    done_r <- max(done_r + inner_r, done_{r-1} + travel, done_{r+1} + travel) + edges_r + packing
+On each day a rank plays first the matches after which a league travels, and last those that wait for a league. A
+league leaves when its match has ended, one after the other over the rank's line: so the first arrives early, and the
+last one when the line has carried all of them, or after the last match of those that leave. Ranks wait for nothing
+else.
 
 It leaves out rare features, caches, and the certificate.
 """
@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import nnls
 
-from manyclass.solvers.schedule import host_of, matchdays, position_of, positions
+from manyclass.solvers.schedule import hosts, matchdays, places, positions
 
 LANES = 16  # float32 in a vector: leagues are padded to whole ones
 INDEX_BYTES, VALUE_BYTES, COUNT_BYTES = 2, 4, 4
@@ -137,27 +137,9 @@ def density_of(shape: Shape, leagues: int, measured: float) -> float:
 
 
 def parcels(leagues: int, ranks: int) -> int:
-    """How many leagues change ranks in an epoch."""
-    days = range(matchdays(leagues) + 1)
-    at = [[position_of(league, leagues, day) for league in range(leagues)] for day in days]
-    hosts = np.array([[host_of(position, leagues, ranks) for position in day] for day in at])
-    return int((hosts[1:] != hosts[:-1]).sum())
-
-
-def pairs(leagues: int, day: int) -> tuple[np.ndarray, np.ndarray]:
-    """Who meets at each position; see `schedule.matchday`. Leagues are even in number."""
-    wheel, p = matchdays(leagues), np.arange(positions(leagues))
-    second = (day - p) % wheel
-    second[0] = wheel
-    return (day + p) % wheel, second
-
-
-def places(leagues: int, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first position of each rank; which positions have another rank's next to them."""
-    host = np.array([host_of(position, leagues, ranks) for position in range(positions(leagues))])
-    next_is_other = np.diff(host) > 0
-    at_edge = np.append(next_is_other, False) | np.insert(next_is_other, 0, False)
-    return np.flatnonzero(np.insert(next_is_other, 0, True)), at_edge
+    """How many leagues change ranks in an epoch, the way home included."""
+    at = np.array([hosts(leagues, day % matchdays(leagues), ranks) for day in range(matchdays(leagues) + 1)])
+    return int((at[1:] != at[:-1]).sum())
 
 
 def epoch_seconds(
@@ -176,7 +158,7 @@ def epoch_seconds(
     Parameters
     ----------
     shape, leagues, ranks, machine, network
-        An even number of leagues, and no more ranks than half of it.
+        No more ranks than there are positions.
     threads : int
         Of each rank.
     rows_of_league : ndarray, optional
@@ -184,32 +166,53 @@ def epoch_seconds(
     cores : int, optional
         That all ranks share; by default there are enough.
     """
-    if leagues % 2 or not 1 <= ranks <= leagues // 2:
-        raise ValueError(
-            f"{leagues} leagues on {ranks} ranks: there must be an even number of them, and two for each rank"
-        )
+    if not 1 <= ranks <= positions(leagues):
+        raise ValueError(f"{leagues} leagues on {ranks} ranks: there must be two for each rank")
     rows = np.full(leagues, shape.rows / leagues) if rows_of_league is None else rows_of_league
     slower = max(1.0, ranks * threads / cores) if cores else 1.0
     of_matches = [machine.multiply_add, machine.own_read, machine.visit, machine.update]
     visit = slower * float(work(shape, leagues) @ of_matches) / (shape.rows * leagues)
-    bytes_each = league_bytes(shape, leagues)
-    first, at_edge = places(leagues, ranks)
-    neighbours = np.minimum(np.arange(ranks), 1) + np.minimum(np.arange(ranks)[::-1], 1)
-    travel = network.latency + neighbours.max() * bytes_each / network.bandwidth  # both ways out share the line
-    packing = packing_work(shape, leagues) @ [machine.scan, machine.entry, machine.feature] * slower * neighbours
+    carried = league_bytes(shape, leagues) / network.bandwidth
+    packing = slower * float(packing_work(shape, leagues) @ [machine.scan, machine.entry, machine.feature])
+    rank_of = np.arange(positions(leagues)) * ranks // positions(leagues)
+    first = np.searchsorted(rank_of, np.arange(ranks))
 
     def played(seconds: np.ndarray) -> np.ndarray:
         """By ranks: as long as the longest match, or as all of them on all threads."""
         return np.maximum(np.maximum.reduceat(seconds, first), np.add.reduceat(seconds, first) / threads)
 
-    a, b = pairs(leagues, 0)
-    done = np.add.reduceat((rows[a] + rows[b]) * visit, first) / threads  # each league by itself
+    def share(waits: np.ndarray) -> np.ndarray:
+        """By ranks: the share of these matches that one of them takes."""
+        return 1 / np.maximum(1, np.add.reduceat(waits, first))
+
+    now = hosts(leagues, 0, ranks)
+    done = np.bincount(now, rows * visit, ranks) / threads  # each league by itself
+    before, first_in, last_in = now, np.zeros(ranks), np.zeros(ranks)
     for day in range(matchdays(leagues)):
-        a, b = pairs(leagues, day)
-        seconds = (rows[a] + rows[b]) * visit
-        begin = done + played(np.where(at_edge, 0.0, seconds))
-        if day > 0:
-            begin[1:] = np.maximum(begin[1:], done[:-1] + travel)
-            begin[:-1] = np.maximum(begin[:-1], done[1:] + travel)
-        done = begin + played(np.where(at_edge, seconds, 0.0)) + packing
-    return float(done.max() + (travel if ranks > 1 else 0.0))
+        at, after = places(leagues, day), hosts(leagues, (day + 1) % matchdays(leagues), ranks)
+        comes, goes = before != now, now != after
+        many = positions(leagues)
+        seconds = np.where(np.bincount(at, minlength=many) == 2, np.bincount(at, rows, many), 0.0) * visit
+        late, leaves = np.bincount(at, comes, many) > 0, np.bincount(at, goes, many) > 0
+        early = leaves & ~late
+        ended_early = done + played(seconds * early)
+        begun_late = np.maximum(ended_early + played(seconds * ~(early | late)), first_in)
+        of_late = played(seconds * late)
+        first_out = np.where(
+            np.add.reduceat(early, first) > 0,
+            done + played(seconds * early) * share(early),
+            begun_late + of_late * share(late),
+        )
+        done = np.maximum(begun_late + of_late, last_in + of_late * share(late))
+        done += packing * 0.5 * (np.bincount(now, comes, ranks) + np.bincount(now, goes, ranks))
+        last_out = np.where(np.add.reduceat(leaves & late, first) > 0, done, ended_early)
+        arrives_first = first_out + network.latency + carried
+        arrives_last = network.latency + np.maximum(
+            last_out + carried, first_out + carried * np.bincount(now, goes, ranks)
+        )
+        first_in, last_in = np.full(ranks, np.inf), np.zeros(ranks)
+        np.minimum.at(first_in, after[goes], arrives_first[now[goes]])
+        np.maximum.at(last_in, after[goes], arrives_last[now[goes]])
+        first_in[np.isinf(first_in)] = 0.0
+        before, now = now, after
+    return float(max(done.max(), last_in.max()))

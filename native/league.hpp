@@ -129,6 +129,13 @@ class TailLists {
   int64_t unused_ = 0;  // entries that no list has
 };
 
+// What a league that has gone leaves behind.
+template <class T>
+struct LeagueMemory {
+  Buffer<T> W;
+  TailLists<T> tail;
+};
+
 template <class T>
 struct League {
   std::vector<int32_t> classes, members;  // its classes; the rows of these classes
@@ -149,7 +156,7 @@ struct League {
 
   // The same where all weights are about to be written, in memory that another league has left, if that is
   // enough.
-  void start_in(League& left, const Layout<T>& rows) {
+  void start_in(LeagueMemory<T> left, const Layout<T>& rows) {
     if (left.W.size() < rows.heads() * stride) {
       start(rows);
       return;
@@ -297,7 +304,7 @@ class LeagueParcel {
         throw std::invalid_argument("a league has no such class");
       const size_t bytes = static_cast<size_t>(__builtin_popcount(found)) * sizeof(T);
       in.expect(bytes);
-      store(w + c, expand_lanes<T>(in.at, found));
+      stream(w + c, expand_lanes<T>(in.at, found));
       in.at += bytes;
     }
   }

@@ -102,14 +102,21 @@ class Leagues {
   int64_t leagues() const { return static_cast<int64_t>(leagues_.size()); }
   int64_t classes() const { return static_cast<int64_t>(league_.size()); }
 
-  // Leagues come and go in turns: one takes the memory of the one that left.
+  // Leagues come and go in turns: each takes the memory of one that left.
   void leave(int64_t l) {
-    left_.W = std::move(leagues_[l].W);
-    left_.tail = std::move(leagues_[l].tail);
+    if (!leagues_[l].here) return;
+    left_.push_back({std::move(leagues_[l].W), std::move(leagues_[l].tail)});
     leagues_[l].here = false;
   }
   void unpack(int64_t l, const uint8_t* from, size_t size) {
-    if (!leagues_[l].here) leagues_[l].start_in(left_, rows_);
+    if (!leagues_[l].here) {
+      LeagueMemory<T> left;
+      if (!left_.empty()) {
+        left = std::move(left_.back());
+        left_.pop_back();
+      }
+      leagues_[l].start_in(std::move(left), rows_);
+    }
     LeagueParcel<T>::unpack(from, size, leagues_[l], rows_);
   }
 
@@ -335,7 +342,7 @@ class Leagues {
   std::vector<int32_t> member_;          // by row: its place in its league
   std::vector<T> single_norm_;           // by row: what features of this row alone add to k_i
   std::vector<League<T>> leagues_;
-  League<T> left_;  // memory only
+  std::vector<LeagueMemory<T>> left_;
   std::vector<std::unique_ptr<Duel>> duels_;
 };
 

@@ -34,6 +34,15 @@ template <class T>
 inline void store(T* p, vec<T> v) {
   *reinterpret_cast<vec<T>*>(p) = v;
 }
+// The same past the caches, for memory that is not read again soon.
+template <class T>
+inline void stream(T* p, vec<T> v) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
+#else
+  store(p, v);
+#endif
+}
 template <class T>
 inline vec<T> larger(vec<T> a, vec<T> b) {
   return a > b ? a : b;

@@ -10,7 +10,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from manyclass.solvers.schedule import host_of, matchday, matchdays, position_of, positions
+from manyclass.solvers.schedule import hosts, matchday, matchdays, places, positions
 
 LEAGUES, RANKS = 8, 2
 BANDS = ("#dcebf7", "#fbe6d4")  # behind the matches of rank 0, of rank 1
@@ -20,17 +20,17 @@ DAY, BOX = 2.2, (1.2, 0.52)  # positions are at a distance of 1
 
 
 def position(league: int, day: int) -> int:
-    return position_of(league, LEAGUES, day)
+    return int(places(LEAGUES, day % matchdays(LEAGUES))[league])
 
 
 def rank(league: int, day: int) -> int:
-    return host_of(position(league, day), LEAGUES, RANKS)
+    return int(hosts(LEAGUES, day % matchdays(LEAGUES), RANKS)[league])
 
 
 def draw_ranks(axes: Axes, left: float, right: float) -> None:
     """The positions of each rank, as a band behind its matches."""
     for worker in range(RANKS):
-        rows = [p for p in range(positions(LEAGUES)) if host_of(p, LEAGUES, RANKS) == worker]
+        rows = sorted({position(league, 0) for league in range(LEAGUES) if rank(league, 0) == worker})
         bottom, top = -rows[-1] - 0.5, -rows[0] + 0.5
         axes.fill_between([left, right], bottom, top, color=BANDS[worker], lw=0)
         axes.text(left - 1.75, (bottom + top) / 2, f"rank {worker}", ha="center", va="center", rotation=90)

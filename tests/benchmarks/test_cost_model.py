@@ -14,12 +14,9 @@ from benchmarks.cost_model import (
     fit_machine,
     league_bytes,
     packing_work,
-    pairs,
     parcels,
     work,
 )
-
-from manyclass.solvers.schedule import matchday, matchdays
 
 SHAPE = Shape(rows=6400, classes=1024, nonzeros=20.0, heads=1000, shared=3000, density=0.1, support=50.0)
 MACHINE = Machine(multiply_add=1e-10, own_read=1e-9, visit=1e-7, update=1e-9, scan=0.0, entry=0.0, feature=0.0)
@@ -30,14 +27,7 @@ def alone(shape, leagues, machine=MACHINE):
     return float(work(shape, leagues) @ [machine.multiply_add, machine.own_read, machine.visit, machine.update])
 
 
-@pytest.mark.parametrize("leagues", [2, 8, 32])
-def test_pairs_are_those_of_the_schedule(leagues):
-    for day in range(matchdays(leagues)):
-        a, b = pairs(leagues, day)
-        assert [(match.first, match.second) for match in matchday(leagues, day)] == list(zip(a, b, strict=True))
-
-
-@pytest.mark.parametrize("leagues", [2, 8, 32])
+@pytest.mark.parametrize("leagues", [1, 2, 7, 8, 32])
 def test_one_rank_does_all_the_work(leagues):
     assert epoch_seconds(SHAPE, leagues, 1, MACHINE, FREE) == pytest.approx(alone(SHAPE, leagues))
 
@@ -51,14 +41,21 @@ def test_what_costs_nothing_to_send_is_shared_out_evenly(ranks, threads):
     assert epoch_seconds(SHAPE, 32, ranks, MACHINE, FREE, threads=threads, cores=1) >= alone(SHAPE, 32) * 0.999
 
 
-def test_what_travels_is_hidden_behind_inner_matches():
-    """Four ranks have eight positions each, six of them inner: a parcel has as long as six matches."""
+def test_what_travels_is_hidden_behind_other_matches():
+    """Of eight matches a rank and day, a league leaves after the first, or after one in eight where all leave."""
     free = epoch_seconds(SHAPE, 64, 4, MACHINE, FREE)
     match = alone(SHAPE, 64) / 64 / 32
     hidden = epoch_seconds(SHAPE, 64, 4, MACHINE, Network(np.inf, 5.9 * match))
-    seen = epoch_seconds(SHAPE, 64, 4, MACHINE, Network(np.inf, 7 * match))
+    seen = epoch_seconds(SHAPE, 64, 4, MACHINE, Network(np.inf, 20 * match))
     assert hidden == pytest.approx(free + 5.9 * match)  # of the way home alone
-    assert seen == pytest.approx(free + 7 * match + 62 * match)
+    assert seen > free + 20 * 20 * match
+
+
+def test_a_line_carries_one_league_after_the_other():
+    """Two ranks swap eight leagues three times; a line that takes longer than the matches is waited for."""
+    free = epoch_seconds(SHAPE, 32, 2, MACHINE, FREE)
+    slow = Network(league_bytes(SHAPE, 32) / 1.0, 0.0)  # a second a league
+    assert epoch_seconds(SHAPE, 32, 2, MACHINE, slow) == pytest.approx(free + 3 * 8, rel=0.05)
 
 
 def test_with_one_position_a_rank_nothing_is_hidden():
@@ -95,11 +92,11 @@ def test_constants_come_back_from_the_times_they_make():
 
 
 def test_packing_is_work_of_the_ranks():
-    """A rank with two neighbours packs and unpacks two leagues a day, however many ranks there are."""
+    """Ranks pack and unpack what they send and receive, some more than others."""
     slow = replace(MACHINE, scan=1e-9, entry=1e-8, feature=1e-9)
     free, taken = (epoch_seconds(SHAPE, 32, 16, machine, FREE) for machine in (MACHINE, slow))
     each = 1000 * 32 * 1e-9 + 0.1 * 3000 * 32 * 1e-8 + 3000 * 1e-9
-    assert taken == pytest.approx(free + 31 * 2 * each)
+    assert parcels(32, 16) / 16 * each < taken - free < 2 * 31 * each
 
 
 def test_bytes_of_a_league():
@@ -109,12 +106,13 @@ def test_bytes_of_a_league():
     assert density_of(SHAPE, 32, league_bytes(SHAPE, 32)) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize(("leagues", "ranks"), [(8, 1), (8, 2), (8, 4), (32, 2), (32, 4), (32, 16)])
-def test_two_leagues_a_day_cross_each_border(leagues, ranks):
-    assert parcels(leagues, ranks) == 2 * (ranks - 1) * (leagues - 1)
+@pytest.mark.parametrize(("leagues", "expected"), [(8, 2 * 3 * 2), (32, 2 * 3 * 8)])
+def test_two_ranks_swap_a_quarter_three_times(leagues, expected):
+    assert parcels(leagues, 2) == expected
+    assert parcels(leagues, 1) == 0
 
 
-@pytest.mark.parametrize(("leagues", "ranks"), [(7, 1), (8, 5), (8, 0)])
+@pytest.mark.parametrize(("leagues", "ranks"), [(7, 5), (8, 5), (8, 0)])
 def test_what_cannot_be_is_refused(leagues, ranks):
     with pytest.raises(ValueError, match="two for each rank"):
         epoch_seconds(SHAPE, leagues, ranks, MACHINE, FREE)

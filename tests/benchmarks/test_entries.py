@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.cost_model import parcels
 from benchmarks.entries import ENTRIES, alone
 from benchmarks.environments import ENVIRONMENTS, UnavailableError
 from benchmarks.measure import Run
@@ -37,7 +38,7 @@ class MadeUp:
         run.reply.figures |= {
             name: 1.0 for name in ("seconds", "waiting", "league_bytes", "support", "packing", "peak_bytes")
         }
-        run.reply.figures["bytes"] = 1.1 * 2 * (ranks - 1) * (leagues - 1)
+        run.reply.figures["bytes"] = 1.1 * parcels(leagues, ranks)
         return run
 
     def search(self, solver, problem, **options):

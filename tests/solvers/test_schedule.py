@@ -1,7 +1,7 @@
-"""Every pair of leagues meets once an epoch, no league plays twice a day, and leagues only ever walk next door."""
+"""Every pair of leagues meets once an epoch, no league plays twice a day, and few of them travel."""
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from manyclass.solvers.schedule import (
     MOST_LEAGUES,
+    circle,
     divide_classes,
-    host_of,
+    hosts,
     league_count,
     matchday,
     matchdays,
-    position_of,
+    places,
     positions,
 )
 
@@ -31,56 +32,86 @@ def test_every_pair_meets_once_an_epoch(leagues):
     days = [pairs(leagues, day) for day in range(matchdays(leagues))]
     assert Counter(pair for day in days for pair in day) == Counter(map(frozenset, combinations(range(leagues), 2)))
     for day in days:
-        # Where their number is odd, one of them has no opponent.
-        assert len(frozenset().union(*day)) == 2 * len(day) == leagues - leagues % 2
+        assert len(frozenset().union(*day)) == 2 * len(day)
+        # Seats are empty where their number is not a multiple of 4.
+        assert leagues % 4 or 2 * len(day) == leagues
 
 
-@pytest.mark.parametrize("leagues", LEAGUES)
-def test_equals_the_formula_of_the_paper(leagues):
+@pytest.mark.parametrize("players", range(2, 41, 2))
+def test_the_circle_is_the_formula_of_the_paper(players):
     """Alber et al. have (2r - c) mod (E - 1), which gives 0 for E - 1: counted from 1, it is shifted by one."""
-    E = leagues + leagues % 2
-    for r in range(1, E):
-        partner = {c: E if c == r else r if c == E else (2 * r - c - 1) % (E - 1) + 1 for c in range(1, E + 1)}
-        met = {frozenset((c - 1, other - 1)) for c, other in partner.items() if max(c, other) <= leagues}
-        assert met == set(pairs(leagues, r - 1))
+    for r in range(1, players):
+        partner = {
+            c: players if c == r else r if c == players else (2 * r - c - 1) % (players - 1) + 1
+            for c in range(1, players + 1)
+        }
+        at = circle(np.arange(players), players, r - 1)
+        assert {frozenset(np.flatnonzero(at == p).tolist()) for p in range(players // 2)} == {
+            frozenset((c - 1, other - 1)) for c, other in partner.items()
+        }
 
 
 @pytest.mark.parametrize("leagues", LEAGUES)
 def test_a_match_is_where_its_leagues_are(leagues):
     for day in range(matchdays(leagues)):
+        at = places(leagues, day)
         for match in matchday(leagues, day):
-            assert position_of(match.first, leagues, day) == position_of(match.second, leagues, day) == match.position
-        found = Counter(position_of(league, leagues, day) for league in range(leagues))
-        assert set(found) == set(range(positions(leagues))) and max(found.values()) <= 2
-
-
-@pytest.mark.parametrize("leagues", LEAGUES)
-def test_a_league_moves_next_door_and_is_back_after_an_epoch(leagues):
-    for league in range(leagues):
-        walk = [position_of(league, leagues, day) for day in range(matchdays(leagues) + 1)]
-        assert np.abs(np.diff(walk)).max(initial=0) <= 1
-        assert walk[0] == walk[-1]
+            assert at[match.first] == at[match.second] == match.position
+        found = Counter(at.tolist())
+        assert set(found) <= set(range(positions(leagues))) and max(found.values()) <= 2
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 7, 20, 33])
 @pytest.mark.parametrize("leagues", LEAGUES)
 def test_workers_have_neighbouring_positions(leagues, workers):
-    hosts = [host_of(position, leagues, workers) for position in range(positions(leagues))]
-    assert hosts == sorted(hosts) and hosts[0] == 0 and hosts[-1] < workers
-    counts = np.bincount(hosts, minlength=workers)
-    assert counts.max() - counts.min() <= 1
-
-
-@pytest.mark.parametrize("workers", [2, 3, 5])
-@pytest.mark.parametrize("leagues", [9, 10, 24, 32])
-def test_one_league_goes_each_way_between_two_workers(leagues, workers):
+    worker_of = {}
     for day in range(matchdays(leagues)):
-        hosts = [
-            [host_of(position_of(league, leagues, on), leagues, workers) for league in range(leagues)]
-            for on in (day, day + 1)
-        ]
-        moves = Counter((before, after) for before, after in zip(*hosts, strict=True) if before != after)
-        assert all(abs(before - after) == 1 and count == 1 for (before, after), count in moves.items())
+        worker_of |= dict(zip(places(leagues, day).tolist(), hosts(leagues, day, workers).tolist(), strict=True))
+    found = [worker_of[position] for position in sorted(worker_of)]
+    assert found == sorted(found) and found[0] >= 0 and found[-1] < workers
+    if leagues % 4 == 0:
+        counts = np.bincount(found, minlength=workers)
+        assert counts.max() - counts.min() <= 1
+
+
+def last_days_of_rounds(leagues):
+    seats = leagues // 4
+    return [2 * seats - 2, 3 * seats - 2, 4 * seats - 2]
+
+
+def moves(leagues, workers):
+    """Who sends how many leagues to whom on the way to each day, the way home last."""
+    at = [hosts(leagues, day % matchdays(leagues), workers) for day in range(matchdays(leagues) + 1)]
+    return [
+        Counter((a, b) for a, b in zip(before.tolist(), after.tolist(), strict=True) if a != b)
+        for before, after in pairwise(at)
+    ]
+
+
+@pytest.mark.parametrize("leagues", [4, 8, 12, 32])
+def test_two_workers_swap_a_quarter_three_times(leagues):
+    swap = Counter({(0, 1): leagues // 4, (1, 0): leagues // 4})
+    days = moves(leagues, 2)
+    assert [day for day, sent in enumerate(days) if sent] == [
+        2 * (leagues // 4) - 2,
+        3 * (leagues // 4) - 2,
+        len(days) - 1,
+    ]
+    assert all(sent == swap for sent in days if sent)
+
+
+@pytest.mark.parametrize(("leagues", "workers"), [(32, 4), (32, 8), (32, 16), (64, 6), (128, 16)])
+def test_less_travels_than_by_the_circle_alone(leagues, workers):
+    """There, two leagues cross each border between two workers on each day."""
+    sent = sum(sum(day.values()) for day in moves(leagues, workers))
+    assert sent < 2 * (workers - 1) * (leagues - 1)
+
+
+@pytest.mark.parametrize(("leagues", "workers"), [(32, 4), (32, 8), (128, 16)])
+def test_within_a_round_leagues_go_next_door_or_round_a_table(leagues, workers):
+    for day, sent in enumerate(moves(leagues, workers)):
+        if day not in last_days_of_rounds(leagues):
+            assert all(abs(a - b) in (1, workers // 2 - 1) and count == 1 for (a, b), count in sent.items())
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=200), st.data())
@@ -106,6 +137,5 @@ def test_more_leagues_than_classes_are_refused(leagues):
 
 def test_the_number_of_leagues_follows_from_that_of_classes():
     counts = [league_count(K) for K in range(1, 30_000)]
-    assert all(min(2, K) <= count <= min(K, MOST_LEAGUES) for K, count in enumerate(counts, 1))
-    assert counts == sorted(counts)
-    assert all(count % 2 == 0 for count in counts[1:])
+    assert counts[:3] == [1, 2, 3] and all(count % 4 == 0 for count in counts[3:])
+    assert counts == sorted(counts) and counts[-1] == MOST_LEAGUES

@@ -12,7 +12,7 @@ from .._native import core
 from ..problems import Problem
 from .layout import as_matrix, make_layout, tail_rows
 from .peers import Alone, Peers
-from .schedule import divide_classes, host_of, league_count, matchday, matchdays, position_of
+from .schedule import divide_classes, hosts, league_count, matchday, matchdays
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array
 
@@ -41,7 +41,7 @@ class Leagues:
     """Matchdays, one after the other; see `schedule.py` and `native/leagues.hpp`.
 
     A match is always played by the process that has its position, so dual variables stay where they are. Weights
-    move: from one matchday to the next a process sends one league to each neighbour, at most.
+    move, from one matchday to the next.
     """
 
     def __init__(
@@ -89,20 +89,21 @@ class Leagues:
 
     # ---- Places
 
-    def _host(self, league: int, day: int) -> int:
-        return host_of(position_of(league, self._leagues, day), self._leagues, self._peers.size)
+    def _hosts(self, day: int) -> np.ndarray:
+        """The process that has each league on a day; after the last day comes day -1 again."""
+        return hosts(self._leagues, max(0, day) % matchdays(self._leagues), self._peers.size)
 
     def _at_home(self) -> list[int]:
-        return [league for league in range(self._leagues) if self._host(league, 0) == self._peers.rank]
+        return np.flatnonzero(self._hosts(0) == self._peers.rank).tolist()
 
     def _matches(self, day: int) -> list[tuple[int, int]]:
         if day < 0:
             return [(league, league) for league in self._at_home()]
-        played = matchday(self._leagues, day)
+        host = self._hosts(day)
         return [
             (match.first, match.second)
-            for match in played
-            if host_of(match.position, self._leagues, self._peers.size) == self._peers.rank
+            for match in matchday(self._leagues, day)
+            if host[match.first] == self._peers.rank
         ]
 
     def _every_match(self) -> list[tuple[int, int]]:
@@ -140,23 +141,27 @@ class Leagues:
         return self._said
 
     def _play(self, rule: StopRule) -> None:
-        """Play the matches of a day: those whose leagues are here, then those that have to wait for one."""
-        day = self._day
+        """Play the matches of a day: first those after which a league travels, last those that wait for one."""
         enter, rest = self._levels(rule)
         seed = (self._seed * 0x100000001B3 + self._pass) & 0xFFFFFFFFFFFFFFFF
-        matches = self._matches(day)
-        missing = self._missing(day)
-        waiting = [match for match in matches if not missing.isdisjoint(match)]
-        for now in ([match for match in matches if match not in waiting], waiting):
-            if now is waiting:
-                self._receive(missing, day)
-            if now:
-                stats = self._kernel.play(
-                    now, self._full, enter, MOST_NEW[rule.stop], rule.stop == "gap", rest, seed, self._threads
-                )
-                self._seen += stats
-            self._send({league for match in now for league in match}, day)
-        self._send(set(range(self._leagues)), day)  # who had no opponent moves on as well
+        matches, missing, leaving = self._matches(self._day), self._missing(), self._leaving()
+        late = [match for match in matches if not missing.isdisjoint(match)]
+        early = [match for match in matches if not leaving.isdisjoint(match) and match not in late]
+        between = [match for match in matches if match not in late + early]
+        for now in filter(None, [*self._batches(early), between, *self._batches(late)]):
+            playing = {league for match in now for league in match}
+            self._receive(missing & playing)
+            self._seen += self._kernel.play(
+                now, self._full, enter, MOST_NEW[rule.stop], rule.stop == "gap", rest, seed, self._threads
+            )
+            self._send(leaving & playing)
+        # Who has no opponent comes and goes as well.
+        self._receive(missing.difference(*matches))
+        self._send(leaving)
+
+    def _batches(self, matches: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+        """As many at a time as there are threads, so that leagues travel while others play."""
+        return [matches[begin : begin + self._threads] for begin in range(0, len(matches), self._threads)]
 
     def _levels(self, rule: StopRule) -> tuple[float, float]:
         """What a class must violate by to join a row's variables; what lets a row rest."""
@@ -168,30 +173,32 @@ class Leagues:
         loss, gap, alpha_sum, _ = self._last_full
         return 0.0, LITTLE["gap"] * rule.tol * 0.5 * abs(gap + loss + alpha_sum) / self._n
 
-    def _missing(self, day: int) -> set[int]:
-        """The leagues that belong here on a day and are not here yet."""
-        return {
-            league
-            for league in range(self._leagues)
-            if self._host(league, max(0, day)) == self._peers.rank and not self._kernel.here(league)
-        }
+    def _missing(self) -> set[int]:
+        """The leagues that belong here on this day and are not here yet."""
+        mine = np.flatnonzero(self._hosts(self._day) == self._peers.rank).tolist()
+        return {league for league in mine if not self._kernel.here(league)}
 
-    def _receive(self, leagues: set[int], day: int) -> None:
-        """Wait for leagues that come for a day."""
-        for league in sorted(leagues):
-            self._kernel.unpack(league, self._peers.receive(self._host(league, day - 1), league))
+    def _leaving(self) -> set[int]:
+        """The leagues that belong here on this day and elsewhere on the next."""
+        now, next_day = self._hosts(self._day), self._hosts(self._day + 1)
+        return set(np.flatnonzero((now == self._peers.rank) & (next_day != now)).tolist())
 
-    def _send(self, leagues: set[int], day: int) -> None:
-        """Send those of the leagues that belong elsewhere on the next day."""
+    def _receive(self, leagues: set[int]) -> None:
+        """Wait for leagues that come from where they were the day before."""
+        sender = self._hosts(self._day - 1 if self._day >= 0 else matchdays(self._leagues) - 1)
         for league in sorted(leagues):
-            to = self._host(league, day + 1)
-            if to != self._peers.rank and self._kernel.here(league):
-                self._peers.send(to, league, self._kernel.pack(league))
+            self._kernel.unpack(league, self._peers.receive(int(sender[league]), league))
+
+    def _send(self, leagues: set[int]) -> None:
+        """Send leagues to where they belong on the next day, if they have not gone yet."""
+        to = self._hosts(self._day + 1)
+        for league in sorted(leagues):
+            if self._kernel.here(league):
+                self._peers.send(int(to[league]), league, self._kernel.pack(league))
                 self._kernel.leave(league)
 
     def _end_pass(self, rule: StopRule) -> bool:
         """Choose the next pass; tell whether a certificate is worth its cost now."""
-        self._receive(self._missing(self._day), self._day)
         everyone = [figures for part in self._peers.gather(self._seen) for figures in part]
         columns = list(zip(*everyone, strict=True))
         seen = loss, gap, alpha_sum, violation = (*map(math.fsum, columns[:3]), max(columns[3]))
@@ -242,7 +249,7 @@ class Leagues:
 
     def certificate(self) -> Certificate:
         """Certify all variables in float64, each process its leagues, with weights set anew."""
-        self._receive(self._missing(self._day), self._day)
+        self._receive(self._missing())
         alpha, threads = self._dual_rows(), self._threads
         here = [league for league in range(self._leagues) if self._kernel.here(league)]
         norms = self._kernel.refresh(alpha, threads)
@@ -291,7 +298,7 @@ class Leagues:
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """The leagues and the matches that this process has, exactly as they are."""
-        self._receive(self._missing(self._day), self._day)
+        self._receive(self._missing())
         numbers = {name: getattr(self, name) for name in NUMBERS} | {"said": asdict(self._said)}
         matches = self._every_match()
         if not matches:
@@ -316,9 +323,7 @@ class Leagues:
             setattr(self, name, numbers[name])
         self._said = Progress(**numbers["said"])
         self._seen, self._variables = [], None
-        here = {
-            league for league in range(self._leagues) if self._host(league, max(0, self._day)) == self._peers.rank
-        }
+        here = np.flatnonzero(self._hosts(self._day) == self._peers.rank).tolist()
         for league in range(self._leagues):
             self._kernel.leave(league)
         mine = {frozenset(match) for match in self._every_match()}

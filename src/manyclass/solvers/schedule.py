@@ -1,18 +1,20 @@
 """Who plays whom, and when: leagues of classes, and matchdays by 1-factorisation of the complete graph.
 
 Each league meets every other one once in an epoch. The matches of a matchday have no league in common, so they can go
-on at the same time. With E the number of leagues, or one more if that is odd, matchday r is written as E / 2
-*positions*, where position 0 has the leagues r and E - 1, and position p > 0 the leagues r + p and r - p (modulo
-E - 1). From one matchday to the next a league only ever moves to a neighbouring position:
+on at the same time. Each has a *position*, and workers share out the positions in one piece each. A league whose next
+match is with another worker has to travel, so the order of the matches decides how much travels.
 
-    r + p                the first of position p     moves to p - 1, as first
-    r - p                the second of position p    moves to p + 1, as second
-    r                    the first of position 0     moves to 1, as second
-    r - (E / 2 - 1)      the second of the last one  stays there, as first
-    E - 1                always at position 0
+The leagues are dealt to four quarters A, B, C, D with s seats each (some of them empty where the number of leagues is
+not a multiple of 4), and there are two tables of s positions. An epoch has three rounds:
 
-so that workers who share out the positions in one piece each exchange one league with each neighbour a matchday.
-After the E - 1 matchdays of an epoch every league is back where it began.
+    round   table 0   table 1   days      who meets
+    0       A and B   C and D   2 s - 1   every pair of the table's leagues: the circle method
+    1       A and C   B and D   s         each of one quarter meets each of the other: one quarter stays,
+    2       A and D   B and C   s         the other goes round
+
+Two workers have a table each: between rounds they swap a quarter, and within them nothing travels. Of more workers,
+those at a table pass leagues on to their neighbours, where the circle method alone would have them swap leagues with
+both. After an epoch every league goes back to where it began.
 """
 
 from typing import NamedTuple
@@ -37,8 +39,8 @@ class Match(NamedTuple):
 
 def league_count(n_classes: int) -> int:
     """How many leagues a problem has, if nobody asks for more: never a matter of the workers there are."""
-    wanted = max(n_classes // CLASSES_A_LEAGUE, min(MANY_LEAGUES, n_classes // FEWEST_CLASSES), 2)
-    return min(wanted + wanted % 2, MOST_LEAGUES, n_classes)
+    wanted = max(n_classes // CLASSES_A_LEAGUE, min(MANY_LEAGUES, n_classes // FEWEST_CLASSES), 1)
+    return min(4 * _seats(wanted), MOST_LEAGUES, n_classes)
 
 
 def divide_classes(rows_of_class: np.ndarray, leagues: int) -> np.ndarray:
@@ -72,44 +74,59 @@ def divide_classes(rows_of_class: np.ndarray, leagues: int) -> np.ndarray:
 
 
 def positions(leagues: int) -> int:
-    """Matches of a matchday, that of the league without an opponent included where their number is odd."""
-    return (leagues + 1) // 2
+    """Matches of a matchday at most: two tables of a quarter of the leagues each."""
+    return 2 * _seats(leagues)
 
 
 def matchdays(leagues: int) -> int:
     """Matchdays of an epoch."""
-    return max(0, 2 * positions(leagues) - 1)
+    return 4 * _seats(leagues) - 1
 
 
-def matchday(leagues: int, day: int) -> list[Match]:
-    """The matches of a day.
+def places(leagues: int, day: int) -> np.ndarray:
+    """The position of each league on a day, whether it has an opponent or not.
 
     Parameters
     ----------
     leagues : int
     day : int
         0 to `matchdays(leagues) - 1`.
-
-    Returns
-    -------
-    list of Match
-        By positions; the one where a league has no opponent is left out.
     """
-    wheel = matchdays(leagues)
-    pairs = [(day % wheel, wheel)] if wheel else []
-    pairs += [((day + p) % wheel, (day - p) % wheel) for p in range(1, positions(leagues))]
-    return [Match(p, a, b) for p, (a, b) in enumerate(pairs) if max(a, b) < leagues]
+    seats = _seats(leagues)
+    quarter, seat = np.arange(leagues) % 4, np.arange(leagues) // 4
+    if day < 2 * seats - 1:
+        # Odd quarters from the other end: at first, each league is at the position of its own seat.
+        at = circle(np.where(quarter % 2, 2 * seats - 1 - seat, seat), 2 * seats, day)
+        return quarter // 2 * seats + at
+    second_round, turn = divmod(day - (2 * seats - 1), seats)
+    stays = quarter < 2
+    table = quarter % 2 ^ np.where(stays, 0, second_round)
+    return table * seats + np.where(stays, seat, (seat + turn) % seats)
 
 
-def position_of(league: int, leagues: int, day: int) -> int:
-    """Where a league is on a day, whether it has an opponent or not."""
-    wheel = matchdays(leagues)
-    if league >= wheel:
-        return 0
-    ahead = (league - day) % wheel
-    return min(ahead, wheel - ahead)
+def circle(player: np.ndarray, players: int, day: int) -> np.ndarray:
+    """Where players are on a day of the circle method, for an even number of them.
+
+    The last one is always at position 0. The others sit around a wheel of `players - 1` places, which turns by one a
+    day; those that face each other meet.
+    """
+    wheel = players - 1
+    ahead = (player - day) % wheel
+    return np.where(player == wheel, 0, np.minimum(ahead, wheel - ahead))
 
 
-def host_of(position: int, leagues: int, workers: int) -> int:
-    """Which of the workers has a position: each has neighbouring ones, as many as the others or one more."""
-    return position * workers // positions(leagues)
+def matchday(leagues: int, day: int) -> list[Match]:
+    """The matches of a day, by positions; leagues without an opponent are left out."""
+    at = places(leagues, day)
+    order = np.argsort(at, kind="stable")
+    meet = np.flatnonzero(np.diff(at[order]) == 0)
+    return [Match(int(at[order[i]]), int(order[i]), int(order[i + 1])) for i in meet]
+
+
+def hosts(leagues: int, day: int, workers: int) -> np.ndarray:
+    """The worker of each league on a day. Workers have neighbouring positions, as many as the others or one more."""
+    return places(leagues, day) * workers // positions(leagues)
+
+
+def _seats(leagues: int) -> int:
+    return -(-leagues // 4)
