@@ -64,3 +64,18 @@ def test_without_typer_the_error_names_the_extra():
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
     assert result.returncode == 1
     assert result.stderr.count("\n") == 1 and 'pip install "manyclass[cli]"' in result.stderr
+
+
+@pytest.mark.parametrize("command", [["--help"], ["train", "-h"], ["--version"]])
+def test_help_is_given_by_the_first_rank(command):
+    answers = [
+        subprocess.run(
+            [*START, *command],
+            env=os.environ | {"OMPI_COMM_WORLD_RANK": str(rank)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for rank in (0, 1)
+    ]
+    assert answers[0].stdout and answers[1].stdout == answers[1].stderr == ""

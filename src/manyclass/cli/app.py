@@ -7,6 +7,7 @@ from typer.core import TyperGroup
 
 import manyclass
 
+from ..engines import told_rank
 from . import ranks
 from .cv import cv
 from .demo import demo
@@ -16,13 +17,17 @@ from .predict import predict
 from .reproduce import reproduce
 from .train import train
 
+HELP = ("-h", "--help")
+
 
 class Commands(TyperGroup):
-    """What is wrong with the arguments is said by one rank."""
+    """Help is given by one rank, and what is wrong with the arguments is said by one."""
 
-    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        if told_rank() > 0 and not {*HELP, "--version"}.isdisjoint(args):
+            ranks.be_silent()
         with ranks.first_speaks():
-            return super().make_context(*args, **kwargs)
+            return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         with ranks.first_speaks():
@@ -37,7 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     # A defect should give a traceback that can be copied into a report.
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": [*HELP]},
 )
 
 

@@ -49,7 +49,7 @@ def as_one(command: Command) -> Command:
         with first_speaks():
             _peers = peers_of("mpi") if by_mpi else Alone()
         if _peers.rank > 0:
-            sys.stdout = sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+            be_silent()
         with together(_peers, explained):
             command(*args, **kwargs)
 
@@ -71,6 +71,11 @@ def alone(command: Command) -> Command:
         command(*args, **kwargs)
 
     return once  # type: ignore[return-value]
+
+
+def be_silent() -> None:
+    """Print nothing from now on."""
+    sys.stdout = sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 @contextmanager
