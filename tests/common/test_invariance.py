@@ -152,11 +152,11 @@ def test_warm_start_needs_less_and_ends_at_the_same_optimum(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_warm_start_from_another_C_stays_feasible(loss):
     X, y = text_like(80, 40, 5, seed=6)
-    model = make(loss, warm_start=True, C=10.0, tol=1e-6, dtype="float64", max_iter=100_000).fit(X, y)
+    model = make(loss, warm_start=True, C=10.0, tol=1e-5, dtype="float64", max_iter=100_000).fit(X, y)
     model.set_params(C=0.1).fit(X, y)
-    fresh = make(loss, C=0.1, tol=1e-6, dtype="float64", max_iter=100_000).fit(X, y)
+    fresh = make(loss, C=0.1, tol=1e-5, dtype="float64", max_iter=100_000).fit(X, y)
     assert model.certificate_.dual <= fresh.certificate_.primal * (1 + 1e-12)
-    assert model.certificate_.primal == pytest.approx(fresh.certificate_.primal, rel=1e-5)
+    assert model.certificate_.primal == pytest.approx(fresh.certificate_.primal, rel=2e-5)
 
 
 @pytest.mark.parametrize("build", BUILDS)
@@ -199,9 +199,9 @@ def test_every_build_reaches_the_same_optimum(build, tmp_path):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_path_ends_at_the_same_optima_as_single_fits(loss):
     X, y = text_like(80, 40, 5, seed=7)
-    tight = {"tol": 1e-6, "dtype": "float64", "max_iter": 100_000}
+    tight = {"tol": 1e-5, "dtype": "float64", "max_iter": 100_000}
     path = make(loss, **tight).fit_path(X, y, [3.0, 0.1, 1.0])
     assert [model.C for model in path] == [0.1, 1.0, 3.0]
     for model in path:
         alone = make(loss, C=model.C, **tight).fit(X, y)
-        assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=1e-5)
+        assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-5)

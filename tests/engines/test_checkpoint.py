@@ -185,9 +185,9 @@ def test_another_problem_is_refused_by_name(name, tmp_path):
 
 def test_another_number_of_leagues_is_refused(tmp_path):
     fit(tmp_path, every=0, solver="leagues")
-    with pytest.raises(ValueError, match=r"another problem: leagues \(2, here 3\); go on with what it was begun"):
+    with pytest.raises(ValueError, match=r"another problem: leagues \(4, here 3\); go on with what it was begun"):
         fit(tmp_path, resume=True, solver="leagues", leagues=3)
-    fit(tmp_path, resume=True, solver="leagues", leagues=2)
+    fit(tmp_path, resume=True, solver="leagues", leagues=4)
 
 
 def test_other_rows_and_labels_are_refused(tmp_path):
