@@ -145,8 +145,10 @@ class Runner:
         except subprocess.TimeoutExpired:
             raise UnavailableError(f"{solver.name} was ended after {self.timeout:.0f} s without a result") from None
         if done.returncode != 0:
-            last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-            raise UnavailableError(f"{solver.name} failed: {last[0]}")
+            # After a rank's last words mpirun has its own, framed by lines of dashes.
+            said = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
+            last = said[-8:] if solver.ranks else said[-1:]
+            raise UnavailableError(f"{solver.name} failed: {'; '.join(last) or f'exit code {done.returncode}'}")
         return Reply(**json.loads(Path(request.reply).read_text()))
 
 
