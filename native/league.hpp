@@ -200,6 +200,7 @@ class LeagueParcel {
   static void unpack(const uint8_t* from, size_t size, League<T>& league, const Layout<T>& rows) {
     Reader in{from, from + size};
     for (int64_t h = 0; h < rows.heads(); ++h) take_head(in, league.W.data() + h * league.stride, league);
+    streamed();
     league.tail.clear(rows.tails());
     const size_t place_bytes = narrow(league) ? sizeof(uint16_t) : sizeof(int32_t);
     league.tail.reserve(

@@ -34,13 +34,18 @@ template <class T>
 inline void store(T* p, vec<T> v) {
   *reinterpret_cast<vec<T>*>(p) = v;
 }
-// The same past the caches, for memory that is not read again soon.
+// The same past the caches, for memory that is not read again soon; `streamed` before other threads read it.
 template <class T>
 inline void stream(T* p, vec<T> v) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
 #else
   store(p, v);
+#endif
+}
+inline void streamed() {
+#if defined(__AVX512F__)
+  _mm_sfence();
 #endif
 }
 template <class T>
