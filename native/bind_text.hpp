@@ -47,7 +47,13 @@ void bind_row_parser(nb::module_& m, const char* name) {
              });
            })
       .def("finish", [](Parser& self) { return failure_of([&] { self.finish(); }); })
+      .def("next_part", &Parser::next_part)
+      .def("go_on_after", &Parser::go_on_after)
       .def_prop_ro("line", &Parser::line)
+      .def_prop_ro("unfinished", &Parser::unfinished)
+      .def_prop_ro("min_index", &Parser::min_index)
+      .def_prop_ro("max_index", &Parser::max_index)
+      .def_prop_ro("wide", &Parser::wide)
       .def_prop_ro("n_rows", &Parser::n_rows)
       .def_prop_ro("nnz", &Parser::nnz)
       .def_prop_ro("n_features", &Parser::n_features)
@@ -59,6 +65,10 @@ void bind_row_parser(nb::module_& m, const char* name) {
       .def_prop_ro("labels_are_integers", &Parser::labels_are_integers)
       .def("take_indices", [](Parser& self, Array<std::int32_t> out) { self.take_indices(out.data()); })
       .def("take_indices", [](Parser& self, Array<std::int64_t> out) { self.take_indices(out.data()); })
+      .def("take_written_indices",
+           [](Parser& self, Array<std::int32_t> out) { self.take_written_indices(out.data()); })
+      .def("take_written_indices",
+           [](Parser& self, Array<std::int64_t> out) { self.take_written_indices(out.data()); })
       .def("take_values", [](Parser& self, Array<Value> out) { self.take_values(out.data()); })
       .def("take_row_ends", [](Parser& self, Array<std::int64_t> out) { self.take_row_ends(out.data()); })
       .def("take_label_ends", [](Parser& self, Array<std::int64_t> out) { self.take_label_ends(out.data()); })

@@ -7,6 +7,7 @@
 
 #include "bind_blocks.hpp"
 #include "bind_leagues.hpp"
+#include "bind_planes.hpp"
 #include "bind_prediction.hpp"
 #include "bind_rows.hpp"
 #include "bind_text.hpp"
@@ -63,4 +64,5 @@ NB_MODULE(CORE_NAME, m) {
   bind_all<float>(m, "32");
   bind_all<double>(m, "64");
   bind_text_formats(m);
+  bind_planes(m);
 }

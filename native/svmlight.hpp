@@ -74,7 +74,22 @@ class RowParser {
                          "number the labels so, or give every row exactly one label");
   }
 
+  // After a part has been taken: counts begin anew.
+  void next_part() {
+    rows_taken_ += n_rows_;
+    n_rows_ = nnz_ = n_labels_ = 0;
+  }
+  // Before the first piece of text, if that does not begin with the first line.
+  void go_on_after(std::int64_t line, std::int64_t rows) {
+    line_ = line;
+    rows_taken_ = rows;
+  }
+
   std::int64_t line() const { return line_; }
+  std::int64_t unfinished() const { return static_cast<std::int64_t>(unfinished_.size()); }
+  std::int64_t min_index() const { return min_index_; }
+  std::int64_t max_index() const { return max_index_; }
+  bool wide() const { return is_wide_; }
   std::int64_t n_rows() const { return n_rows_; }
   std::int64_t nnz() const { return nnz_; }
   std::int64_t n_labels_read() const { return n_labels_; }
@@ -96,6 +111,15 @@ class RowParser {
     const std::int64_t base = options_.zero_based == Choice::yes ? 0 : 1;
     const auto take = [&out, base](const auto* block, std::int64_t count) {
       for (std::int64_t k = 0; k < count; ++k) *out++ = static_cast<Index>(block[k] - base);
+    };
+    is_wide_ ? wide_.drain(take) : narrow_.drain(take);
+  }
+  // Of a part, which may be taken at any time, indices are as they are written: whether they count from 0 is
+  // known at the end only.
+  template <class Index>
+  void take_written_indices(Index* out) {
+    const auto take = [&out](const auto* block, std::int64_t count) {
+      out = std::transform(block, block + count, out, [](auto index) { return static_cast<Index>(index); });
     };
     is_wide_ ? wide_.drain(take) : narrow_.drain(take);
   }
@@ -124,6 +148,8 @@ class RowParser {
     from.drain([&out](const T* block, std::int64_t count) { out = std::copy(block, block + count, out); });
   }
 
+  std::int64_t rows_read() const { return rows_taken_ + n_rows_; }
+
   Place place(const char* p) const { return {line_, p - line_begin_ + 1}; }
 
   [[noreturn]] void fail(const char* at, const std::string& what) const {
@@ -148,8 +174,8 @@ class RowParser {
       return;
     }
     // A blank line of an XMC file may be a row with neither labels nor features: the header knows.
-    if (*p == '#' || (*p == '\n' && !(options_.xmc && n_rows() < rows_promised_))) return;
-    if (options_.xmc && n_rows() == rows_promised_)
+    if (*p == '#' || (*p == '\n' && !(options_.xmc && rows_read() < rows_promised_))) return;
+    if (options_.xmc && rows_read() == rows_promised_)
       fail(p, "the header promises " + std::to_string(rows_promised_) +
                   " rows and here is one more; correct the first line or remove the row");
     if (*p != '\n') {
@@ -408,10 +434,10 @@ class RowParser {
       throw ParseFailure(line_ + 1, 1,
                          "expected the header 'rows features labels', found the end of the file; "
                          "an XMC file starts with these three counts");
-    if (n_rows() != rows_promised_)
+    if (rows_read() != rows_promised_)
       throw ParseFailure(line_ + 1, 1,
                          "the header promises " + std::to_string(rows_promised_) +
-                             " rows, but the file ends after " + std::to_string(n_rows()) +
+                             " rows, but the file ends after " + std::to_string(rows_read()) +
                              "; is it cut short?");
   }
 
@@ -427,7 +453,7 @@ class RowParser {
   bool is_wide_ = false;
   GrowingArray<Value> values_;
   GrowingArray<std::int64_t> row_ends_, label_ends_;
-  std::int64_t n_rows_ = 0, nnz_ = 0;
+  std::int64_t n_rows_ = 0, nnz_ = 0, rows_taken_ = 0;
   std::int64_t min_index_ = int64_max, max_index_ = -1;
   Place max_index_at_;
 

@@ -9,6 +9,7 @@ import manyclass
 
 from ..engines import told_rank
 from . import ranks
+from .convert import convert
 from .cv import cv
 from .demo import demo
 from .evaluate import evaluate
@@ -74,5 +75,5 @@ def manyclass_command(
     """
 
 
-for command in (train, predict, evaluate, inspect, cv, reproduce, demo):
+for command in (train, predict, evaluate, inspect, convert, cv, reproduce, demo):
     app.command()(command)

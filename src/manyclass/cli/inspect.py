@@ -7,12 +7,14 @@ import numpy as np
 import typer
 
 from ..data import check_matrix, encode_labels
+from ..data.block_store import MANIFEST, BlockStore
 from ..model import LinearModel, load_model
 from ..model.file import looks_like_model
 from ..model.linear import thread_count
 from ..model.shards import INDEX, stored_bytes
 from ..solvers import estimate_memory
 from . import output, ranks
+from .convert import describe_store, show_store
 from .fitting import USUAL, Dtype, Loss
 from .inputs import Columns, DataFormat, LabelledRows, class_sizes, naming, read_labelled
 from .output import InputError
@@ -24,7 +26,7 @@ MODEL_SUFFIXES = (".manyclass", ".safetensors")
 @output.answers_errors
 @ranks.alone
 def inspect(
-    file: Annotated[str, typer.Argument(help="A model, or a data file (- for stdin).")],
+    file: Annotated[str, typer.Argument(help="A model, a data file (- for stdin), or a store.")],
     class_name: Annotated[
         str | None,
         typer.Option("--class", metavar="NAME", help="Of a model: the features that speak for it."),
@@ -41,9 +43,10 @@ def inspect(
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
     format: Annotated[DataFormat, typer.Option(help="Of data. auto: by its name.")] = DataFormat.auto,
+    verify: Annotated[bool, typer.Option("--verify", help="Of a store: read all blocks and check them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Look into a model or a data file.
+    """Look into a model, a data file or a store.
 
     \b
     Examples:
@@ -53,6 +56,11 @@ def inspect(
       manyclass inspect news20.gz --estimate --loss cs      the memory a fit will take
     """
     output.log_to_stderr(quiet=True)
+    if (Path(file) / MANIFEST).is_file():
+        _inspect_store(file, verify, as_json)
+        return
+    if verify:
+        raise InputError(f"{file}: not a store; --verify is about the blocks of one")
     if _is_model(file):
         if estimate:
             raise InputError(f"{file}: a model; --estimate is about data to train on")
@@ -84,6 +92,23 @@ def _is_model(file: str) -> bool:
     if not Path(file).is_file():  # standard input and pipes cannot be looked at twice
         return False
     return Path(file).suffix in MODEL_SUFFIXES or looks_like_model(file)
+
+
+# ---- Stores
+
+
+def _inspect_store(path: str, verify: bool, as_json: bool) -> None:
+    store = BlockStore(path)
+    report = describe_store(store)
+    if verify:
+        problems = list(store.verify())
+        if problems:
+            raise InputError("; ".join(problems))
+        report["verified"] = True
+    if as_json:
+        typer.echo(output.to_json(report))
+    else:
+        show_store(report)
 
 
 # ---- Models

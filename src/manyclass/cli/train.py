@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from ..data import encode_labels
+from ..data.class_names import class_tensors
 from ..engines import CheckpointFolder
 from ..estimators.calibration import fit_rule
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
-from ..model.class_names import class_tensors
 from ..model.shards import stored_bytes
 from . import output, ranks
 from .fitting import TITLES, USUAL, Dtype, Fit, Loss, fit, milestones

@@ -25,13 +25,12 @@ class StreamError(ValueError):
     """A compressed stream that is damaged or ends too early."""
 
 
-def _zstandard() -> Any:
+def zstandard_package() -> Any:
+    """The package that is needed for zstd, or an error that says how to get it."""
     try:
         import zstandard
     except ImportError as error:
-        raise ImportError(
-            'this file is compressed with zstd, which needs one more package: pip install "manyclass[zstd]"'
-        ) from error
+        raise ImportError('zstd needs one more package: pip install "manyclass[zstd]"') from error
     return zstandard
 
 
@@ -42,7 +41,7 @@ def _decompressor(codec: str) -> Callable[[], Any]:
         return bz2.BZ2Decompressor
     if codec == "xz":
         return lzma.LZMADecompressor
-    return _zstandard().ZstdDecompressor().decompressobj
+    return zstandard_package().ZstdDecompressor().decompressobj
 
 
 class _Prefixed(io.RawIOBase):
@@ -225,7 +224,7 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         Where to write the uncompressed bytes.
     """
     codec = SUFFIXES.get(Path(path).suffix.lower())
-    zstandard = _zstandard() if codec == "zstd" else None
+    zstandard = zstandard_package() if codec == "zstd" else None
     with open_atomic(path) as raw, contextlib.ExitStack() as stack:
         out: Any = raw
         if codec == "gzip":

@@ -46,28 +46,35 @@ def _choice(name: str, value: bool | str) -> int:
     raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
 
 
-def parse_rows(
-    source: PathOrFile,
-    *,
-    n_features: int | None,
-    multilabel: bool | str,
-    zero_based: bool | str,
+def new_parser(
     dtype: DTypeLike,
+    *,
+    n_features: int | None = None,
+    multilabel: bool | str = "auto",
+    zero_based: bool | str = "auto",
     allow_nonfinite: bool = False,
     xmc: bool = False,
 ) -> Any:
-    """Run the native parser over `source` to its end; `matrix_of` and `labels_of` then give the rows."""
+    """The native parser, to be fed text."""
     if np.dtype(dtype) not in PARSERS:
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
     if n_features is not None and n_features < 0:
         raise ValueError(f"n_features must not be negative, got {n_features}")
-    parser = PARSERS[np.dtype(dtype)](
+    return PARSERS[np.dtype(dtype)](
         n_features=-1 if n_features is None else int(n_features),
         zero_based=_choice("zero_based", zero_based),
         multilabel=_choice("multilabel", multilabel),
         allow_nonfinite=allow_nonfinite,
         xmc=xmc,
     )
+
+
+def parse_rows(source: PathOrFile, *, dtype: DTypeLike, **options: Any) -> Any:
+    """Run a parser with these options of `new_parser` over `source` to its end.
+
+    `matrix_of` and `labels_of` then give the rows.
+    """
+    parser = new_parser(dtype, **options)
     name = stream_name(source)
     buffer = np.empty(CHUNK, np.uint8)
     try:

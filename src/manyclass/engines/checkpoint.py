@@ -16,7 +16,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +24,8 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 
-from ..data.streams import CHUNK, open_atomic
+from ..data.checksums import checksum_of, write_checked
+from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 
 FORMAT = "manyclass checkpoint"
@@ -97,14 +97,10 @@ class CheckpointFolder:
         """
         self.path.mkdir(parents=True, exist_ok=True)
         file = self.path / f"checkpoint-{generation}-{rank}.safetensors"
-        digest, size = hashlib.blake2b(), 0
         arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-        # Checksum and file at the same time: large arrays take a while for both.
-        with ThreadPoolExecutor(1) as beside, open_atomic(file) as out:
-            for piece in tensor_file_content(arrays, {"format": FORMAT}):
-                beside.submit(digest.update, piece)
-                size += out.write(piece)
-        return Part(file.name, size, digest.hexdigest())
+        with open_atomic(file) as out:
+            size, checksum = write_checked(out, tensor_file_content(arrays, {"format": FORMAT}))
+        return Part(file.name, size, checksum)
 
     def commit(self, generation: int, parts: Sequence[Part], info: dict[str, Any]) -> None:
         """Make a generation exist; then remove all but it and the last good one before.
@@ -207,11 +203,7 @@ class CheckpointFolder:
             raise ValueError(f"{part.file} is missing")
         if path.stat().st_size != part.size:
             raise ValueError(f"{part.file} has {path.stat().st_size} bytes instead of {part.size}")
-        digest = hashlib.blake2b()
-        with open(path, "rb") as stream:
-            while piece := stream.read(CHUNK):
-                digest.update(piece)
-        if digest.hexdigest() != part.checksum:
+        if checksum_of(path) != part.checksum:
             raise ValueError(f"the checksum of {part.file} is wrong")
         return TensorFile(path).arrays()
 

@@ -23,11 +23,11 @@ import scipy.sparse as sp
 from safetensors import SafetensorError
 
 from ..data import TextFeatures
+from ..data.class_names import class_tensors, read_classes
 from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..engines import peers_of
 from ..solvers import Peers
-from .class_names import class_tensors, read_classes
 from .linear import LinearModel
 from .shards import join_shards, read_index, shard_names, shard_of, write_index
 

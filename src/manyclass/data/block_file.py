@@ -1,0 +1,214 @@
+"""A block of rows in one file: columns of numbers as compressed byte planes, in safetensors.
+
+| array | a number for each | what |
+|---|---|---|
+| `ids` | row | which row of the store it is, as differences |
+| `lengths`, `label_counts` | row | how many features and labels it has |
+| `norms` | row | its squared length, float32 |
+| `labels` | label of a row | its code |
+| `indices` | feature of a row | which one, as differences within the row |
+| `values` | feature of a row | float32 or float64 |
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from safetensors import SafetensorError
+
+from .._native import core
+from .compression import PlaneError, PlaneWriter, read_numbers, read_planes
+from .tensor_file import TensorFile
+
+FORMAT = "manyclass block"
+VERSION = 1
+VALUE_TYPES = {4: np.float32, 8: np.float64}
+INDEX_TYPES = {4: np.int32, 8: np.int64}
+# What the metadata says in numbers.
+COUNTS = ("rows", "nnz", "labels", "n_features", "value_bytes", "index_bytes")
+
+
+class BlockError(ValueError):
+    """A block that cannot be used; the message names the file and the reason."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows.
+
+    Attributes
+    ----------
+    ids : int64 ndarray of shape (n,)
+        Ascending.
+    indptr, indices, values : ndarray
+        The rows in CSR form, indices ascending.
+    label_ptr : int64 ndarray of shape (n + 1,)
+        Where the labels of each row begin, and the last one's end.
+    labels : int32 ndarray
+        Codes of labels, as the store numbers them.
+    n_features : int
+        Larger than any index.
+    """
+
+    ids: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    label_ptr: np.ndarray
+    labels: np.ndarray
+    n_features: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.ids.size)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        arrays = (self.ids, self.indptr, self.indices, self.values, self.label_ptr, self.labels)
+        return sum(array.nbytes for array in arrays)
+
+    def as_csr(self, n_features: int) -> sp.csr_matrix:
+        """The rows as a matrix of so many columns, sharing memory."""
+        matrix = sp.csr_matrix((self.n_rows, n_features), dtype=self.values.dtype)
+        matrix.data, matrix.indices, matrix.indptr = self.values, self.indices, self.indptr
+        matrix.has_sorted_indices = matrix.has_canonical_format = True
+        return matrix
+
+    def take(self, rows: np.ndarray) -> "Block":
+        """Some of the rows, in the order asked for."""
+        indptr, (indices, values) = _take(self.indptr, rows, self.indices, self.values)
+        label_ptr, (labels,) = _take(self.label_ptr, rows, self.labels)
+        return Block(self.ids[rows], indptr, indices, values, label_ptr, labels, self.n_features)
+
+
+def _take(ptr: np.ndarray, rows: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+    counts = ptr[rows + 1] - ptr[rows]
+    ends = np.zeros(rows.size + 1, np.int64)
+    np.cumsum(counts, out=ends[1:])
+    where = np.arange(ends[-1]) + np.repeat(ptr[rows] - ends[:-1], counts)
+    return ends, [array[where] for array in arrays]
+
+
+def join_blocks(blocks: Sequence[Block]) -> Block:
+    """The rows of several blocks, one after the other."""
+    if len(blocks) == 1:
+        return blocks[0]
+
+    def pointers(name: str) -> np.ndarray:
+        counts = np.concatenate([np.diff(getattr(block, name)) for block in blocks])
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(block, name) for block in blocks])
+
+    return Block(
+        ids=joined("ids"),
+        indptr=pointers("indptr"),
+        indices=joined("indices"),
+        values=joined("values"),
+        label_ptr=pointers("label_ptr"),
+        labels=joined("labels"),
+        n_features=max(block.n_features for block in blocks),
+    )
+
+
+# ---- Writing
+
+
+def block_tensors(block: Block, writer: PlaneWriter) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """What a file of this block holds: arrays and metadata."""
+    squares = np.add.reduceat(np.append(np.square(block.values, dtype=np.float64), 0.0), block.indptr[:-1])
+    norms = np.where(np.diff(block.indptr) > 0, squares, 0.0).astype(np.float32)
+    columns: dict[str, np.ndarray] = {
+        "ids": np.diff(block.ids, prepend=0),
+        "lengths": np.diff(block.indptr).astype(np.uint32),
+        "label_counts": np.diff(block.label_ptr).astype(np.uint32),
+        "norms": norms,
+        "labels": block.labels.astype(np.int32, copy=False),
+        "indices": core.index_differences(block.indptr, block.indices),
+        "values": block.values,
+    }
+    tensors: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        tensors |= writer.split(name, column)
+    counts = (
+        block.n_rows,
+        block.indices.size,
+        block.labels.size,
+        block.n_features,
+        block.values.itemsize,
+        block.indices.itemsize,
+    )
+    metadata = {name: str(count) for name, count in zip(COUNTS, counts, strict=True)}
+    return tensors, metadata | {"format": FORMAT, "version": str(VERSION)}
+
+
+# ---- Reading
+
+
+def block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Block:
+    """The block of these arrays.
+
+    Raises
+    ------
+    BlockError
+        If they are not those of a block, or damaged.
+    """
+    if metadata.get("format") != FORMAT:
+        raise BlockError("this is no block of a store")
+    if metadata.get("version") != str(VERSION):
+        raise BlockError(f"version {metadata.get('version')} of the format, which this manyclass does not read")
+    try:
+        counts = {name: int(metadata[name]) for name in COUNTS}
+        if min(counts.values()) < 0:
+            raise ValueError("a negative count")
+        value_type, index_type = VALUE_TYPES[counts["value_bytes"]], INDEX_TYPES[counts["index_bytes"]]
+    except (KeyError, ValueError) as error:
+        raise BlockError(f"its metadata are damaged ({error})") from error
+    rows, nnz, labels = counts["rows"], counts["nnz"], counts["labels"]
+    try:
+        indptr = _pointers(tensors, "lengths", rows, nnz)
+        label_ptr = _pointers(tensors, "label_counts", rows, labels)
+        indices = np.empty(nnz, index_type)
+        planes = read_planes(tensors, "indices", counts["index_bytes"], nnz)
+        core.indices_of_planes(planes, indptr, counts["n_features"], indices)
+        return Block(
+            ids=np.cumsum(read_numbers(tensors, "ids", np.int64, rows)),
+            indptr=indptr,
+            indices=indices,
+            values=read_numbers(tensors, "values", value_type, nnz),
+            label_ptr=label_ptr,
+            labels=read_numbers(tensors, "labels", np.int32, labels),
+            n_features=counts["n_features"],
+        )
+    except (PlaneError, ValueError) as error:
+        raise BlockError(str(error)) from error
+
+
+def _pointers(tensors: Mapping[str, np.ndarray], name: str, rows: int, total: int) -> np.ndarray:
+    pointers = np.zeros(rows + 1, np.int64)
+    np.cumsum(read_numbers(tensors, name, np.uint32, rows), out=pointers[1:])
+    if pointers[-1] != total:
+        raise BlockError(f"its {name} add up to {pointers[-1]} instead of {total}")
+    return pointers
+
+
+def read_block(path: str | os.PathLike[str]) -> Block:
+    """Read a block.
+
+    Raises
+    ------
+    BlockError
+        Naming the file and what is wrong with it.
+    OSError
+        If it cannot be opened.
+    """
+    try:
+        file = TensorFile(path)
+        return block_of(file.arrays(), file.metadata)
+    except (BlockError, SafetensorError, KeyError, ValueError) as error:
+        raise BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew") from error

@@ -1,0 +1,166 @@
+"""Rows of text files, a part at a time, with where each part ends: reading can go on from there."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .streams import CHUNK, PathOrFile, StreamError, open_input, stream_name
+from .svmlight import ParseError, new_parser
+
+# Text that is parsed before its rows are handed on.
+TEXT_AT_ONCE = 16 << 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in several files reading has come to: after so many bytes of text, lines and rows of one of them."""
+
+    file: int = 0
+    offset: int = 0
+    line: int = 0
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class RowPart:
+    """Some rows as they are written.
+
+    Attributes
+    ----------
+    indptr, indices, values : ndarray
+        CSR arrays; indices as they are written, whatever they count from.
+    label_ptr, labels : ndarray
+        The labels of all rows one after the other, and where each row's begin.
+    end : Place
+        Where the next part begins.
+    text_bytes : int
+        How much text it was.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    label_ptr: np.ndarray
+    labels: np.ndarray
+    end: Place
+    text_bytes: int
+
+
+class TextRows:
+    """The rows of svmlight or XMC files, one file after the other.
+
+    Parameters
+    ----------
+    paths : sequence of str or path-like
+        Plain or compressed; `-` is standard input.
+    xmc : bool
+        Whether they are of the extreme-classification format, each with its header.
+    dtype : float32 or float64
+        Of the values.
+
+    Attributes
+    ----------
+    min_index, max_index : int
+        Of what was read, as written; -1 for the larger one of no features.
+    """
+
+    def __init__(self, paths: Sequence[PathOrFile], *, xmc: bool = False, dtype: DTypeLike = np.float32):
+        self.paths, self.xmc, self.dtype = list(paths), xmc, np.dtype(dtype)
+        self.min_index, self.max_index = np.iinfo(np.int64).max, -1
+
+    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
+        """Read from a place on to the end of the last file.
+
+        Raises
+        ------
+        ParseError
+            With file, line and column.
+        """
+        for number in range(begin.file, len(self.paths)):
+            yield from self._of_file(number, begin if number == begin.file else Place(number))
+
+    def _of_file(self, number: int, begin: Place) -> Iterator[RowPart]:
+        path = self.paths[number]
+        name = stream_name(path)
+        parser = new_parser(self.dtype, xmc=self.xmc)
+        buffer = np.empty(CHUNK, np.uint8)
+        offset, taken = begin.offset, 0
+        rows = begin.rows
+        try:
+            with open_input(path) as stream:
+                if begin.offset:
+                    self._skip(stream, parser, begin, name)
+                while count := stream.readinto(buffer):  # type: ignore[attr-defined]
+                    _check(name, parser.feed(buffer[:count]))
+                    offset += count
+                    taken += count
+                    if taken >= TEXT_AT_ONCE and parser.n_rows:
+                        rows += parser.n_rows
+                        end = Place(number, offset - parser.unfinished, parser.line, rows)
+                        yield self._take(parser, end, taken)
+                        taken = 0
+        except StreamError as error:
+            raise ParseError(name, parser.line + 1, 1, str(error)) from error
+        _check(name, parser.finish())
+        yield self._take(parser, Place(number + 1), taken)
+
+    def _skip(self, stream: Any, parser: Any, begin: Place, name: str) -> None:
+        left = begin.offset
+        if self.xmc:  # what the header promises holds for the rest as well
+            header = stream.readline()
+            left -= len(header)
+            _check(name, parser.feed(np.frombuffer(header, np.uint8)))
+        while left and (text := stream.read(min(left, CHUNK))):
+            left -= len(text)
+        if left:
+            raise ParseError(name, begin.line, 1, "the file has become shorter since its first rows were read")
+        parser.go_on_after(begin.line, begin.rows)
+
+    def _take(self, parser: Any, end: Place, text_bytes: int) -> RowPart:
+        n_rows, nnz = parser.n_rows, parser.nnz
+        indices = np.empty(nnz, np.int64 if parser.wide else np.int32)
+        parser.take_written_indices(indices)
+        values = np.empty(nnz, self.dtype)
+        parser.take_values(values)
+        labels = np.empty(parser.n_labels_read, np.int64 if parser.labels_are_integers else np.float64)
+        parser.take_labels(labels)
+        part = RowPart(
+            _ends(parser.take_row_ends, n_rows),
+            indices,
+            values,
+            _ends(parser.take_label_ends, n_rows),
+            labels,
+            end,
+            text_bytes,
+        )
+        self.min_index = min(self.min_index, parser.min_index)
+        self.max_index = max(self.max_index, parser.max_index)
+        parser.next_part()
+        return part
+
+    def fingerprint(self) -> list[dict[str, Any]]:
+        """What tells whether the files are still the same: their names, sizes and times of change."""
+        found = []
+        for path in self.paths:
+            if not isinstance(path, str | os.PathLike) or os.fspath(path) == "-":
+                found.append({"name": stream_name(path)})
+                continue
+            status = Path(path).stat()
+            found.append({"name": str(Path(path).resolve()), "size": status.st_size, "changed": status.st_mtime_ns})
+        return found
+
+
+def _check(name: str, failure: Any) -> None:
+    if failure:
+        raise ParseError(name, *failure)
+
+
+def _ends(take: Any, n_rows: int) -> np.ndarray:
+    pointers = np.zeros(n_rows + 1, np.int64)
+    take(pointers[1:])
+    return pointers
