@@ -122,7 +122,8 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
 def block_tensors(block: Block, writer: PlaneWriter) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """What a file of this block holds: arrays and metadata."""
     squares = np.add.reduceat(np.append(np.square(block.values, dtype=np.float64), 0.0), block.indptr[:-1])
-    norms = np.where(np.diff(block.indptr) > 0, squares, 0.0).astype(np.float32)
+    norms = np.where(np.diff(block.indptr) > 0, squares, 0.0)
+    norms = np.minimum(norms, np.finfo(np.float32).max).astype(np.float32)
     columns: dict[str, np.ndarray] = {
         "ids": np.diff(block.ids, prepend=0),
         "lengths": np.diff(block.indptr).astype(np.uint32),

@@ -111,7 +111,7 @@ class Manifest:
         path = folder / MANIFEST
         try:
             content = json.loads(path.read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise StoreError(_no_store(folder)) from None
         except ValueError as error:
             raise StoreError(f"{path} is no JSON ({error}); convert the data anew") from error
