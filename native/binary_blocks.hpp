@@ -123,7 +123,10 @@ class BinaryBlocks {
   void set_variables(const std::vector<int64_t>& chosen, const int64_t* counts, int64_t rows,
                      const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values) {
     also_hold(chosen);
-    unpack_variables(data_.problems, data_.rows.n, chosen, counts, rows, row, lanes, entries, values, alpha_);
+    unpack_variables(
+        data_.rows.n, static_cast<int64_t>(chosen.size()),
+        [&](int64_t k) { return std::pair(chosen[k], data_.problems.blocks()[chosen[k]].many()); }, counts,
+        rows, row, lanes, entries, values, alpha_);
   }
   int64_t features() const { return model_.features(); }
   int64_t columns(const std::vector<int64_t>& chosen) const { return model_.count(check(chosen)); }

@@ -1,6 +1,7 @@
 // The solvers that go through rows: the layout, the coupled losses, maximum entropy.
 #pragma once
 #include "bind_arrays.hpp"
+#include "bind_streams.hpp"
 #include "coupled.hpp"
 #include "maximum_entropy.hpp"
 
@@ -15,6 +16,13 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
         new (self) Layout<T>(make_layout<T>(view(ptr, index, value, features, constant), tail_rows));
       },
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "tail_rows"_a, NoGil());
+  cls.def(
+      "__init__",
+      [](Layout<T>* self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, double constant,
+         const FeaturePlaces& places) {
+        new (self) Layout<T>(lay_out<T>(view(ptr, index, value, features, constant), places));
+      },
+      "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "places"_a, NoGil());
 }
 
 inline auto to_tuple(const PassStats& p) {
@@ -77,7 +85,8 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
   bind_layout<T, float, int64_t>(layout);
   bind_layout<T, double, int32_t>(layout);
   bind_layout<T, double, int64_t>(layout);
-  layout.def_prop_ro("bytes", &Layout<T>::bytes)
+  layout.def("copy", [](const Layout<T>& l) { return Layout<T>(l); })
+      .def_prop_ro("bytes", &Layout<T>::bytes)
       .def_prop_ro("heads", &Layout<T>::heads)
       .def_prop_ro("tails", &Layout<T>::tails);
 
@@ -172,6 +181,7 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
       .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
 
   bind_pass(coupled);
+  bind_row_stream<T>(coupled);
   // The same calls as Coupled has.
   using MaxEnt = MaximumEntropySolver<T>;
   nb::class_<MaxEnt> maximum_entropy(m, ("MaximumEntropy" + suffix).c_str());
@@ -233,6 +243,7 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
       .def_prop_ro("dual_bytes", &MaxEnt::dual_bytes)
       .def_prop_ro("dual_entries", [](const MaxEnt& s) { return s.rows().n * s.classes(); });
   bind_pass(maximum_entropy);
+  bind_row_stream<T>(maximum_entropy);
 }
 
 }  // namespace manyclass

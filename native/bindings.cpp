@@ -10,6 +10,7 @@
 #include "bind_planes.hpp"
 #include "bind_prediction.hpp"
 #include "bind_rows.hpp"
+#include "bind_streams.hpp"
 #include "bind_text.hpp"
 #include "interrupt.hpp"
 
@@ -51,6 +52,7 @@ void bind_interrupt(nb::module_& m) {
 template <class T>
 void bind_all(nb::module_& m, const std::string& suffix) {
   bind_rows<T>(m, suffix);
+  bind_streams<T>(m, suffix);
   bind_leagues<T>(m, suffix);
   bind_blocks<T>(m, suffix);
   bind_predictions<T>(m);
@@ -61,6 +63,7 @@ void bind_all(nb::module_& m, const std::string& suffix) {
 NB_MODULE(CORE_NAME, m) {
   m.def("supported_builds", &supported_builds, "The builds that this processor can run.");
   bind_interrupt(m);
+  bind_places(m);
   bind_all<float>(m, "32");
   bind_all<double>(m, "64");
   bind_text_formats(m);

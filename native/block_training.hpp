@@ -18,10 +18,10 @@
 #include "binary_data.hpp"
 #include "binary_loss.hpp"
 #include "binary_problems.hpp"
+#include "block_step.hpp"
 #include "block_variables.hpp"
 #include "certificate.hpp"
 #include "interrupt.hpp"
-#include "kept_weights.hpp"
 #include "layout.hpp"
 #include "model_columns.hpp"
 #include "newton.hpp"
@@ -47,13 +47,6 @@ struct BlockResult {
   double visited = 0;  // rows visited, in units of all rows
   bool done = false;
   bool cut = false;  // it may not be where it would have ended without an interrupt
-};
-
-// What a pass over the active rows of a block has seen, each row before its step; and how many it has
-// changed.
-struct BlockSums {
-  double loss = 0, gap = 0, norm = 0, violation = 0;
-  int64_t kept = 0;
 };
 
 template <class T, Binary loss>
@@ -226,70 +219,11 @@ class BlockTraining {
       if (work_.seen[f]) work_.features.push_back(static_cast<int32_t>(f));
   }
 
-  // One step of each active row; those that change stay active.
   template <bool pairs>
   BlockSums visit_rows(T rest) {
-    const KeptWeights& kept = data_.kept;
-    T* W = work_.W.data();
-    int32_t* active = work_.active.data();
-    const int64_t count = static_cast<int64_t>(work_.active.size());
-    BlockSums sums;
-    vec<T> losses = {}, gaps = {}, norms = {}, worst = {};
-    const vec<T> zero = {};
-    for (int64_t r = 0; r < count; ++r) {
-      if (r % 1024 == 0 && interrupted()) break;
-      const int64_t i = active[r];
-      const T C = data_.C[i];
-      if (r + 2 < count) prefetch(active[r + 2]);
-      const int64_t b = rows_.head_ptr[i], e = rows_.head_ptr[i + 1];
-      vec<T> s = {};
-      for (int64_t h = b; h < e; ++h)
-        s += rows_.head_value[h] * load(W + int64_t(rows_.head_index[h]) * width);
-      const vec<T> state = load(work_.state.data() + i * width), a = Loss::variable(state, C);
-      const vec<T> t = block_.template signs<pairs>(data_.y[i]);
-      const vec<T> m = s * t + rows_.tail_norm[i] * (kept.all() ? a : block_.own_lane(data_.y[i], a));
-      auto seen = Loss::measure(state, m, C);
-      vec<T> next = Loss::best(state, m, rows_.norm[i], C);
-      if constexpr (!Loss::sparse) next = larger<T>(next - state, state - next) > rest ? next : state;
-      vec<T> product = a * m;
-      if constexpr (pairs) {
-        const vec<T> part = t * t;
-        seen = {part * seen.loss, part * seen.gain, part * seen.violation};
-        product *= part;
-        next = part > zero ? next : state;
-      }
-      losses += seen.loss;
-      gaps += seen.loss - seen.gain + product;
-      norms += product;
-      worst = larger<T>(worst, seen.violation);
-      if (!any_nonzero<T>(next - state)) continue;
-      active[sums.kept++] = static_cast<int32_t>(i);
-      store(work_.state.data() + i * width, next);
-      const vec<T> change = t * (Loss::variable(next, C) - a);
-      if (!kept.all()) {
-        for (int64_t h = b; h < e; ++h) {
-          T* w = W + int64_t(rows_.head_index[h]) * width;
-          store(w, load(w) + kept.where_kept<T>(rows_.head_index[h], block_.problem[0],
-                                                rows_.head_value[h] * change));
-        }
-        continue;
-      }
-      for (int64_t h = b; h < e; ++h) {
-        T* w = W + int64_t(rows_.head_index[h]) * width;
-        store(w, load(w) + rows_.head_value[h] * change);
-      }
-    }
-    sums.loss = sum_lanes<T>(losses, block_.many());
-    sums.gap = sum_lanes<T>(gaps, block_.many());
-    sums.norm = sum_lanes<T>(norms, block_.many());
-    for (int64_t l = 0; l < block_.many(); ++l) sums.violation = std::max<double>(sums.violation, worst[l]);
-    return sums;
-  }
-
-  void prefetch(int64_t i) const {
-    __builtin_prefetch(work_.state.data() + i * width);
-    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
-      __builtin_prefetch(work_.W.data() + int64_t(rows_.head_index[h]) * width);
+    const ClassSides<T, pairs> sides{block_, data_.y, data_.kept};
+    return step_rows<T, loss>(rows_, data_.C, sides, work_.W.data(), work_.state.data(), work_.active, rest,
+                              block_.many(), [this] { return interrupted(); });
   }
 
   // single(i): by problems, the weights of features of row i alone over their values

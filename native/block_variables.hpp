@@ -57,13 +57,15 @@ struct PackedVariables {
   }
 };
 
-// The other way, with the arrays of a PackedVariables of a matrix of n rows.
-template <class T>
-void unpack_variables(const BinaryProblems<T>& problems, int64_t n, const std::vector<int64_t>& blocks,
-                      const int64_t* counts, int64_t rows, const int32_t* row, const uint16_t* lanes,
-                      int64_t entries, const T* values, std::vector<BlockVariables<T>>& all) {
-  for (size_t k = 0; k < blocks.size(); ++k) {
-    const int64_t count = counts[k], many = problems.blocks()[blocks[k]].many();
+// The other way, with the arrays of a PackedVariables of n rows. block(k): which block is the k-th of
+// `blocks`, and how many lanes it has.
+template <class T, class BlockOf>
+void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* counts, int64_t rows,
+                      const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values,
+                      std::vector<BlockVariables<T>>& all) {
+  for (int64_t k = 0; k < blocks; ++k) {
+    const auto [number, many] = block(k);
+    const int64_t count = counts[k];
     if (count < 0 || count > rows) throw std::invalid_argument("arrays of different lengths");
     int64_t own = 0;
     for (int64_t r = 0; r < count; ++r) {
@@ -72,7 +74,7 @@ void unpack_variables(const BinaryProblems<T>& problems, int64_t n, const std::v
       own += __builtin_popcount(lanes[r]);
     }
     if (own > entries) throw std::invalid_argument("arrays of different lengths");
-    all[blocks[k]] = {{row, row + count}, {lanes, lanes + count}, {values, values + own}};
+    all[number] = {{row, row + count}, {lanes, lanes + count}, {values, values + own}};
     row += count;
     lanes += count;
     rows -= count;

@@ -64,6 +64,23 @@ class CoupledSolver {
     lay_out_weights();
   }
 
+  // Other rows from now on, of which no variable is in use yet; the weights stay as they are.
+  void replace_rows(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C) {
+    rows_ = std::move(layout);
+    y_ = std::move(labels);
+    C_ = std::move(C);
+    alpha_.reset(rows_.n);
+    steps_.begin_pass();
+  }
+
+  // What these rows add to the certificate at the weights as they are.
+  Certificate measure(int threads) const {
+    Certificate total;
+    std::vector<double> none;
+    certificate_of(1, {}).add_rows(W_, stride_, processes_, threads, total, none);
+    return total;
+  }
+
   // What `sweep` gives covers all rows visited since, so that sums do not depend on how a pass is divided.
   void begin_pass() {
     steps_.begin_pass();
@@ -173,6 +190,7 @@ class CoupledSolver {
   int64_t classes() const { return K_; }
   DualRows<T>& alpha() { return alpha_; }
   Buffer<T>& weights() { return W_; }
+  T* weight(int64_t head, int64_t c) { return W_.data() + head * wide_ + c; }
 
   // Training is over: makes room for the model.
   void release() {

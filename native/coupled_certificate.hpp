@@ -116,9 +116,16 @@ class CoupledCertificate {
   std::pair<Certificate, std::vector<double>> certify(Buffer<T>& W, int64_t stride,
                                                       const Processes& processes, int threads) const {
     Certificate total = set_weights(W, stride, threads);
-    const int64_t factors = static_cast<int64_t>(further_.size());
     std::vector<double> primals;
     for (double factor : further_) primals.push_back(factor * factor * total.primal);
+    add_rows(W, stride, processes, threads, total, primals);
+    return {total, primals};
+  }
+
+  // What the rows add to it, with the weights as they are.
+  void add_rows(const Buffer<T>& W, int64_t stride, const Processes& processes, int threads,
+                Certificate& total, std::vector<double>& primals) const {
+    const int64_t factors = static_cast<int64_t>(further_.size());
     // What rows add, in parts of neighbouring ones, so that sums have a fixed order.
     std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
     const int64_t count = static_cast<int64_t>(parts.size());
@@ -140,7 +147,6 @@ class CoupledCertificate {
       });
     for (const auto& part : parts) total.add(part);
     for (size_t e = 0; e < losses.size(); ++e) primals[e % further_.size()] += losses[e];
-    return {total, primals};
   }
 
   // Sets W alone: 1/2 |W|^2, as it enters primal and dual.
@@ -188,6 +194,7 @@ class CoupledCertificate {
   // s: the scores from the head; all classes are here, with room behind them to a whole vector.
   Certificate certify_row(int64_t i, double* s, int64_t stride, Scratch& mine, double* losses) const {
     const double Ci = C_[i];
+    if (Ci == 0) return {};  // a row that takes no part
     const FeasibleSet<T> set(loss_, C_[i]);
     if (rows_.norm[i] == 0) {
       // Every margin is 0 whatever the weights, and all variables stand at their bounds.

@@ -23,8 +23,12 @@ class DualRows {
 
   explicit DualRows(int64_t n) : rows_(n) {}
   DualRows(const DualRows&) = delete;
-  ~DualRows() {
+  ~DualRows() { reset(0); }
+
+  // Those of n other rows, all 0.
+  void reset(int64_t n) {
     for (auto& row : rows_) std::free(row.memory);
+    rows_.assign(n, {});
   }
 
   Row operator[](int64_t i) const {

@@ -102,34 +102,41 @@ class RowProducts {
   std::vector<T>& mark_;
 };
 
-// `tail_rows`: features in at most this many rows go to the tail.
+// Which features are in the head and which in the tail.
+struct FeaturePlaces {
+  std::vector<int64_t> head_features, tail_features;  // as in Layout
+  std::vector<int32_t> place;  // in the head: position; in the tail: -2 - position; -1: nowhere
+
+  // rows: in how many rows each feature occurs. `constant`: the last one is the constant feature, which
+  // always has a dense row: it is read by every row. `tail_rows`: features in at most this many go to the
+  // tail.
+  FeaturePlaces(const int64_t* rows, int64_t features, bool constant, int64_t tail_rows)
+      : place(features, -1) {
+    std::vector<int64_t> order(features);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return rows[a] > rows[b]; });
+    for (int64_t f : order) {
+      if (rows[f] > tail_rows || (constant && f == features - 1)) {
+        place[f] = static_cast<int32_t>(head_features.size());
+        head_features.push_back(f);
+      } else if (rows[f] > 1) {
+        place[f] = -2 - static_cast<int32_t>(tail_features.size());
+        tail_features.push_back(f);
+      }
+    }
+  }
+};
+
 template <class T, class View>
-Layout<T> make_layout(const View& X, int64_t tail_rows) {
+Layout<T> lay_out(const View& X, const FeaturePlaces& places) {
   Layout<T> out;
   const int64_t n = X.n_rows, d = X.n_features + (X.constant != 0);
   if (n >= INT32_MAX) throw std::length_error("more than 2^31 - 2 rows in one block");
+  const std::vector<int32_t>& place = places.place;
+  if (static_cast<int64_t>(place.size()) != d) throw std::logic_error("places of other features");
   out.n = n;
-
-  std::vector<int32_t> rows(d, 0);
-  for (int64_t e = X.row_begin(0); e < X.row_end(n - 1); ++e) rows[X.index[e]] += X.value[e] != 0;
-  if (X.constant != 0) rows[d - 1] = static_cast<int32_t>(std::min<int64_t>(n, INT32_MAX));
-  // The constant feature always has a dense row: it is read by every row.
-  const auto is_head = [&](int64_t f) { return rows[f] > tail_rows || (X.constant != 0 && f == d - 1); };
-
-  std::vector<int64_t> order(d);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return rows[a] > rows[b]; });
-  std::vector<int32_t> place(d, -1);  // in the head: position; in the tail: -2 - position; -1: nowhere
-  for (int64_t f : order) {
-    if (is_head(f)) {
-      place[f] = static_cast<int32_t>(out.head_features.size());
-      out.head_features.push_back(f);
-    } else if (rows[f] > 1) {
-      place[f] = -2 - static_cast<int32_t>(out.tail_features.size());
-      out.tail_features.push_back(f);
-    }
-  }
-
+  out.head_features = places.head_features;
+  out.tail_features = places.tail_features;
   out.norm.assign(n, 0);
   out.tail_norm.assign(n, 0);
   out.head_ptr.assign(n + 1, 0);
@@ -145,11 +152,13 @@ Layout<T> make_layout(const View& X, int64_t tail_rows) {
       in_head += p >= 0;
       in_tail += p < -1;
       single += p == -1;
+      if (p < -1) ++out.column_ptr[-1 - p];
     }
     out.head_ptr[i + 1] = out.head_ptr[i] + in_head;
     out.tail_ptr[i + 1] = out.tail_ptr[i] + in_tail;
     out.single_ptr[i + 1] = out.single_ptr[i] + single;
   }
+  for (size_t t = 0; t < out.tail_features.size(); ++t) out.column_ptr[t + 1] += out.column_ptr[t];
   out.head_index.resize(out.head_ptr[n]);
   out.head_value.resize(out.head_ptr[n]);
   out.tail_index.resize(out.tail_ptr[n]);
@@ -158,8 +167,6 @@ Layout<T> make_layout(const View& X, int64_t tail_rows) {
   out.single_value.resize(out.single_ptr[n]);
   out.column_row.resize(out.tail_ptr[n]);
   out.column_value.resize(out.tail_ptr[n]);
-  for (size_t t = 0; t < out.tail_features.size(); ++t)
-    out.column_ptr[t + 1] = out.column_ptr[t] + rows[out.tail_features[t]];
   std::vector<int64_t> fill(out.column_ptr.begin(), out.column_ptr.end());
   for (int64_t i = 0; i < n; ++i) {
     int64_t h = out.head_ptr[i], t = out.tail_ptr[i], single = out.single_ptr[i];
@@ -194,6 +201,16 @@ Layout<T> make_layout(const View& X, int64_t tail_rows) {
     out.tail_norm[i] = static_cast<T>(tail_norm);
   }
   return out;
+}
+
+// All rows are here: `tail_rows` as FeaturePlaces has it.
+template <class T, class View>
+Layout<T> make_layout(const View& X, int64_t tail_rows) {
+  const int64_t n = X.n_rows, d = X.n_features + (X.constant != 0);
+  std::vector<int64_t> rows(d, 0);
+  for (int64_t e = X.row_begin(0); e < X.row_end(n - 1); ++e) rows[X.index[e]] += X.value[e] != 0;
+  if (X.constant != 0) rows[d - 1] = n;
+  return lay_out<T>(X, FeaturePlaces(rows.data(), d, X.constant != 0, tail_rows));
 }
 
 }  // namespace manyclass

@@ -47,11 +47,7 @@ class MaximumEntropySolver {
     processes_.ranges = {{0, K_}};
     if (rows_.tails() != 0) throw std::logic_error("dense weights want every shared feature in the head");
     if (reduced) kept_ = KeptWeights(rows_, y_, K_);
-    // All of C_i on the own class: W is 0.
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      std::fill(state(i), state(i) + stride_, least);
-      state(i)[y_[i]] = 0;
-    }
+    begin();
   }
   MaximumEntropySolver(const MaximumEntropySolver&) = delete;
 
@@ -60,6 +56,55 @@ class MaximumEntropySolver {
   void join(Processes processes) {
     if (!kept_.all()) throw std::logic_error("reduced weights cannot be shared among processes");
     processes_ = std::move(processes);
+  }
+
+  // As in coupled.hpp; these begin as all rows do.
+  void replace_rows(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C) {
+    rows_ = std::move(layout);
+    y_ = std::move(labels);
+    C_ = std::move(C);
+    state_.reset(rows_.n * stride_);
+    begin();
+    slots_.begin_pass();
+  }
+
+  Certificate measure(int threads) const {
+    const Coefficients coef = coefficients();
+    const int64_t groups = (rows_.n + rows_at_once - 1) / rows_at_once;
+    std::vector<Certificate> of_group(groups);
+    Team team(threads);
+    team.run([&](int me) {
+      Buffer<double> scores(rows_at_once * stride_);
+      team.share_out(groups, me,
+                     [&](int64_t g) { of_group[g] = certify_rows(g * rows_at_once, coef.log_sums, scores); });
+    });
+    Certificate total;
+    for (const auto& part : of_group) total.add(part);
+    return total;
+  }
+
+  // Of the weights: C_i [y_i = c] - a_ic.
+  struct Coefficients {
+    const MaximumEntropySolver& of;
+    std::vector<double> log_sums;
+
+    static constexpr bool centred() { return false; }
+    template <class F>
+    void for_each(int64_t i, F f) const {
+      if (of.rows_.norm[i] == 0 || of.C_[i] == 0) return;
+      const T* l = of.state(i);
+      alignas(64) double a[L64];
+      for (int64_t c = 0; c < of.K_; c += L64) {
+        store(a, double(of.C_[i]) * exp_of<double>(load_as<double>(l + c) - log_sums[i]));
+        for (int64_t v = 0; v < L64 && c + v < of.K_; ++v)
+          f(static_cast<int32_t>(c + v), (c + v == of.y_[i] ? double(of.C_[i]) : 0.0) - a[v]);
+      }
+    }
+  };
+  Coefficients coefficients() const {
+    Coefficients out{*this, std::vector<double>(rows_.n)};
+    for (int64_t i = 0; i < rows_.n; ++i) out.log_sums[i] = log_sum_exp(state(i));
+    return out;
   }
 
   void begin_pass() { slots_.begin_pass(); }
@@ -158,6 +203,7 @@ class MaximumEntropySolver {
   const T* state(int64_t i) const { return state_.data() + i * stride_; }
   Buffer<T>& variables() { return state_; }
   Buffer<T>& weights() { return W_; }
+  T* weight(int64_t head, int64_t c) { return W_.data() + head * stride_ + c; }
   auto& places() { return slots_; }  // with the sums of the pass so far
   std::tuple<int64_t, int64_t, int64_t, int64_t> held_columns() const {
     return {processes_.mine().low, processes_.mine().high, processes_.mine().low, -1};
@@ -180,6 +226,14 @@ class MaximumEntropySolver {
     double gain = 0;  // of the dual, if the row moved alone
     PassStats stats, total;
   };
+
+  // All of C_i on the own class: W is 0.
+  void begin() {
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      std::fill(state(i), state(i) + stride_, least);
+      state(i)[y_[i]] = 0;
+    }
+  }
 
   // Of the classes of a row; what pads them is below all others.
   double log_sum_exp(const T* l) const {
@@ -359,6 +413,7 @@ class MaximumEntropySolver {
 
   Certificate certify_row(int64_t i, double* s, double log_sum) const {
     const double Ci = C_[i];
+    if (Ci == 0) return {};    // it takes no part
     if (rows_.norm[i] == 0) {  // all classes alike, whatever the weights
       const double value = Ci * std::log(double(K_));
       return {value, value, 0};

@@ -1,5 +1,5 @@
-// Numbers in byte planes: the lowest bytes of all of them, then the next ones, and so on. What neighbours have
-// in common comes together there, where a general compressor finds it. A plane of zeros only need not be
+// Numbers in byte planes: the lowest bytes of all of them, then the next ones, and so on. What neighbours
+// have in common comes together there, where a general compressor finds it. A plane of zeros only need not be
 // there.
 //
 // The indices of a row ascend, and are kept as differences: the first one as it is.

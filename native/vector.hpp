@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #if defined(__AVX512F__)
@@ -66,6 +67,16 @@ inline uint32_t nonzero_lanes(vec<T> v) {
 template <class T>
 inline bool any_nonzero(vec<T> v) {
   return nonzero_lanes<T>(v) != 0;
+}
+
+// 1 in the chosen lanes, -1 in the others.
+template <class T>
+inline vec<T> signs_of_lanes(uint32_t lanes) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  typedef Bits bits __attribute__((vector_size(64)));
+  bits own = {};
+  for (int l = 0; l < Lanes<T>::count; ++l) own[l] = Bits(1) << l;
+  return (own & static_cast<Bits>(lanes)) != 0 ? vec<T>{} + 1 : vec<T>{} - 1;
 }
 
 // Writes the chosen lanes one behind the other, anywhere; beyond them up to a whole vector may be written.

@@ -173,7 +173,7 @@ def open_input(source: PathOrFile) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def open_atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing, as it is, that appears under its name only when everything was written.
 
     The bytes go to a temporary file in the same folder, which is renamed when they have reached the disk, or
@@ -183,6 +183,8 @@ def open_atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ----------
     path : str or path-like
         The file to write; an existing one is replaced.
+    durable : bool
+        Whether it has to outlive the machine's next breath: if not, nothing waits for the disk.
 
     Yields
     ------
@@ -197,7 +199,8 @@ def open_atomic(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "wb") as raw:
             yield raw
             raw.flush()
-            os.fsync(raw.fileno())
+            if durable:
+                os.fsync(raw.fileno())
         # mkstemp makes files private; a data file should get the permissions of any other new file.
         umask = os.umask(0)
         os.umask(umask)

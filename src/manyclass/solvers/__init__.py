@@ -1,23 +1,32 @@
 """How one sweep goes, alone or with peers: no files, no printing."""
 
+from .binary_stream import BinaryStream
 from .class_blocks import ClassBlocks
 from .coupled_rows import CoupledRows
+from .coupled_stream import CoupledStream
 from .estimate import estimate_memory, refuse_absurd_pairs
 from .leagues import Leagues
 from .peers import Alone, Peers, share
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
+from .stream import RowBlock, Stream, StreamShape, Variables
 
 __all__ = [
     "Alone",
+    "BinaryStream",
     "Certificate",
     "ClassBlocks",
     "CoupledRows",
+    "CoupledStream",
     "Leagues",
     "Peers",
     "Progress",
+    "RowBlock",
     "Solver",
     "StopRule",
+    "Stream",
+    "StreamShape",
     "TrainingSet",
+    "Variables",
     "estimate_memory",
     "refuse_absurd_pairs",
     "share",

@@ -1,0 +1,142 @@
+// Solvers whose rows come a block at a time.
+#pragma once
+#include "binary_stream.hpp"
+#include "bind_arrays.hpp"
+#include "bind_blocks.hpp"
+#include "exact_weights.hpp"
+
+namespace manyclass {
+
+inline void bind_places(nb::module_& m) {
+  nb::class_<FeaturePlaces>(m, "FeaturePlaces")
+      .def(
+          "__init__",
+          [](FeaturePlaces* self, In<int64_t> rows, bool constant, int64_t tail_rows) {
+            new (self) FeaturePlaces(rows.data(), static_cast<int64_t>(rows.size()), constant, tail_rows);
+          },
+          "rows"_a, "constant"_a, "tail_rows"_a = 1)
+      .def_prop_ro("features", [](const FeaturePlaces& p) { return p.place.size(); })
+      .def_prop_ro("heads", [](const FeaturePlaces& p) { return p.head_features.size(); })
+      .def("head_features", [](const FeaturePlaces& p) { return to_numpy(p.head_features); });
+}
+
+// What all of them have in common: exact weights go in and out, and weights of features of one row.
+template <class T, class Solver>
+void bind_stream(nb::class_<Solver>& solver) {
+  solver
+      // Sets the weights to the exact ones, rounded.
+      .def(
+          "set_weights",
+          [](Solver& s, ExactWeights<T>& w) {
+            w.round([&](int64_t head, int64_t c) { return s.weight(head, c); });
+          },
+          NoGil())
+      .def("single_weights", [](Solver& s) {
+        SingleWeights<T> w(s.rows(), s.coefficients(), s.classes());
+        return std::make_tuple(to_numpy(std::move(w.feature)), to_numpy(std::move(w.ptr)),
+                               to_numpy(std::move(w.cls)), to_numpy(std::move(w.value)));
+      });
+}
+
+template <class T, class Solver>
+void bind_row_stream(nb::class_<Solver>& solver) {
+  bind_stream<T>(solver);
+  solver
+      .def(
+          "replace_rows",
+          [](Solver& s, Layout<T>& rows, In<int32_t> labels, In<T> C) {
+            s.replace_rows(std::move(rows), to_vector(labels), to_vector(C));
+          },
+          NoGil())
+      .def(
+          "measure",
+          [](const Solver& s, int threads) {
+            const Certificate c = s.measure(threads);
+            return std::make_tuple(c.primal, c.dual, c.violation);
+          },
+          "threads"_a, NoGil())
+      .def(
+          "add_to",
+          [](const Solver& s, ExactWeights<T>& w, int threads) {
+            w.add(s.rows(), s.coefficients(), threads);
+          },
+          "exact"_a, "threads"_a, NoGil());
+}
+
+template <class T>
+void bind_streams(nb::module_& m, const std::string& suffix) {
+  using Exact = ExactWeights<T>;
+  nb::class_<Exact> exact(m, ("ExactWeights" + suffix).c_str());
+  exact.def(nb::init<int64_t, int64_t, int64_t, int64_t>(), "heads"_a, "low"_a, "high"_a, "classes"_a)
+      .def_prop_ro("low", &Exact::low)
+      .def_prop_ro("high", &Exact::high)
+      // By class of the range: squares of the weights as they are, and as they are stored.
+      .def("squares", [](const Exact& w) {
+        return std::make_tuple(to_numpy(w.exact_squares()), to_numpy(w.rounded_squares()));
+      });
+
+  using Stream = BinaryStream<T>;
+  nb::class_<Stream> stream(m, ("BinaryStream" + suffix).c_str());
+  stream
+      .def(
+          "__init__",
+          [](Stream* self, int64_t heads, int64_t classes, const std::string& loss) {
+            new (self) Stream(heads, classes, binary_named(loss));
+          },
+          "heads"_a, "classes"_a, "loss"_a)
+      .def(
+          "replace_rows",
+          [](Stream& s, Layout<T>& rows, In<int64_t> ptr, In<int32_t> labels, In<T> C) {
+            s.replace_rows(std::move(rows), ptr.data(), labels.data(), to_vector(C));
+          },
+          "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, NoGil())
+      // visits: vector, all, rest, rounds, quiet of each; gives loss, gap, norm, violation, visited, kept.
+      .def(
+          "visit",
+          [](Stream& s, const std::vector<std::tuple<int64_t, bool, double, int64_t, double>>& visits,
+             uint64_t seed, int threads, Interrupt& interrupt) {
+            std::vector<StreamVisit> how;
+            for (const auto& [vector, all, rest, rounds, quiet] : visits)
+              how.push_back({vector, all, rest, rounds, quiet});
+            std::vector<std::tuple<double, double, double, double, int64_t, int64_t>> out;
+            for (const BlockSums& b : s.visit(how, seed, threads, interrupt))
+              out.emplace_back(b.loss, b.gap, b.norm, b.violation, b.visited, b.kept);
+            return out;
+          },
+          "visits"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
+      .def(
+          "measure",
+          [](Stream& s, int threads) {
+            std::vector<std::tuple<double, double, double>> out;
+            for (const Certificate& c : s.measure(threads)) out.emplace_back(c.primal, c.dual, c.violation);
+            return out;
+          },
+          "threads"_a, NoGil())
+      .def("add_to", &Stream::add_to, "exact"_a, "threads"_a, NoGil())
+      .def("variables",
+           [](const Stream& s) {
+             auto a = s.variables();
+             return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
+                                    to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
+           })
+      .def("set_variables",
+           [](Stream& s, In<int64_t> counts, In<int32_t> rows, In<uint16_t> lanes, In<T> values) {
+             if (static_cast<int64_t>(counts.size()) != s.vectors() || rows.size() != lanes.size())
+               throw std::invalid_argument("arrays of different lengths");
+             s.set_variables(counts.data(), static_cast<int64_t>(rows.size()), rows.data(), lanes.data(),
+                             static_cast<int64_t>(values.size()), values.data());
+           })
+      .def("active", [](const Stream& s) { return to_numpy(s.active()); })
+      .def("set_active",
+           [](Stream& s, In<uint8_t> bits) { s.set_active(bits.data(), static_cast<int64_t>(bits.size())); })
+      // The weights of a vector of classes, features of the head x lanes.
+      .def(
+          "weights_of", [](Stream& s, int64_t b) { return shared(s.weights_of(b)); },
+          nb::rv_policy::reference_internal)
+      .def_prop_ro("vectors", &Stream::vectors)
+      .def_prop_ro("weight_bytes", &Stream::weight_bytes);
+  stream.attr("width") = Stream::width;
+  bind_stream<T>(stream);
+}
+
+}  // namespace manyclass

@@ -1,0 +1,118 @@
+// One step of each row of a block of binary problems, all its problems at once, on the duals of
+// binary_loss.hpp.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "binary_loss.hpp"
+#include "binary_problems.hpp"
+#include "kept_weights.hpp"
+#include "layout.hpp"
+#include "vector.hpp"
+
+namespace manyclass {
+
+// What a pass over the active rows of a block has seen, each row before its step; how many it has
+// visited, and how many changed.
+struct BlockSums {
+  double loss = 0, gap = 0, norm = 0, violation = 0;
+  int64_t visited = 0, kept = 0;
+};
+
+// On which side of each problem a row is, by its class.
+template <class T, bool pairs>
+struct ClassSides {
+  static constexpr bool some_take_no_part = pairs;
+  const BinaryBlock<T>& block;
+  const std::vector<int32_t>& y;
+  const KeptWeights& kept;
+
+  vec<T> signs(int64_t i) const { return block.template signs<pairs>(y[i]); }
+  // What features of row i alone see of its variables, and what a feature of the head takes of a change.
+  vec<T> of_singles(int64_t i, vec<T> a) const { return kept.all() ? a : block.own_lane(y[i], a); }
+  bool all() const { return kept.all(); }
+  vec<T> kept_part(int64_t feature, vec<T> change) const {
+    return kept.where_kept<T>(feature, block.problem[0], change);
+  }
+};
+
+// By the problems it is on the positive side of, a bit each.
+template <class T>
+struct LabelSides {
+  static constexpr bool some_take_no_part = false;
+  const uint16_t* positive;
+
+  vec<T> signs(int64_t i) const { return signs_of_lanes<T>(positive[i]); }
+  vec<T> of_singles(int64_t, vec<T> a) const { return a; }
+  static constexpr bool all() { return true; }
+  vec<T> kept_part(int64_t, vec<T> change) const { return change; }
+};
+
+// Those of the active rows that change stay active, and come first. W: features of the head x lanes; state:
+// rows x lanes. `rest`: how much a variable has to move to move at all, where the loss has no bounds to rest
+// at.
+template <class T, Binary loss, class Sides, class Interrupted>
+BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, const Sides& sides, T* W,
+                    T* states, std::vector<int32_t>& active, T rest, int64_t lanes, Interrupted interrupted) {
+  using Loss = BinaryLoss<loss>;
+  constexpr int width = Lanes<T>::count;
+  const auto prefetch = [&](int64_t i) {
+    __builtin_prefetch(states + i * width);
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
+      __builtin_prefetch(W + int64_t(rows.head_index[h]) * width);
+  };
+  const int64_t count = static_cast<int64_t>(active.size());
+  BlockSums sums;
+  sums.visited = count;
+  vec<T> losses = {}, gaps = {}, norms = {}, worst = {};
+  const vec<T> zero = {};
+  for (int64_t r = 0; r < count; ++r) {
+    if (r % 1024 == 0 && interrupted()) break;
+    const int64_t i = active[r];
+    const T C = penalties[i];
+    if (r + 2 < count) prefetch(active[r + 2]);
+    const int64_t b = rows.head_ptr[i], e = rows.head_ptr[i + 1];
+    vec<T> s = {};
+    for (int64_t h = b; h < e; ++h) s += rows.head_value[h] * load(W + int64_t(rows.head_index[h]) * width);
+    const vec<T> state = load(states + i * width), a = Loss::variable(state, C);
+    const vec<T> t = sides.signs(i);
+    const vec<T> m = s * t + rows.tail_norm[i] * sides.of_singles(i, a);
+    auto seen = Loss::measure(state, m, C);
+    vec<T> next = Loss::best(state, m, rows.norm[i], C);
+    if constexpr (!Loss::sparse) next = larger<T>(next - state, state - next) > rest ? next : state;
+    vec<T> product = a * m;
+    if constexpr (Sides::some_take_no_part) {
+      const vec<T> part = t * t;
+      seen = {part * seen.loss, part * seen.gain, part * seen.violation};
+      product *= part;
+      next = part > zero ? next : state;
+    }
+    losses += seen.loss;
+    gaps += seen.loss - seen.gain + product;
+    norms += product;
+    worst = larger<T>(worst, seen.violation);
+    if (!any_nonzero<T>(next - state)) continue;
+    active[sums.kept++] = static_cast<int32_t>(i);
+    store(states + i * width, next);
+    const vec<T> change = t * (Loss::variable(next, C) - a);
+    if (!sides.all()) {
+      for (int64_t h = b; h < e; ++h) {
+        T* w = W + int64_t(rows.head_index[h]) * width;
+        store(w, load(w) + sides.kept_part(rows.head_index[h], rows.head_value[h] * change));
+      }
+      continue;
+    }
+    for (int64_t h = b; h < e; ++h) {
+      T* w = W + int64_t(rows.head_index[h]) * width;
+      store(w, load(w) + rows.head_value[h] * change);
+    }
+  }
+  sums.loss = sum_lanes<T>(losses, lanes);
+  sums.gap = sum_lanes<T>(gaps, lanes);
+  sums.norm = sum_lanes<T>(norms, lanes);
+  for (int64_t l = 0; l < lanes; ++l) sums.violation = std::max<double>(sums.violation, worst[l]);
+  return sums;
+}
+
+}  // namespace manyclass

@@ -1,0 +1,159 @@
+"""The dual variables of all blocks: in memory while there is room, else in files.
+
+Any of them, of whatever moment, are feasible: a fit goes on from all of them together, with the weights that they
+have. So files that a killed process has left are as good as a checkpoint, each being written in one step; and rows
+may have come or gone in between.
+"""
+
+import json
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from ..data.checksums import write_checked
+from ..data.streams import open_atomic
+from ..data.tensor_file import TensorFile, tensor_file_content
+from ..solvers import Variables
+
+ABOUT = "variables.json"
+
+
+class DualStore:
+    """Variables by the name of their block, with the ids of the rows they belong to.
+
+    Parameters
+    ----------
+    about : dict
+        What they are variables of; those of something else are refused.
+    beside : path
+        The folder of the store: what there is no room for goes to a folder in it, which is removed with this object.
+    folder : path, optional
+        Where they are to be found after the process has ended, and what there is no room for.
+    every : float
+        Seconds after which what is in memory only is written to that folder.
+    resume : bool
+        Begin with what is in the folder. Without it the folder is emptied.
+    """
+
+    def __init__(
+        self,
+        about: dict[str, Any],
+        beside: Path,
+        folder: Path | None = None,
+        *,
+        every: float = 600.0,
+        resume: bool = False,
+    ):
+        self.about = about
+        self.room = 0  # bytes of memory that they may take
+        self._beside, self._folder, self._every = beside, folder, every
+        self._own: Path | None = None
+        self._held: dict[str, Variables] = {}
+        self._unwritten: set[str] = set()
+        self._written_at = time.monotonic()
+        self.nbytes = 0  # of memory
+        self.empty = True
+        if folder is not None:
+            self._open(folder, resume)
+
+    def _open(self, folder: Path, resume: bool) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            found = json.loads((folder / ABOUT).read_bytes())
+        except FileNotFoundError:
+            found = None
+        except ValueError as error:
+            raise ValueError(f"{folder / ABOUT}: {error}; remove the folder to begin anew") from error
+        if found is None and any(folder.glob("*.variables")):
+            raise ValueError(f"{folder} has variables, but no {ABOUT} to say of what; name another folder")
+        if found is not None and resume:
+            different = [name for name in self.about if found.get(name) != self.about[name]]
+            if different:
+                raise ValueError(
+                    f"{folder} holds the variables of another fit: different are "
+                    + ", ".join(f"{name} ({found.get(name)}, here {self.about[name]})" for name in different)
+                )
+            self.empty = not any(folder.glob("*.variables"))
+            return
+        for old in folder.glob("*.variables"):
+            old.unlink()
+        with open_atomic(folder / ABOUT) as out:
+            out.write(json.dumps(self.about).encode())
+
+    def put(self, block: str, ids: np.ndarray, variables: Variables) -> None:
+        """Keep the variables of a block."""
+        self._drop(block)
+        kept = variables | {"ids": ids}
+        size = _bytes(kept)
+        self.empty = False
+        if self.nbytes + size > self.room:
+            self._write(block, kept)
+        else:
+            self._held[block] = kept
+            self.nbytes += size
+            self._unwritten.add(block)
+        if self._folder is not None and time.monotonic() - self._written_at > self._every:
+            self.flush()
+
+    def get(self, block: str) -> Variables | None:
+        """Those of a block, `ids` among them, or None if there are none.
+
+        Raises
+        ------
+        ValueError
+            If a file is damaged.
+        """
+        if block in self._held:
+            return self._held[block]
+        folder = self._folder or self._own
+        if folder is None:
+            return None
+        path = folder / f"{block}.variables"
+        try:
+            return TensorFile(path, mmap=False).arrays()
+        except FileNotFoundError:
+            return None
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise ValueError(f"{path}: {error}; remove it, and its rows begin anew") from error
+
+    def flush(self) -> None:
+        """Write what is in memory only, if there is a folder for it."""
+        if self._folder is None:
+            return
+        for block in sorted(self._unwritten):
+            self._write(block, self._held[block])
+        self._unwritten.clear()
+        self._written_at = time.monotonic()
+
+    def close(self) -> None:
+        """Forget what no folder was named for."""
+        self._held.clear()
+        self.nbytes = 0
+        if self._own is not None:
+            with suppress(OSError):
+                shutil.rmtree(self._own)
+            self._own = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _drop(self, block: str) -> None:
+        self.nbytes -= _bytes(self._held.pop(block, {}))
+        self._unwritten.discard(block)
+
+    def _write(self, block: str, kept: Variables) -> None:
+        folder = self._folder or self._own
+        if folder is None:
+            folder = self._own = Path(tempfile.mkdtemp(prefix=".variables-", dir=self._beside))
+        with open_atomic(folder / f"{block}.variables", durable=folder is self._folder) as out:
+            write_checked(out, tensor_file_content(kept, {}))
+
+
+def _bytes(variables: Variables) -> int:
+    return sum(array.nbytes for array in variables.values())

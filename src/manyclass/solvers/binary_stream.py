@@ -1,0 +1,175 @@
+"""One-vs-rest on rows that come a block at a time."""
+
+from typing import Any
+
+import numpy as np
+
+from .._native import core
+from ..problems import Binary, Problem
+from .solver import Certificate, Progress, StopRule, native
+from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
+
+# One-vs-rest, as in block_training.hpp: how much smaller than seen a gap is taken to be, at most; the share of rows
+# from which on a pass tells enough for a certificate; and the share of the gap that all have seen at which rows that
+# rest are visited again.
+MOST_TRUSTED, NEARLY_ALL, WAKE = 0.2, 0.7, 0.2
+
+
+class BinaryStream:
+    """One-vs-rest, a row with any number of labels; see `native/binary_stream.hpp`."""
+
+    def __init__(
+        self, problem: Problem, shape: StreamShape, *, dtype: np.dtype, seed: int, threads: int, interrupt: Any
+    ):
+        assert isinstance(problem, Binary)
+        self._problem, self._K = problem, shape.n_classes
+        self._dtype, self._seed, self._threads, self._interrupt = np.dtype(dtype), seed, threads, interrupt
+        self._heads = shape.places.heads
+        self._kernel = native(core, "BinaryStream", self._dtype)(self._heads, self._K, problem.loss)
+        self._B = self._kernel.vectors
+        self._passes = 0
+        # Of each vector of classes: the gap that passes have seen, and one over all rows; how much is asked of it;
+        # whether all its rows are to be visited, and whether it is visited at all.
+        self._last, self._last_of_all = np.zeros((2, self._B))
+        self._asked = np.ones(self._B)
+        self._all, self._working = np.ones((2, self._B), bool)
+        self._filled = np.inf  # rows that a pass over all of them visits
+        self._squares = np.zeros((2, self._B))
+        self._measured = np.zeros((3, self._B))
+        self._begin_pass()
+        self.progress = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+        self._sums = np.zeros((3, self._B))  # primal, dual, violation as far as they are known
+
+    def _begin_pass(self) -> None:
+        self._seen = np.zeros((3, self._B))  # loss, gap, norm
+        self._violation = np.zeros(self._B)
+        self._visited = np.zeros(self._B)
+
+    def load(self, block: RowBlock, variables: Variables | None, *, project: bool = False) -> None:
+        """Go on with these rows and variables."""
+        self._block = block
+        self._kernel.replace_rows(block.layout, block.label_ptr, block.labels, block.C)
+        if variables is None:
+            return
+        values = variables["values"]
+        if project and self._problem.loss == "hinge":
+            of_row = np.repeat(variables["rows"], _count_bits(variables["lanes"]))
+            values = np.minimum(values, block.C[of_row])
+        self._kernel.set_variables(
+            variables["counts"], variables["rows"], variables["lanes"], values.astype(self._dtype, copy=False)
+        )
+        if not project:
+            self._kernel.set_active(variables["active"])
+
+    def variables(self) -> Variables:
+        """Those of the rows that are loaded, and which rows are still visited."""
+        counts, rows, lanes, values = self._kernel.variables()
+        return {"counts": counts, "rows": rows, "lanes": lanes, "values": values, "active": self._kernel.active()}
+
+    def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
+        """Those of some of the rows that they belong to."""
+        place = np.full(before, -1, np.int32)
+        place[rows] = np.arange(rows.size)
+        kept = place[variables["rows"]] >= 0
+        of_vector = np.repeat(np.arange(self._B), variables["counts"])[kept]
+        active = np.unpackbits(variables["active"].reshape(self._B, -1), axis=1, bitorder="little", count=before)
+        return {
+            "counts": np.bincount(of_vector, minlength=self._B),
+            "rows": place[variables["rows"][kept]],
+            "lanes": variables["lanes"][kept],
+            "values": variables["values"][np.repeat(kept, _count_bits(variables["lanes"]))],
+            "active": np.packbits(active[:, rows], axis=1, bitorder="little").reshape(-1),
+        }
+
+    def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
+        """Visit the rows for the classes that are not done."""
+        most, settled = (MOST_ROUNDS, SETTLED) if rounds == "tol" else (int(rounds), 0.0)
+        working = np.flatnonzero(self._working)
+        visits = [(int(b), bool(self._all[b]), self._rest(rule, b), most, settled) for b in working]
+        seed = int(np.random.SeedSequence([self._seed, pass_number, self._block.number]).generate_state(1)[0])
+        found = np.array(self._kernel.visit(visits, seed, self._threads, self._interrupt)).reshape(-1, 6).T
+        self._seen[:, working] += found[:3]
+        self._violation[working] = np.maximum(self._violation[working], found[3])
+        self._visited[working] += found[4]
+
+    def _rest(self, rule: StopRule, b: int) -> float:
+        # A step of the logistic loss by less than this is left for later: its share of the gap is its square.
+        tol = rule.tol * self._asked[b]
+        return float(0.2 * np.sqrt(tol) if rule.stop == "gap" else 0.5 * tol)
+
+    def end_pass(self, rule: StopRule) -> None:
+        """Choose which classes and rows go on."""
+        loss, gap, norm = self._seen
+        working, tol = self._working, rule.tol * self._asked
+        if self._all.all() and working.all():
+            self._filled = max(1.0, self._visited.max())
+        share = self._visited / self._filled
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pace = np.where(self._last > 0, np.maximum(MOST_TRUSTED, gap / self._last), 1.0)
+        primal = loss + norm / 2
+        quiet = gap * pace <= tol * primal if rule.stop == "gap" else self._violation <= tol
+        self._last = np.where(working, gap, self._last)
+        self._last_of_all = np.where(working & self._all, gap, self._last_of_all)
+        enough = share >= (NEARLY_ALL if rule.stop == "gap" else 1.0)
+        self._sums = np.where(working, [primal, primal - gap, self._violation], self._sums)
+        self._all = np.where(working, quiet | (gap <= WAKE * self._last_of_all), self._all)
+        self._working = working & ~(quiet & enough)
+        self._passes += 1
+        self.progress = Progress(
+            self._passes,
+            *self._sums[:2].sum(axis=1).tolist(),
+            float(self._sums[2].max()),
+            active=1.0,
+            ready=not self._working.any(),
+            row_ended=True,
+        )
+        self._begin_pass()
+
+    def add_to(self, exact: Any) -> None:
+        """Add the rows that are loaded to exact weights."""
+        self._kernel.add_to(exact, self._threads)
+
+    def set_weights(self, exact: Any) -> None:
+        """Take over exact weights, rounded."""
+        self._kernel.set_weights(exact)
+        first, width = exact.low // self._kernel.width, self._kernel.width
+        for place, squares in enumerate(exact.squares()):
+            of_vectors = np.add.reduceat(squares, np.arange(0, squares.size, width))
+            self._squares[place, first : first + of_vectors.size] += of_vectors
+
+    def measure(self) -> None:
+        """Add what the rows that are loaded give to the certificate."""
+        primal, dual, violation = np.array(self._kernel.measure(self._threads)).T
+        self._measured[:2] += primal, dual
+        self._measured[2] = np.maximum(self._measured[2], violation)
+
+    def certificate(self, rule: StopRule) -> Certificate:
+        """End a certificate: classes that do not meet the rule yet go on, with more asked of them."""
+        exact, rounded = self._squares
+        self._sums = np.array([self._measured[0] + rounded / 2, self._measured[1] - exact / 2, self._measured[2]])
+        primal, dual, violation = self._sums
+        met = primal - dual <= rule.tol * np.abs(primal) if rule.stop == "gap" else violation <= rule.tol
+        again = ~met & ~self._working
+        self._asked[again] /= 2
+        self._all[again] = True
+        self._working |= ~met
+        self._squares, self._measured = np.zeros((2, self._B)), np.zeros((3, self._B))
+        return Certificate(float(primal.sum()), float(dual.sum()), float(violation.max(initial=0.0)))
+
+    def single_weights(self) -> tuple[np.ndarray, ...]:
+        """Weights of features that only one row has."""
+        return self._kernel.single_weights()
+
+    def weights_of(self, heads: np.ndarray) -> np.ndarray:
+        """Weights of some features of the head for all classes."""
+        parts = [self._kernel.weights_of(b).reshape(self._heads, -1)[heads] for b in range(self._B)]
+        return np.concatenate(parts, axis=1)[:, : self._K]
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of the weights."""
+        return self._kernel.weight_bytes
+
+
+def _count_bits(lanes: np.ndarray) -> np.ndarray:
+    return np.unpackbits(lanes.view(np.uint8)).reshape(lanes.size, -1).sum(axis=1)

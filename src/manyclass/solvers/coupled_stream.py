@@ -1,0 +1,182 @@
+"""The coupled losses on rows that come a block at a time."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._native import core
+from ..problems import Problem
+from .coupled_rows import ANY_NUMBER, GATHER_COST, KERNELS, LEAST_THETA, MOST_NEW, OPTIMISM, WORK_AT_ONCE
+from .layout import DENSE_WAVE, WAVE, WORTH_SHARING
+from .solver import Certificate, Progress, StopRule, native
+from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
+
+
+class CoupledStream:
+    """The coupled losses and maximum entropy; see `native/coupled.hpp`."""
+
+    def __init__(
+        self, problem: Problem, shape: StreamShape, *, dtype: np.dtype, seed: int, threads: int, interrupt: Any
+    ):
+        self._problem, self._K = problem, shape.n_classes
+        self._dtype, self._seed, self._threads, self._interrupt = np.dtype(dtype), seed, threads, interrupt
+        self._width = shape.width
+        self._heads = shape.places.heads
+        self._maxent = problem.kernel == "maximum_entropy"
+        rows = WAVE if problem.sparse_weights else DENSE_WAVE
+        self._wave = rows if shape.width * self._K >= WORTH_SHARING else 1
+        none = np.empty(0, np.int32)
+        layout = native(core, "Layout", self._dtype)(
+            np.zeros(1, np.int64),
+            none,
+            none.astype(self._dtype),
+            shape.places.features - (shape.constant != 0),
+            shape.constant,
+            shape.places,
+        )
+        self._kernel = native(core, KERNELS[problem.kernel], self._dtype)(
+            layout, none, none.astype(self._dtype), self._K, problem.name, getattr(problem, "gamma", 0.5), False
+        )
+        self._believed = OPTIMISM
+        self._squares = np.zeros(2)
+        self._measured = Certificate(0.0, 0.0, 0.0)
+        self._passes = 0
+        self._begin_pass()
+        self.progress = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+
+    def _begin_pass(self) -> None:
+        self._seen = np.zeros(3)  # loss, gap, sum of the variables
+        self._violation = 0.0
+        self._waves, self._theta = 0, 0.0
+        self._kernel.begin_pass()
+
+    def load(self, block: RowBlock, variables: Variables | None, *, project: bool = False) -> None:
+        """Go on with these rows and variables."""
+        self._block = block
+        codes = block.labels
+        self._kernel.replace_rows(block.layout, codes, block.C)
+        if variables is None:
+            return
+        if self._maxent:
+            self._kernel.variables[:] = variables["variables"]
+            return
+        values = variables["values"]
+        if project:
+            row = np.repeat(np.arange(block.n_rows), np.diff(variables["indptr"]))
+            own = variables["classes"] == codes[row]
+            values = np.minimum(values, self._problem.cap(own, block.C[row]))
+            sums = np.bincount(row, weights=values, minlength=block.n_rows)
+            values = values * np.minimum(1.0, self._problem.total(block.C) / np.maximum(sums, 1e-300))[row]
+        self._kernel.set_alpha(variables["indptr"], variables["classes"], values.astype(self._dtype, copy=False))
+
+    def variables(self) -> Variables:
+        """Those of the rows that are loaded."""
+        if self._maxent:
+            return {"variables": self._kernel.variables.copy()}
+        indptr, classes, values = self._kernel.alpha()
+        return {"indptr": indptr, "classes": classes, "values": values}
+
+    def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
+        """Those of some of the rows that they belong to."""
+        if self._maxent:
+            return {"variables": variables["variables"].reshape(before, -1)[rows].reshape(-1)}
+        matrix = sp.csr_matrix(
+            (variables["values"], variables["classes"], variables["indptr"]), (before, self._K)
+        )[rows]
+        return {"indptr": matrix.indptr.astype(np.int64), "classes": matrix.indices, "values": matrix.data}
+
+    def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
+        """Visit the rows: all classes first, then those in use where that pays."""
+        rows = np.flatnonzero(self._block.C)
+        most = MOST_ROUNDS if rounds == "tol" else int(rounds)
+        first = before = 0.0
+        for number in range(most):
+            order = np.random.default_rng([self._seed, pass_number, self._block.number, number]).permutation(rows)
+            full = number == 0 or not self._cheap_pays()
+            loss, gap, alpha_sum, violation, waves, theta = self._sweep(order, rule, full)
+            if number == 0:
+                self._seen += loss, gap, alpha_sum
+                self._violation = max(self._violation, violation)
+                self._waves, self._theta = self._waves + waves, self._theta + theta
+                first = gap
+            elif rounds == "tol" and gap - before <= SETTLED * first:
+                break
+            before = gap
+            if self._interrupt.requested:
+                break
+
+    def _sweep(self, order: np.ndarray, rule: StopRule, full: bool) -> tuple[float, ...]:
+        """Give the sums over all visits of these rows since they were loaded."""
+        enter = 0.8 * rule.tol if rule.stop == "kkt" else 0.0
+        at_once = self._wave * max(1, int(WORK_AT_ONCE / (self._wave * max(1.0, self._width * self._K))))
+        most_new = MOST_NEW.get(self._problem.name, ANY_NUMBER)
+        seen: tuple[float, ...] = (0.0,) * 6
+        for begin in range(0, max(1, order.size), at_once):
+            rows = order[begin : begin + at_once]
+            *sums, _ = self._kernel.sweep(rows, self._wave, full, enter, most_new, self._threads)
+            seen = tuple(sums)
+            if self._interrupt.requested:
+                break
+        return seen
+
+    def _cheap_pays(self) -> bool:
+        support = self._kernel.dual_entries / max(1, self._block.n_rows)
+        return not self._maxent and support * GATHER_COST < self._K
+
+    def end_pass(self, rule: StopRule) -> None:
+        """Say where the fit stands."""
+        loss, gap, alpha_sum = self._seen.tolist()
+        primal = 0.5 * (gap - loss + alpha_sum) + loss
+        if self._theta < LEAST_THETA * self._waves:
+            self._wave = max(1, self._wave // 2)
+        self._passes += 1
+        ready = (
+            gap <= self._believed * rule.tol * abs(primal) if rule.stop == "gap" else self._violation <= rule.tol
+        )
+        self._estimate = gap / max(abs(primal), 1e-300)
+        self.progress = Progress(
+            self._passes, primal, primal - gap, self._violation, active=1.0, ready=ready, row_ended=True
+        )
+        self._begin_pass()
+
+    def add_to(self, exact: Any) -> None:
+        """Add the rows that are loaded to exact weights."""
+        self._kernel.add_to(exact, self._threads)
+
+    def set_weights(self, exact: Any) -> None:
+        """Take over exact weights, rounded."""
+        self._kernel.set_weights(exact)
+        if not self._maxent:  # the mean is in them now
+            self._kernel.training_weights.reshape(self._heads, -1)[:, self._K :] = 0
+        self._squares += [squares.sum() for squares in exact.squares()]
+
+    def measure(self) -> None:
+        """Add what the rows that are loaded give to the certificate."""
+        primal, dual, violation = self._kernel.measure(self._threads)
+        sums = self._measured
+        self._measured = Certificate(sums.primal + primal, sums.dual + dual, max(sums.violation, violation))
+
+    def certificate(self, rule: StopRule) -> Certificate:
+        """End a certificate."""
+        exact, rounded = self._squares.tolist()
+        sums = self._measured
+        found = Certificate(sums.primal + rounded / 2, sums.dual - exact / 2, sums.violation)
+        self._squares[:] = 0
+        self._measured = Certificate(0.0, 0.0, 0.0)
+        if self._passes and found.gap > 0:
+            self._believed = min(self._believed, 0.9 * self._estimate / found.gap)
+        return found
+
+    def single_weights(self) -> tuple[np.ndarray, ...]:
+        """Weights of features that only one row has."""
+        return self._kernel.single_weights()
+
+    def weights_of(self, heads: np.ndarray) -> np.ndarray:
+        """Weights of some features of the head for all classes."""
+        return self._kernel.training_weights.reshape(self._heads, -1)[heads, : self._K]
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of the weights."""
+        return self._kernel.weight_bytes

@@ -1,0 +1,132 @@
+"""Rows that come a block at a time, from anywhere: dual variables come and go with them, weights stay.
+
+A pass visits every block once, in an order that the caller chooses. A certificate takes further passes without
+visits: one or several that add up the weights of the dual variables in float64, for a range of classes each, and
+one that scores all rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .solver import Certificate, Progress, StopRule
+
+Variables = dict[str, np.ndarray]
+
+# Rounds within a block that end by themselves do so at this share of the gap that the first one has seen.
+SETTLED = 0.1
+MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Rows as the kernels want them.
+
+    Attributes
+    ----------
+    layout : Layout32 or Layout64
+        It is taken over by the first solver that loads it.
+    label_ptr, labels : ndarray
+        The labels of all rows one after the other, and where each row's begin.
+    C : ndarray of shape (n,)
+        Penalties; 0 for rows that take no part.
+    number : int
+        Of the block, for seeds.
+    """
+
+    layout: Any
+    label_ptr: np.ndarray
+    labels: np.ndarray
+    C: np.ndarray
+    number: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.C.size)
+
+
+@dataclass(frozen=True)
+class StreamShape:
+    """What is known of all rows before the first block comes.
+
+    Attributes
+    ----------
+    places : FeaturePlaces
+        Which features have weights in memory.
+    n_classes : int
+    width : float
+        Features of a row, on average.
+    constant : float
+        Value of the constant feature; 0 for none.
+    """
+
+    places: Any
+    n_classes: int
+    width: float
+    constant: float
+
+
+class Stream(Protocol):
+    """A solver that is given its rows block by block."""
+
+    progress: Progress
+
+    def load(self, block: RowBlock, variables: Variables | None, *, project: bool = False) -> None:
+        """Go on with these rows and variables; `project` brings these to the feasible set of other penalties."""
+        ...
+
+    def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
+        """Those of some of the rows that they belong to.
+
+        Parameters
+        ----------
+        variables : dict of arrays
+        rows : ndarray
+            Which of the rows, ascending.
+        before : int
+            How many rows they belong to.
+        """
+        ...
+
+    def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
+        """Visit the rows: some rounds, or "tol", until they gain little."""
+        ...
+
+    def variables(self) -> Variables:
+        """Those of the rows that are loaded."""
+        ...
+
+    def end_pass(self, rule: StopRule) -> None:
+        """All blocks have been visited."""
+        ...
+
+    def add_to(self, exact: Any) -> None:
+        """Add the rows that are loaded to exact weights."""
+        ...
+
+    def set_weights(self, exact: Any) -> None:
+        """Take over exact weights, rounded."""
+        ...
+
+    def measure(self) -> None:
+        """Add what the rows that are loaded give to the certificate."""
+        ...
+
+    def certificate(self, rule: StopRule) -> Certificate:
+        """End a certificate: all ranges of classes were set, all rows measured."""
+        ...
+
+    def single_weights(self) -> tuple[np.ndarray, ...]:
+        """Weights of features that only one row has: features, pointers, classes, values."""
+        ...
+
+    def weights_of(self, heads: np.ndarray) -> np.ndarray:
+        """Weights of some features of the head for all classes."""
+        ...
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of the weights."""
+        ...
