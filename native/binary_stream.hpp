@@ -63,7 +63,7 @@ class BinaryStream {
     C_ = std::move(C);
     if (rows_.tails() != 0 || rows_.heads() != heads_) throw std::logic_error("rows of other features");
     for (auto& one : variables_) one = {};
-    active_.assign(vectors(), std::vector<uint8_t>());
+    active_.assign(vectors(), std::vector<uint8_t>(rows_.n, 1));
     filled_.clear();
     empty_C_ = 0;
     for (int64_t i = 0; i < rows_.n; ++i) {
@@ -113,33 +113,57 @@ class BinaryStream {
     return found;
   }
 
-  // The states (binary_loss.hpp) that are not where all begin; and which rows are active, a bit each: of
-  // vectors whose rows all are, none.
-  PackedVariables<T> variables() const {
-    std::vector<int64_t> all(vectors());
-    for (int64_t b = 0; b < vectors(); ++b) all[b] = b;
-    return {variables_, all};
-  }
-  void set_variables(const int64_t* counts, int64_t rows, const int32_t* row, const uint16_t* lanes,
-                     int64_t entries, const T* values) {
-    unpack_variables(
-        rows_.n, vectors(), [&](int64_t b) { return std::pair(b, many(b)); }, counts, rows, row, lanes,
-        entries, values, variables_);
-  }
-  std::vector<uint8_t> active() const {
-    const size_t bytes = static_cast<size_t>(rows_.n + 7) / 8;
-    std::vector<uint8_t> out;
-    for (const auto& one : active_)
-      if (one.empty())
-        out.insert(out.end(), bytes, 0xff);
-      else
-        out.insert(out.end(), one.begin(), one.end());
+  // The states (binary_loss.hpp) of the rows [first, last) that are not where all begin, as if there were no
+  // other rows.
+  PackedVariables<T> variables_of(int64_t first, int64_t last) const {
+    PackedVariables<T> out;
+    for (const auto& one : variables_) {
+      const size_t from = std::lower_bound(one.row.begin(), one.row.end(), first) - one.row.begin();
+      const size_t to = std::lower_bound(one.row.begin(), one.row.end(), last) - one.row.begin();
+      size_t begin = 0, end = 0;
+      for (size_t r = 0; r < to; ++r) (r < from ? begin : end) += __builtin_popcount(one.lanes[r]);
+      out.counts.push_back(static_cast<int64_t>(to - from));
+      for (size_t r = from; r < to; ++r) out.row.push_back(static_cast<int32_t>(one.row[r] - first));
+      out.lanes.insert(out.lanes.end(), one.lanes.begin() + from, one.lanes.begin() + to);
+      out.values.insert(out.values.end(), one.values.begin() + begin, one.values.begin() + begin + end);
+    }
     return out;
   }
-  void set_active(const uint8_t* bits, int64_t size) {
-    const int64_t bytes = (rows_.n + 7) / 8;
+  // The other way, for rows behind all that were set before.
+  void set_variables(int64_t first, int64_t last, const int64_t* counts, int64_t rows, const int32_t* row,
+                     const uint16_t* lanes, int64_t entries, const T* values) {
+    check_range(first, last);
+    std::vector<BlockVariables<T>> part(vectors());
+    unpack_variables(
+        last - first, vectors(), [&](int64_t b) { return std::pair(b, many(b)); }, counts, rows, row, lanes,
+        entries, values, part);
+    for (int64_t b = 0; b < vectors(); ++b) {
+      BlockVariables<T>& all = variables_[b];
+      if (!std::is_sorted(part[b].row.begin(), part[b].row.end()) ||
+          (!all.row.empty() && all.row.back() >= first))
+        throw std::invalid_argument("variables whose rows do not ascend");
+      for (int32_t r : part[b].row) all.row.push_back(static_cast<int32_t>(first + r));
+      all.lanes.insert(all.lanes.end(), part[b].lanes.begin(), part[b].lanes.end());
+      all.values.insert(all.values.end(), part[b].values.begin(), part[b].values.end());
+    }
+  }
+
+  // Which of the rows [first, last) are active, a bit each, for all vectors of classes.
+  std::vector<uint8_t> active_of(int64_t first, int64_t last) const {
+    const int64_t bytes = (last - first + 7) / 8;
+    std::vector<uint8_t> bits(bytes * vectors(), 0);
+    for (int64_t b = 0; b < vectors(); ++b)
+      for (int64_t i = first; i < last; ++i)
+        bits[b * bytes + (i - first) / 8] |= static_cast<uint8_t>(active_[b][i] << (i - first) % 8);
+    return bits;
+  }
+  void set_active(int64_t first, int64_t last, const uint8_t* bits, int64_t size) {
+    check_range(first, last);
+    const int64_t bytes = (last - first + 7) / 8;
     if (size != bytes * vectors()) throw std::invalid_argument("marks of other rows");
-    for (int64_t b = 0; b < vectors(); ++b) active_[b].assign(bits + b * bytes, bits + (b + 1) * bytes);
+    for (int64_t b = 0; b < vectors(); ++b)
+      for (int64_t i = first; i < last; ++i)
+        active_[b][i] = bits[b * bytes + (i - first) / 8] >> (i - first) % 8 & 1;
   }
 
   // The coefficients of the rows in the weights, row by row.
@@ -192,6 +216,10 @@ class BinaryStream {
     std::vector<int32_t> active;
   };
 
+  void check_range(int64_t first, int64_t last) const {
+    if (first < 0 || first > last || last > rows_.n) throw std::out_of_range("there are no such rows");
+  }
+
   template <class F>
   void for_each(int64_t count, int threads, F f) {
     threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
@@ -218,9 +246,9 @@ class BinaryStream {
     const int64_t b = how.vector;
     unpack<loss>(b, work);
     work.active.clear();
-    const std::vector<uint8_t>& marks = active_.at(b);
+    std::vector<uint8_t>& marks = active_.at(b);
     for (int32_t i : filled_)
-      if (how.all || marks.empty() || marks[i / 8] >> i % 8 & 1) work.active.push_back(i);
+      if (how.all || marks[i]) work.active.push_back(i);
     const LabelSides<T> sides{work.positive.data()};
     BlockSums first;
     for (int64_t round = 0; round < how.rounds; ++round) {
@@ -232,9 +260,8 @@ class BinaryStream {
       work.active.resize(seen.kept);
       if (seen.kept == 0 || seen.gap <= how.quiet * first.gap * (round > 0)) break;
     }
-    std::vector<uint8_t> left((rows_.n + 7) / 8, 0);
-    for (int32_t i : work.active) left[i / 8] |= static_cast<uint8_t>(1 << i % 8);
-    active_[b] = std::move(left);
+    std::fill(marks.begin(), marks.end(), uint8_t(0));
+    for (int32_t i : work.active) marks[i] = 1;
     keep<loss>(b, work);
     return first;
   }
@@ -326,7 +353,7 @@ class BinaryStream {
   std::vector<int64_t> own_ptr_;
   std::vector<std::pair<int32_t, int32_t>> own_;  // by vectors of classes: rows and lanes of their labels
   std::vector<BlockVariables<T>> variables_;      // by vectors of classes
-  std::vector<std::vector<uint8_t>> active_;      // by vectors of classes, a bit a row; empty: all
+  std::vector<std::vector<uint8_t>> active_;      // by vectors of classes: whether each row is
   std::vector<Buffer<T>> W_;                      // by vectors of classes
 };
 

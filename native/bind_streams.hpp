@@ -113,22 +113,26 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
           },
           "threads"_a, NoGil())
       .def("add_to", &Stream::add_to, "exact"_a, "threads"_a, NoGil())
-      .def("variables",
-           [](const Stream& s) {
-             auto a = s.variables();
+      .def("variables_of",
+           [](const Stream& s, int64_t first, int64_t last) {
+             auto a = s.variables_of(first, last);
              return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
                                     to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
            })
       .def("set_variables",
-           [](Stream& s, In<int64_t> counts, In<int32_t> rows, In<uint16_t> lanes, In<T> values) {
+           [](Stream& s, int64_t first, int64_t last, In<int64_t> counts, In<int32_t> rows,
+              In<uint16_t> lanes, In<T> values) {
              if (static_cast<int64_t>(counts.size()) != s.vectors() || rows.size() != lanes.size())
                throw std::invalid_argument("arrays of different lengths");
-             s.set_variables(counts.data(), static_cast<int64_t>(rows.size()), rows.data(), lanes.data(),
-                             static_cast<int64_t>(values.size()), values.data());
+             s.set_variables(first, last, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
+                             lanes.data(), static_cast<int64_t>(values.size()), values.data());
            })
-      .def("active", [](const Stream& s) { return to_numpy(s.active()); })
+      .def("active_of",
+           [](const Stream& s, int64_t first, int64_t last) { return to_numpy(s.active_of(first, last)); })
       .def("set_active",
-           [](Stream& s, In<uint8_t> bits) { s.set_active(bits.data(), static_cast<int64_t>(bits.size())); })
+           [](Stream& s, int64_t first, int64_t last, In<uint8_t> bits) {
+             s.set_active(first, last, bits.data(), static_cast<int64_t>(bits.size()));
+           })
       // The weights of a vector of classes, features of the head x lanes.
       .def(
           "weights_of", [](Stream& s, int64_t b) { return shared(s.weights_of(b)); },

@@ -38,6 +38,7 @@ struct PackedVariables {
   std::vector<uint16_t> lanes;
   std::vector<T> values;
 
+  PackedVariables() = default;
   PackedVariables(const std::vector<BlockVariables<T>>& all, const std::vector<int64_t>& blocks) {
     size_t rows = 0, entries = 0;
     for (int64_t b : blocks) {

@@ -2,10 +2,9 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..problems import Binary, Problem
 from ..solvers import BinaryStream, Certificate, CoupledStream, Progress, StopRule, Stream, StreamShape, Variables
 from ..solvers.solver import native
 from .dual_store import DualStore
-from .stored_rows import BlockReader, LaidOutBlock, StoredRows
+from .stored_rows import Batch, BlockReader, StoredRows
 
 # Bytes up to which a model is dense whatever its zeros, as in feature_weights.hpp.
 SMALL_MODEL = 1 << 24
@@ -27,6 +26,8 @@ BYTES_A_NONZERO, BYTES_A_ROW = 32, 160
 LANES = 16
 # Features whose weights are turned into those of the model at once.
 FEATURES_AT_ONCE = 4096
+# What is visited together is no more than this: reading is to go on beside solving, in many pieces.
+LARGEST_BATCH = 512 << 20
 # With rounds="auto": the largest number of rounds, and how the share of time spent waiting for blocks changes it.
 MOST_ROUNDS = 10
 
@@ -40,6 +41,10 @@ class DiskEngine:
     memory : int or str
         What blocks, weights, dual variables and buffers may take together, such as "512MB". A fit that needs more
         is refused at its start.
+    together : int, optional
+        How many blocks are visited together, their rows mixed: others in every pass. Blocks that are always visited
+        alone fit what they have in common each in their own way, and take many more passes. None for as many as
+        there is room for, up to a few dozen.
     rounds : int, "tol" or "auto"
         How often the rows of a block are visited before the next one: so many times; until they gain little; or as
         often as there is time for while the next block is read (then the last bits of the model depend on the speed
@@ -48,58 +53,84 @@ class DiskEngine:
 
     memory: int | str = "1GB"
     rounds: int | str = 1
+    together: int | None = None
 
     def __post_init__(self) -> None:
         parse_size(self.memory)
         if not (self.rounds in ("tol", "auto") or (isinstance(self.rounds, int) and self.rounds >= 1)):
             raise ValueError(f'rounds must be a positive number, "tol" or "auto"; got {self.rounds!r}')
+        if not (self.together is None or (isinstance(self.together, int) and self.together >= 1)):
+            raise ValueError(f"together must be a positive number or None, got {self.together!r}")
 
 
 @dataclass(frozen=True)
 class Room:
-    """How the memory of a fit is divided, in bytes; and the classes that exact weights are added up for at once."""
+    """How the memory of a fit is divided.
+
+    Attributes
+    ----------
+    weights, blocks, exact, variables : int
+        Bytes of the weights, of blocks while they are read and solved, of weights in float64 for certificates, and
+        of dual variables.
+    together : int
+        How many blocks are visited together.
+    exact_classes : int
+        How many classes have weights in float64 at a time.
+    """
 
     weights: int
     blocks: int
     exact: int
     variables: int
+    together: int
     exact_classes: int
 
 
-def divide_memory(data: StoredRows, shape: StreamShape, problem: Problem, dtype: np.dtype, limit: int, fits: int) -> Room:
-    """Divide the memory.
+def divide_memory(
+    data: StoredRows, shape: StreamShape, problem: Problem, engine: DiskEngine, dtype: np.dtype, fits: int = 1
+) -> Room:
+    """Divide the memory among what a fit, or several at once, need.
 
     Raises
     ------
     ValueError
         If it is too little, with what is needed.
     """
+    limit = parse_size(engine.memory)
     value = np.dtype(dtype).itemsize
     K = -(-(shape.n_classes + 1) // LANES) * LANES
     heads = shape.places.heads
     weights = fits * heads * K * value
-    model = data.store.n_features * shape.n_classes * value
+    model = fits * data.store.n_features * shape.n_classes * value
     entries = data.store.manifest.blocks
-    rows = max(entry.rows for entry in entries)
-    blocks = max(entry.nnz for entry in entries) * BYTES_A_NONZERO + rows * BYTES_A_ROW
-    if problem.kernel == "maximum_entropy":
-        blocks += 3 * rows * K * value
-    elif problem.kernel == "coupled":
-        blocks += rows * 64 * (4 + value)
-    else:
-        blocks += rows * (LANES * value + 2) * 2 + (2 * rows * K * value if not problem.sparse_weights else 0)
+    rows, nnz = max(entry.rows for entry in entries), max(entry.nnz for entry in entries)
+    block = nnz * BYTES_A_NONZERO + rows * (BYTES_A_ROW + _bytes_of_variables(problem, K, value))
+    together = engine.together or 1
     least = heads * LANES * 8
-    needed = weights + max(blocks + least, model)
+    needed = weights + max(together * block + least, model)
     if needed > limit:
         raise ValueError(
             f"memory={show_size(limit)} is too little: {show_size(needed)} are needed, "
             f"{show_size(weights)} of them for the weights of {heads:,} features and {shape.n_classes:,} classes, "
-            f"{show_size(blocks)} for blocks of up to {rows:,} rows"
+            f"{show_size(together * block)} for blocks of up to {rows:,} rows; give more memory, or convert to "
+            "smaller blocks"
         )
-    left = limit - weights - blocks
-    exact_classes = min(K, max(LANES, left // 2 // max(1, heads * 8) // LANES * LANES))
+    left = limit - weights
+    if engine.together is None:
+        together = int(np.clip(min(left // 3, LARGEST_BATCH) // block, 1, len(entries)))
+    left -= together * block
+    exact_classes = int(min(K, max(LANES, left // 2 // max(1, heads * 8) // LANES * LANES)))
     exact = heads * exact_classes * 8
-    return Room(weights, blocks, exact, max(0, left - exact), exact_classes)
+    return Room(weights, together * block, exact, max(0, left - exact), together, exact_classes)
+
+
+def _bytes_of_variables(problem: Problem, K: int, value: int) -> int:
+    """Of a row while it is solved."""
+    if problem.kernel == "maximum_entropy":
+        return 3 * K * value
+    if problem.kernel == "coupled":
+        return 64 * (4 + value) if problem.sparse_weights else 3 * K * (4 + value)
+    return 2 * (LANES * value + 2) + K // LANES + (0 if problem.sparse_weights else 3 * K * value)
 
 
 class FromDisk:
@@ -121,7 +152,7 @@ class FromDisk:
         self._dtype, self._seed, self._interrupt = np.dtype(dtype), seed, interrupt
         self._reader = BlockReader(data, self._dtype)
         self._shape = self._reader.shape
-        self._room = divide_memory(data, self._shape, problem, dtype, parse_size(engine.memory), 1)
+        self._room = divide_memory(data, self._shape, problem, engine, self._dtype)
         self._fit = make_stream(
             problem, self._shape, dtype=self._dtype, seed=seed, threads=threads, interrupt=interrupt
         )
@@ -130,7 +161,7 @@ class FromDisk:
         self._blocks = list(range(data.store.n_blocks))
         self._names = [re.sub(r"\.safetensors$", "", entry.file) for entry in data.store.manifest.blocks]
         self._pass = 0
-        self._running: Iterator[LaidOutBlock] | None = None
+        self._running: Generator[Batch] | None = None
         self._started = self._variables.empty
         self._rounds: int | str = 1 if engine.rounds == "auto" else engine.rounds
         self._singles: list[tuple[np.ndarray, ...]] = []
@@ -147,18 +178,18 @@ class FromDisk:
             return replace(self._fit.progress, ready=True, row_ended=False)
         if self._running is None:
             order = np.random.default_rng([self._seed, self._pass]).permutation(self._blocks)
-            self._running = self._reader.blocks(order.tolist())
+            self._running = self._reader.batches(order.tolist(), self._room.together)
             self._left = order.size
             self._waited = self._worked = 0.0
         begin = time.perf_counter()
-        block = next(self._running)
+        batch = next(self._running)
         read = time.perf_counter()
-        self._load(block)
+        self._load(batch)
         self._fit.visit(rule, self._rounds, self._pass)
-        self._variables.put(self._names[block.rows.number], block.ids, self._fit.variables())
+        self._keep(batch)
         self._waited += read - begin
         self._worked += time.perf_counter() - read
-        self._left -= 1
+        self._left -= len(batch.blocks)
         if self._left > 0:
             return replace(self._fit.progress, ready=False, row_ended=False)
         self._running = None
@@ -175,9 +206,16 @@ class FromDisk:
         wanted = round((self._waited + self._worked) / max(a_round, 1e-9))
         self._rounds = int(np.clip(wanted, 1, MOST_ROUNDS))
 
-    def _load(self, block: LaidOutBlock, *, project: bool = False) -> None:
-        stored = self._variables.get(self._names[block.rows.number])
-        self._fit.load(block.rows, None if stored is None else self._of_rows(stored, block.ids), project=project)
+    def _load(self, batch: Batch, *, project: bool = False) -> None:
+        stored = [self._variables.get(self._names[number]) for number in batch.blocks]
+        parts = [
+            None if part is None else self._of_rows(part, ids) for part, ids in zip(stored, batch.ids, strict=True)
+        ]
+        self._fit.load(batch.rows, parts, project=project)
+
+    def _keep(self, batch: Batch) -> None:
+        for number, ids, part in zip(batch.blocks, batch.ids, self._fit.variables(), strict=True):
+            self._variables.put(self._names[number], ids, part)
 
     def _of_rows(self, stored: Variables, ids: np.ndarray) -> Variables:
         """The variables of the rows that are still there."""
@@ -189,23 +227,25 @@ class FromDisk:
             raise ValueError("variables of other rows than those of their block; remove them to begin anew")
         return self._fit.only_rows(variables, kept, stored["ids"].size)
 
-    def _each_block(self) -> Iterator[LaidOutBlock]:
-        with closing(self._reader.blocks(self._blocks)) as blocks:
-            yield from blocks
+    def _batches(self) -> Iterator[Batch]:
+        """All blocks in their order."""
+        with closing(self._reader.batches(self._blocks, self._room.together)) as batches:
+            yield from batches
 
     # ---- Certificate and model
 
     def _set_weights(self, *, project: bool = False) -> None:
         """The weights of the dual variables, in float64, for as many classes at a time as there is room for."""
+        self._fit.begin_certificate()
         for low in range(0, self._shape.n_classes, self._room.exact_classes):
             high = min(self._shape.n_classes, low + self._room.exact_classes)
             exact = native(core, "ExactWeights", self._dtype)(
                 self._shape.places.heads, low, high, self._shape.n_classes
             )
-            for block in self._each_block():
-                self._load(block, project=project)
-                if project and low == 0:
-                    self._variables.put(self._names[block.rows.number], block.ids, self._fit.variables())
+            for batch in self._batches():
+                self._load(batch, project=project)
+                if project:
+                    self._keep(batch)
                 self._fit.add_to(exact)
             self._fit.set_weights(exact)
             project = False
@@ -213,13 +253,13 @@ class FromDisk:
     def certificate(self) -> Certificate:
         """Certify the variables of all blocks."""
         if self._running is not None:  # in the middle of a pass
-            self._running.close()  # type: ignore[attr-defined]
+            self._running.close()
             self._running = None
         self._set_weights()
         self._singles = []
         has_singles = bool((self._data.store.frequencies == 1).any())
-        for block in self._each_block():
-            self._load(block)
+        for batch in self._batches():
+            self._load(batch)
             self._fit.measure()
             if has_singles:
                 self._singles.append(self._fit.single_weights())

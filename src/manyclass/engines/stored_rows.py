@@ -1,14 +1,13 @@
 """The rows of a store as solvers want them, a block at a time, the next one read while this one is solved."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from .._native import core
-from ..data.block_file import Block
+from ..data.block_file import Block, join_blocks
 from ..data.block_store import BlockStore
 from ..data.conversion import shuffled
 from ..solvers import RowBlock, StreamShape
@@ -59,74 +58,68 @@ class StoredRows:
 
 
 @dataclass(frozen=True)
-class LaidOutBlock:
-    """A block that was read.
+class Batch:
+    """Blocks that were read to be visited together.
 
     Attributes
     ----------
-    ids : ndarray
-        Of its rows.
+    blocks : tuple of int
+        Their numbers in the store.
+    ids : tuple of ndarray
+        Of the rows of each.
     rows : RowBlock
-    codes : RowBlock labels as they are in the store
+        All their rows, a part for each block.
     """
 
-    ids: np.ndarray
+    blocks: tuple[int, ...]
+    ids: tuple[np.ndarray, ...]
     rows: RowBlock
 
 
-@dataclass
 class BlockReader:
-    """Reads blocks, one ahead.
+    """Reads blocks, some at a time, one batch ahead."""
 
-    Attributes
-    ----------
-    data : StoredRows
-    dtype : numpy dtype
-        Of weights and penalties.
-    seconds_waited, seconds_read : float
-        For blocks that were not there yet, and for reading them.
-    """
-
-    data: StoredRows
-    dtype: np.dtype
-    seconds_waited: float = field(default=0.0, init=False)
-
-    def __post_init__(self) -> None:
-        store = self.data.store
-        frequencies = store.frequencies
-        if self.data.constant:
-            frequencies = np.append(frequencies, store.n_rows)
+    def __init__(self, data: StoredRows, dtype: np.dtype):
+        self._data, self._dtype = data, np.dtype(dtype)
+        store = data.store
+        frequencies = np.append(store.frequencies, store.n_rows) if data.constant else store.frequencies
         self.shape = StreamShape(
-            places=core.FeaturePlaces(frequencies, self.data.constant != 0),
-            n_classes=self.data.n_classes,
-            width=store.nnz / max(1, store.n_rows) + (self.data.constant != 0),
-            constant=self.data.constant,
+            places=core.FeaturePlaces(frequencies, data.constant != 0),
+            n_classes=data.n_classes,
+            width=store.nnz / max(1, store.n_rows) + (data.constant != 0),
+            constant=data.constant,
         )
 
-    def read(self, number: int) -> LaidOutBlock:
-        """Read a block.
+    def read(self, numbers: tuple[int, ...], batch: int) -> Batch:
+        """Read these blocks.
 
         Raises
         ------
         BlockError
-            If it is damaged.
+            If one is damaged.
         """
-        block = self.data.store.read(number)
-        layout = native(core, "Layout", self.dtype)(
-            block.indptr, block.indices, block.values, self.data.store.n_features, self.data.constant, self.shape.places
+        data = self._data
+        blocks = [data.store.read(number) for number in numbers]
+        ids = tuple(block.ids for block in blocks)
+        ends = tuple(np.cumsum([block.n_rows for block in blocks]).tolist())
+        block = join_blocks(blocks)
+        del blocks
+        layout = native(core, "Layout", self._dtype)(
+            block.indptr, block.indices, block.values, data.store.n_features, data.constant, self.shape.places
         )
-        C = self.data.penalties(block).astype(self.dtype)
-        return LaidOutBlock(block.ids, RowBlock(layout, block.label_ptr, block.labels, C, number))
+        C = data.penalties(block).astype(self._dtype)
+        return Batch(numbers, ids, RowBlock(layout, block.label_ptr, block.labels, C, ends, batch))
 
-    def blocks(self, order: Sequence[int]) -> Iterator[LaidOutBlock]:
-        """Read these, one after the other."""
+    def batches(self, order: Sequence[int], at_once: int) -> Generator[Batch]:
+        """Read these blocks, so many at once."""
+        groups = [tuple(order[begin : begin + at_once]) for begin in range(0, len(order), at_once)]
         with ThreadPoolExecutor(1, "manyclass-read") as beside:
-            ahead = beside.submit(self.read, order[0])
-            for following in order[1:]:
-                block = ahead.result()
-                ahead = beside.submit(self.read, following)
-                yield block
-                del block
+            ahead = beside.submit(self.read, groups[0], 0)
+            for number, group in enumerate(groups[1:], 1):
+                batch = ahead.result()
+                ahead = beside.submit(self.read, group, number)
+                yield batch
+                del batch
             yield ahead.result()
 
 

@@ -1,5 +1,6 @@
 """One-vs-rest on rows that come a block at a time."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,26 +46,29 @@ class BinaryStream:
         self._violation = np.zeros(self._B)
         self._visited = np.zeros(self._B)
 
-    def load(self, block: RowBlock, variables: Variables | None, *, project: bool = False) -> None:
+    def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
         """Go on with these rows and variables."""
         self._block = block
         self._kernel.replace_rows(block.layout, block.label_ptr, block.labels, block.C)
-        if variables is None:
-            return
-        values = variables["values"]
-        if project and self._problem.loss == "hinge":
-            of_row = np.repeat(variables["rows"], _count_bits(variables["lanes"]))
-            values = np.minimum(values, block.C[of_row])
-        self._kernel.set_variables(
-            variables["counts"], variables["rows"], variables["lanes"], values.astype(self._dtype, copy=False)
-        )
-        if not project:
-            self._kernel.set_active(variables["active"])
+        for (begin, end), part in zip(block.parts, variables, strict=True):
+            if part is None:
+                continue
+            values = part["values"]
+            if project and self._problem.loss == "hinge":
+                of_row = begin + np.repeat(part["rows"], _count_bits(part["lanes"]))
+                values = np.minimum(values, block.C[of_row])
+            values = values.astype(self._dtype, copy=False)
+            self._kernel.set_variables(begin, end, part["counts"], part["rows"], part["lanes"], values)
+            if not project:
+                self._kernel.set_active(begin, end, part["active"])
 
-    def variables(self) -> Variables:
-        """Those of the rows that are loaded, and which rows are still visited."""
-        counts, rows, lanes, values = self._kernel.variables()
-        return {"counts": counts, "rows": rows, "lanes": lanes, "values": values, "active": self._kernel.active()}
+    def variables(self) -> list[Variables]:
+        """Those of the rows that are loaded, by their parts, and which rows are still visited."""
+        found = []
+        for begin, end in self._block.parts:
+            arrays = (*self._kernel.variables_of(begin, end), self._kernel.active_of(begin, end))
+            found.append(dict(zip(("counts", "rows", "lanes", "values", "active"), arrays, strict=True)))
+        return found
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
         """Those of some of the rows that they belong to."""
@@ -84,8 +88,8 @@ class BinaryStream:
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
         """Visit the rows for the classes that are not done."""
         most, settled = (MOST_ROUNDS, SETTLED) if rounds == "tol" else (int(rounds), 0.0)
-        working = np.flatnonzero(self._working)
-        visits = [(int(b), bool(self._all[b]), self._rest(rule, b), most, settled) for b in working]
+        working = np.flatnonzero(self._working).tolist()
+        visits = [(b, bool(self._all[b]), self._rest(rule, b), most, settled) for b in working]
         seed = int(np.random.SeedSequence([self._seed, pass_number, self._block.number]).generate_state(1)[0])
         found = np.array(self._kernel.visit(visits, seed, self._threads, self._interrupt)).reshape(-1, 6).T
         self._seen[:, working] += found[:3]
@@ -115,9 +119,11 @@ class BinaryStream:
         self._all = np.where(working, quiet | (gap <= WAKE * self._last_of_all), self._all)
         self._working = working & ~(quiet & enough)
         self._passes += 1
+        total_primal, total_dual = self._sums[:2].sum(axis=1).tolist()
         self.progress = Progress(
             self._passes,
-            *self._sums[:2].sum(axis=1).tolist(),
+            total_primal,
+            total_dual,
             float(self._sums[2].max()),
             active=1.0,
             ready=not self._working.any(),
@@ -128,6 +134,10 @@ class BinaryStream:
     def add_to(self, exact: Any) -> None:
         """Add the rows that are loaded to exact weights."""
         self._kernel.add_to(exact, self._threads)
+
+    def begin_certificate(self) -> None:
+        """Forget what was added up for another one."""
+        self._squares, self._measured = np.zeros((2, self._B)), np.zeros((3, self._B))
 
     def set_weights(self, exact: Any) -> None:
         """Take over exact weights, rounded."""
@@ -153,7 +163,6 @@ class BinaryStream:
         self._asked[again] /= 2
         self._all[again] = True
         self._working |= ~met
-        self._squares, self._measured = np.zeros((2, self._B)), np.zeros((3, self._B))
         return Certificate(float(primal.sum()), float(dual.sum()), float(violation.max(initial=0.0)))
 
     def single_weights(self) -> tuple[np.ndarray, ...]:

@@ -1,5 +1,6 @@
 """The coupled losses on rows that come a block at a time."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -48,42 +49,61 @@ class CoupledStream:
     def _begin_pass(self) -> None:
         self._seen = np.zeros(3)  # loss, gap, sum of the variables
         self._violation = 0.0
-        self._waves, self._theta = 0, 0.0
+        self._waves = self._theta = 0.0
         self._kernel.begin_pass()
 
-    def load(self, block: RowBlock, variables: Variables | None, *, project: bool = False) -> None:
+    def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
         """Go on with these rows and variables."""
         self._block = block
-        codes = block.labels
-        self._kernel.replace_rows(block.layout, codes, block.C)
-        if variables is None:
-            return
+        self._kernel.replace_rows(block.layout, block.labels, block.C)
         if self._maxent:
-            self._kernel.variables[:] = variables["variables"]
+            held = self._kernel.variables.reshape(block.n_rows, -1)
+            for (begin, end), part in zip(block.parts, variables, strict=True):
+                if part is not None:
+                    held[begin:end] = part["variables"].reshape(end - begin, -1)
             return
-        values = variables["values"]
+        counts = np.zeros(block.n_rows + 1, np.int64)
+        known = []
+        for (begin, end), part in zip(block.parts, variables, strict=True):
+            if part is not None:
+                counts[begin + 1 : end + 1] = np.diff(part["indptr"])
+                known.append(part)
+        if not known:
+            return
+        indptr = np.cumsum(counts)
+        classes, values = (np.concatenate([part[name] for part in known]) for name in ("classes", "values"))
         if project:
-            row = np.repeat(np.arange(block.n_rows), np.diff(variables["indptr"]))
-            own = variables["classes"] == codes[row]
-            values = np.minimum(values, self._problem.cap(own, block.C[row]))
+            row = np.repeat(np.arange(block.n_rows), counts[1:])
+            values = np.minimum(values, self._problem.cap(classes == block.labels[row], block.C[row]))
             sums = np.bincount(row, weights=values, minlength=block.n_rows)
             values = values * np.minimum(1.0, self._problem.total(block.C) / np.maximum(sums, 1e-300))[row]
-        self._kernel.set_alpha(variables["indptr"], variables["classes"], values.astype(self._dtype, copy=False))
+        self._kernel.set_alpha(indptr, classes, values.astype(self._dtype, copy=False))
 
-    def variables(self) -> Variables:
-        """Those of the rows that are loaded."""
+    def variables(self) -> list[Variables]:
+        """Those of the rows that are loaded, by their parts."""
         if self._maxent:
-            return {"variables": self._kernel.variables.copy()}
+            held = self._kernel.variables.reshape(self._block.n_rows, -1)
+            return [{"variables": held[begin:end].copy().reshape(-1)} for begin, end in self._block.parts]
         indptr, classes, values = self._kernel.alpha()
-        return {"indptr": indptr, "classes": classes, "values": values}
+        found = []
+        for begin, end in self._block.parts:
+            entries = slice(indptr[begin], indptr[end])
+            found.append(
+                {
+                    "indptr": indptr[begin : end + 1] - indptr[begin],
+                    "classes": classes[entries].copy(),
+                    "values": values[entries].copy(),
+                }
+            )
+        return found
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
         """Those of some of the rows that they belong to."""
         if self._maxent:
             return {"variables": variables["variables"].reshape(before, -1)[rows].reshape(-1)}
-        matrix = sp.csr_matrix(
-            (variables["values"], variables["classes"], variables["indptr"]), (before, self._K)
-        )[rows]
+        matrix = sp.csr_matrix((variables["values"], variables["classes"], variables["indptr"]), (before, self._K))[
+            rows
+        ]
         return {"indptr": matrix.indptr.astype(np.int64), "classes": matrix.indices, "values": matrix.data}
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
@@ -131,9 +151,7 @@ class CoupledStream:
         if self._theta < LEAST_THETA * self._waves:
             self._wave = max(1, self._wave // 2)
         self._passes += 1
-        ready = (
-            gap <= self._believed * rule.tol * abs(primal) if rule.stop == "gap" else self._violation <= rule.tol
-        )
+        ready = gap <= self._believed * rule.tol * abs(primal) if rule.stop == "gap" else self._violation <= rule.tol
         self._estimate = gap / max(abs(primal), 1e-300)
         self.progress = Progress(
             self._passes, primal, primal - gap, self._violation, active=1.0, ready=ready, row_ended=True
@@ -143,6 +161,11 @@ class CoupledStream:
     def add_to(self, exact: Any) -> None:
         """Add the rows that are loaded to exact weights."""
         self._kernel.add_to(exact, self._threads)
+
+    def begin_certificate(self) -> None:
+        """Forget what was added up for another one."""
+        self._squares[:] = 0
+        self._measured = Certificate(0.0, 0.0, 0.0)
 
     def set_weights(self, exact: Any) -> None:
         """Take over exact weights, rounded."""
@@ -162,8 +185,6 @@ class CoupledStream:
         exact, rounded = self._squares.tolist()
         sums = self._measured
         found = Certificate(sums.primal + rounded / 2, sums.dual - exact / 2, sums.violation)
-        self._squares[:] = 0
-        self._measured = Certificate(0.0, 0.0, 0.0)
         if self._passes and found.gap > 0:
             self._believed = min(self._believed, 0.9 * self._estimate / found.gap)
         return found

@@ -5,6 +5,8 @@ visits: one or several that add up the weights of the dual variables in float64,
 one that scores all rows.
 """
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,15 +33,23 @@ class RowBlock:
         The labels of all rows one after the other, and where each row's begin.
     C : ndarray of shape (n,)
         Penalties; 0 for rows that take no part.
+    ends : tuple of int
+        The rows may be those of several parts, each with variables of its own: where each of them ends.
     number : int
-        Of the block, for seeds.
+        For seeds.
     """
 
     layout: Any
     label_ptr: np.ndarray
     labels: np.ndarray
     C: np.ndarray
+    ends: tuple[int, ...]
     number: int
+
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """Where each part begins and ends."""
+        return list(itertools.pairwise((0, *self.ends)))
 
     @property
     def n_rows(self) -> int:
@@ -73,8 +83,11 @@ class Stream(Protocol):
 
     progress: Progress
 
-    def load(self, block: RowBlock, variables: Variables | None, *, project: bool = False) -> None:
-        """Go on with these rows and variables; `project` brings these to the feasible set of other penalties."""
+    def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
+        """Go on with these rows and the variables of their parts, or None for parts that have none yet.
+
+        `project` brings variables of other penalties to the feasible set.
+        """
         ...
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
@@ -94,12 +107,16 @@ class Stream(Protocol):
         """Visit the rows: some rounds, or "tol", until they gain little."""
         ...
 
-    def variables(self) -> Variables:
-        """Those of the rows that are loaded."""
+    def variables(self) -> list[Variables]:
+        """Those of the rows that are loaded, by their parts."""
         ...
 
     def end_pass(self, rule: StopRule) -> None:
         """All blocks have been visited."""
+        ...
+
+    def begin_certificate(self) -> None:
+        """Forget what was added up for another one."""
         ...
 
     def add_to(self, exact: Any) -> None:
