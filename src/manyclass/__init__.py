@@ -1,5 +1,7 @@
 """Exact linear classifiers for thousands of classes, each fit with a certificate."""
 
+from .data import BlockStore
+from .engines import DiskEngine
 from .estimators import (
     CalibratedClassifier,
     MaxEnt,
@@ -15,7 +17,9 @@ from .model import LinearModel, load_model, save_model
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockStore",
     "CalibratedClassifier",
+    "DiskEngine",
     "LinearModel",
     "MaxEnt",
     "MulticlassSVC",

@@ -1,5 +1,6 @@
 """Rows and labels: checks, readers and writers, built-in and synthetic data sets."""
 
+from .block_store import BlockStore, StoreError
 from .labels import encode_known, encode_labels
 from .matrix import RowMatrix, check_matrix
 from .svmlight import ParseError, load_svmlight, save_svmlight
@@ -9,8 +10,10 @@ from .wordnet import WordNet, load_wordnet
 from .xmc import load_xmc, save_xmc
 
 __all__ = [
+    "BlockStore",
     "ParseError",
     "RowMatrix",
+    "StoreError",
     "TextFeatures",
     "TextShape",
     "WordNet",

@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
@@ -203,6 +204,11 @@ class BlockStore:
             return block
         kept = np.flatnonzero(~np.isin(block.ids, self._removed, assume_unique=True))
         return block if kept.size == block.n_rows else block.take(kept)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What a model must remember in order to read more rows of the kind."""
+        return {"index_base": self.manifest.index_base}
 
     def verify(self) -> Iterator[str]:
         """Read all of it, and say of each block that is not as it was written what is wrong."""

@@ -1,11 +1,14 @@
 """Where and in what order the work is done."""
 
 from .checkpoint import CheckpointError, CheckpointFolder
-from .choice import ENGINES, check_engine, peers_of
+from .choice import ENGINES, check_engine, disk_engine, peers_of
+from .disk import DiskEngine
+from .dual_store import DualStore
 from .mpi import MPIEngine, started_by_mpirun, together, told_rank, told_size
 from .recorder import CheckpointPlan
 from .shared_rows import join_rows, share_rows
 from .stopping import StopAll, listening
+from .stored_rows import StoredRows
 from .training import Budget, Result, run
 
 __all__ = [
@@ -14,10 +17,14 @@ __all__ = [
     "CheckpointError",
     "CheckpointFolder",
     "CheckpointPlan",
+    "DiskEngine",
+    "DualStore",
     "MPIEngine",
     "Result",
     "StopAll",
+    "StoredRows",
     "check_engine",
+    "disk_engine",
     "join_rows",
     "listening",
     "peers_of",

@@ -6,11 +6,15 @@ import numpy as np
 
 from ..problems import Binary, Problem
 from ..solvers import Alone, ClassBlocks, CoupledRows, Leagues, Peers, Solver, TrainingSet
+from .disk import DiskEngine, FromDisk
+from .dual_store import DualStore
 from .label_parallel import SentBlocks
 from .mpi import MPIEngine, MPIPeers
+from .stored_rows import StoredRows
 
-#: "memory": this process and its threads; "joblib": the workers of a joblib backend; "mpi": all processes of mpirun.
-ENGINES = ("memory", "joblib", "mpi")
+#: "memory": this process and its threads; "disk": the same, from a store; "joblib": the workers of a joblib backend;
+#: "mpi": all processes of mpirun.
+ENGINES = ("memory", "disk", "joblib", "mpi")
 
 
 def check_engine(engine: Any, problem: Problem) -> None:
@@ -21,14 +25,31 @@ def check_engine(engine: Any, problem: Problem) -> None:
     ValueError
         With what there is.
     """
-    if not isinstance(engine, MPIEngine) and engine not in ENGINES:
+    if not isinstance(engine, MPIEngine | DiskEngine) and engine not in ENGINES:
         names = ", ".join(repr(name) for name in ENGINES)
-        raise ValueError(f"engine must be one of {names} or an MPIEngine, got {engine!r}")
+        raise ValueError(f"engine must be one of {names}, a DiskEngine or an MPIEngine, got {engine!r}")
     if engine == "joblib" and not isinstance(problem, Binary):
         raise ValueError(
             "engine='joblib' sends classes, or pairs of them, to different workers: it is for one-vs-rest and "
             f"one-vs-one. {problem.name!r} trains all classes together; use engine='memory'"
         )
+
+
+def disk_engine(engine: Any) -> DiskEngine:
+    """How a store is to be trained from: as this engine says, or as usual.
+
+    Raises
+    ------
+    ValueError
+        If the engine is for rows in memory.
+    """
+    if isinstance(engine, DiskEngine):
+        return engine
+    if engine not in ("memory", "disk"):
+        raise ValueError(
+            f"engine={engine!r} wants rows in memory; train a store with engine='disk', or read it with store.load()"
+        )
+    return DiskEngine()
 
 
 _world = MPIEngine()
@@ -49,7 +70,7 @@ def threads_of(peers: Peers, threads: int, n_jobs: int | None) -> int:
 def make_solver(
     engine: Any,
     problem: Problem,
-    data: TrainingSet,
+    data: TrainingSet | StoredRows,
     *,
     dtype: np.dtype,
     seed: int,
@@ -62,9 +83,21 @@ def make_solver(
     leagues: int | None,
     interrupt: Any,
     peers: Peers,
+    variables: DualStore | None,
 ) -> Solver:
     """Make the solver of a fit, its rows laid out; parameters are those of `run`."""
     check_engine(engine, problem)
+    if isinstance(data, StoredRows):
+        return FromDisk(
+            problem,
+            data,
+            disk_engine(engine),
+            dtype=dtype,
+            seed=seed,
+            threads=threads,
+            interrupt=interrupt,
+            variables=variables,
+        )
     if solver == "leagues" and problem.name == "ww":
         return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, leagues=leagues, peers=peers)
     if not isinstance(problem, Binary):

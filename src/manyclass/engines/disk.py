@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -320,18 +320,6 @@ class FromDisk:
     def state(self) -> DualStore:
         """The dual variables of all blocks, to go on from."""
         return self._variables
-
-    def load_state(self, state: Any) -> None:
-        """They are given when the fit is made."""
-        raise NotImplementedError
-
-    def checkpoint(self) -> dict[str, np.ndarray]:
-        """Variables are kept by `DualStore`."""
-        raise NotImplementedError
-
-    def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
-        """Variables are kept by `DualStore`."""
-        raise NotImplementedError
 
     def untrained(self) -> np.ndarray:
         """Every class takes part in the first pass."""

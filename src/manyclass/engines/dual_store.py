@@ -6,6 +6,7 @@ may have come or gone in between.
 """
 
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -45,22 +46,23 @@ class DualStore:
         self,
         about: dict[str, Any],
         beside: Path,
-        folder: Path | None = None,
+        folder: str | os.PathLike[str] | None = None,
         *,
         every: float = 600.0,
         resume: bool = False,
     ):
         self.about = about
         self.room = 0  # bytes of memory that they may take
-        self._beside, self._folder, self._every = beside, folder, every
+        self._beside, self._every = beside, every
+        self._folder = None if folder is None else Path(folder)
         self._own: Path | None = None
         self._held: dict[str, Variables] = {}
         self._unwritten: set[str] = set()
         self._written_at = time.monotonic()
         self.nbytes = 0  # of memory
         self.empty = True
-        if folder is not None:
-            self._open(folder, resume)
+        if self._folder is not None:
+            self._open(self._folder, resume)
 
     def _open(self, folder: Path, resume: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._native import isa
-from ..solvers import Peers, Solver
+from ..solvers import Peers, Restorable
 from .checkpoint import CheckpointError, CheckpointFolder
 from .fingerprint import differences
 
@@ -121,7 +121,9 @@ class Recorder:
         """Whether it is time for the next one."""
         return time.monotonic() - self._last >= self._plan.every
 
-    def write(self, work: Solver, history: list[dict[str, Any]], seconds: float, phases: dict[str, float]) -> None:
+    def write(
+        self, work: Restorable, history: list[dict[str, Any]], seconds: float, phases: dict[str, float]
+    ) -> None:
         """Write a checkpoint, or warn if that fails: training goes on in any case."""
         info = {
             "fingerprint": self._fingerprint,

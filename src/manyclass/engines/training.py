@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,12 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
 from ..problems import Problem
-from ..solvers import Certificate, Progress, Solver, StopRule, TrainingSet
+from ..solvers import Certificate, Progress, Restorable, Solver, StopRule, TrainingSet
 from .choice import make_solver, peers_of, threads_of
+from .disk import about_variables
+from .dual_store import DualStore
 from .fingerprint import fingerprint, refuse_different
 from .progress import ProgressDisplay
 from .recorder import CheckpointPlan, Recorder
 from .stopping import ALONE, UNDER_MPIRUN, StopAll, listening
+from .stored_rows import StoredRows
 
 logger = logging.getLogger("manyclass")
 
@@ -50,7 +53,7 @@ class Result:
         Seconds of each phase.
     memory : dict
         Bytes of data, weights and dual variables while training.
-    state : dict of arrays or None
+    state : dict of arrays, DualStore or None
         The dual variables, if they were asked for.
     n_iter : int
         Passes over the rows.
@@ -62,7 +65,7 @@ class Result:
     history: list[dict[str, Any]]
     times: dict[str, float]
     memory: dict[str, int]
-    state: dict[str, np.ndarray] | None
+    state: dict[str, np.ndarray] | DualStore | None
     n_iter: int
 
 
@@ -144,14 +147,14 @@ def _pieces(work: Solver, rule: StopRule, clock: _Clock, first: Progress | None)
 
 def run(
     problem: Problem,
-    data: TrainingSet,
+    data: TrainingSet | StoredRows,
     rule: StopRule,
     budget: Budget,
     *,
     dtype: np.dtype,
     seed: int,
     threads: int,
-    state: dict[str, np.ndarray] | None = None,
+    state: Any = None,
     keep_state: bool = False,
     verbose: bool = False,
     solver: str = "auto",
@@ -175,8 +178,8 @@ def run(
         When to stop at the latest.
     dtype, seed, threads
         Type of the weights, seed of the order of rows, number of threads (which the result does not depend on).
-    state : dict, optional
-        Dual variables to start from.
+    state : dict or DualStore, optional
+        Dual variables to start from; of rows in a store, where they are kept.
     keep_state : bool
         Whether to give the dual variables back.
     verbose : bool
@@ -203,7 +206,10 @@ def run(
     clock = _Clock()
     peers = peers_of(engine)
     same: dict[str, Any] = {}
-    if checkpoints is not None or peers.size > 1:
+    variables = None
+    if isinstance(data, StoredRows):  # whose variables are their own checkpoint
+        variables, state, checkpoints = _open_variables(problem, data, dtype, state, checkpoints), None, None
+    elif checkpoints is not None or peers.size > 1:
         same = fingerprint(
             problem, data, dtype=dtype, seed=seed, keep_state=keep_state, solver=solver, leagues=leagues
         )
@@ -234,13 +240,14 @@ def run(
                 leagues=leagues,
                 interrupt=interrupt,
                 peers=peers,
+                variables=variables,
             )
             last_seen = None
             if saved is not None:
-                last_seen = work.restore(saved.parts)
+                last_seen = cast(Restorable, work).restore(saved.parts)
                 saved.parts.clear()  # of files in memory, which may be removed before the fit ends
             elif state is not None:
-                work.load_state(state)
+                cast(Restorable, work).load_state(state)
         if saved is not None:
             clock.go_on(saved.seconds, saved.phases)
         for progress in _pieces(work, rule, clock, last_seen):
@@ -250,7 +257,7 @@ def run(
             # Before the certificate, which sets the training weights anew: a fit that was not stopped has none here.
             if recorder is not None and (reason is not None or asked[0][1]):
                 with clock.phase("checkpoint"):
-                    recorder.write(work, history, clock.seconds, clock.phases)
+                    recorder.write(cast(Restorable, work), history, clock.seconds, clock.phases)
             found = None
             if progress.ready or reason is not None:
                 with clock.phase("certificate"):
@@ -265,7 +272,8 @@ def run(
                 break
         assert found is not None and reason is not None
         memory = work.memory()
-        memory["data"] += data.X.nbytes  # the caller's rows are held beside the solver's own
+        if isinstance(data, TrainingSet):
+            memory["data"] += data.X.nbytes  # the caller's rows are held beside the solver's own
         kept = work.state() if keep_state else None
         with clock.phase("weights"):
             untrained = work.untrained()
@@ -287,6 +295,18 @@ def run(
         state=kept,
         n_iter=max(1, int(np.ceil(progress.epochs))),
     )
+
+
+def _open_variables(
+    problem: Problem, data: StoredRows, dtype: np.dtype, state: DualStore | None, plan: CheckpointPlan | None
+) -> DualStore:
+    """Where the variables of a fit from disk are kept, and begin."""
+    about = about_variables(problem, data, dtype)
+    if state is not None and state.about == about:
+        return state
+    if plan is None:
+        return DualStore(about, data.store.path)
+    return DualStore(about, data.store.path, plan.folder, every=plan.every, resume=plan.resume)
 
 
 def _budget_spent(budget: Budget, clock: _Clock, progress: Progress, interrupt: Any) -> str | None:

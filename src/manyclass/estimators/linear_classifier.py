@@ -18,11 +18,24 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from ..data import RowMatrix, check_matrix, encode_labels
-from ..engines import Budget, CheckpointPlan, MPIEngine, check_engine, peers_of, run, together
+from ..data import BlockStore, RowMatrix, check_matrix, encode_labels
+from ..engines import (
+    Budget,
+    CheckpointPlan,
+    DiskEngine,
+    DualStore,
+    MPIEngine,
+    Result,
+    StoredRows,
+    check_engine,
+    disk_engine,
+    peers_of,
+    run,
+    together,
+)
 from ..model import LinearModel
 from ..model.linear import thread_count
-from ..problems import PROBLEMS, Problem
+from ..problems import PROBLEMS, Binary, Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 from .predictor import Predictor
 
@@ -73,11 +86,13 @@ PARAMETERS = """
     resume : bool
         Go on from the checkpoint in the folder, if there is one; it must be of the same rows, labels and parameters,
         but `stop`, `tol`, `max_iter`, `time_limit` and `n_jobs` may differ.
-    engine : "memory", "joblib", "mpi" or MPIEngine
-        Who trains. "memory": the threads of this process. "joblib", for one-vs-rest and one-vs-one: the workers of a
-        joblib backend that `joblib.parallel_config` chooses; `n_jobs` is then their number, None for what is
-        configured. "mpi": all processes that mpirun has started, each of which calls `fit` with the same rows; or
-        those of a communicator, `MPIEngine(comm)`. The result is the same to the last bit.
+    engine : "memory", "disk", "joblib", "mpi", DiskEngine or MPIEngine
+        Who trains. "memory": the threads of this process. "disk": the same, from a store (`BlockStore`) that need not
+        fit into memory; `DiskEngine` says how much there is, and more. "joblib", for one-vs-rest and one-vs-one: the
+        workers of a joblib backend that `joblib.parallel_config` chooses; `n_jobs` is then their number, None for
+        what is configured. "mpi": all processes that mpirun has started, each of which calls `fit` with the same
+        rows; or those of a communicator, `MPIEngine(comm)`. The result is the same to the last bit, but from disk,
+        where rows are visited in another order.
     verbose : int
         Above 0: a progress bar.
 
@@ -137,7 +152,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         "checkpoint": [None, str, os.PathLike],
         "every": [Interval(Real, 0, None, closed="left")],
         "resume": ["boolean"],
-        "engine": [str, MPIEngine],
+        "engine": [str, DiskEngine, MPIEngine],
         "verbose": ["verbose"],
     }
 
@@ -184,18 +199,19 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self.engine = engine
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearClassifier":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearClassifier":
         """Train.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array or sparse matrix of shape (n, d), or BlockStore
             Rows. CSR in float32 or float64, with 32- or 64-bit indices, is read as it is; what has to be
-            converted is listed in `copies_`.
+            converted is listed in `copies_`. A store is trained from block by block, and has the labels.
         y : array-like of shape (n,)
             Labels of any hashable kind.
         sample_weight : array-like of shape (n,), optional
-            Factors of C; a weight of 2 is the same as the row twice, a weight of 0 as no row.
+            Factors of C; a weight of 2 is the same as the row twice, a weight of 0 as no row. Of the rows of a
+            store, by their ids.
 
         Returns
         -------
@@ -206,25 +222,52 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> "LinearClassifier":
         self._check_parameters()
+        if isinstance(X, BlockStore):
+            return self._fit_store(X, y, sample_weight)
+        if isinstance(self.engine, DiskEngine) or self.engine == "disk":
+            raise ValueError("engine='disk' trains from a BlockStore; convert the rows to one, or use another engine")
         rows = self._check_rows(X, reset=True)
         labels = self._check_labels(y, rows.n_rows)
         classes, codes = encode_labels(labels)
         data = self._training_set(rows, classes, codes, labels, sample_weight)
-        dtype = np.dtype(self.dtype)
         problem = self._problem()
         if self._pairs:
-            refuse_absurd_pairs(data, problem, dtype=dtype, threads=thread_count(self.n_jobs))
+            refuse_absurd_pairs(data, problem, dtype=np.dtype(self.dtype), threads=thread_count(self.n_jobs))
         seed = self._seed()
+        result = self._run(problem, data, seed, self._warm_state(data, classes))
+        self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
+        self.copies_ = list(rows.copies)
+        self._take_over(result, classes, seed)
+        self.kept_weights_ = _count_kept(data, self.model_.weights.shape[1])
+        return self
+
+    def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any) -> "LinearClassifier":
+        if y is not None:
+            raise ValueError("a BlockStore has the labels of its rows; call fit(store) without y")
+        problem = self._problem()
+        data = self._stored_rows(store, sample_weight)
+        seed = self._seed()
+        kept = self._dual_state if self.warm_start and isinstance(self._dual_state, DualStore) else None
+        result = self._run(problem, data, seed, kept)
+        self._dual_state = result.state if self.warm_start else None
+        self.n_features_in_ = store.n_features
+        self.copies_ = []
+        self._take_over(result, store.classes, seed)
+        self.model_.settings |= store.reading
+        self.kept_weights_ = store.n_features * self.model_.weights.shape[1]
+        return self
+
+    def _run(self, problem: Problem, data: TrainingSet | StoredRows, seed: int, state: Any) -> Result:
         folder = self._checkpoint_folder()
-        result = run(
+        return run(
             problem,
             data,
             StopRule(self.stop, self.tol),  # type: ignore[arg-type]
             Budget(self.max_iter, self.time_limit),
-            dtype=dtype,
+            dtype=np.dtype(self.dtype),
             seed=seed,
             threads=thread_count(self.n_jobs),
-            state=self._warm_state(data, classes),
+            state=state,
             keep_state=self.warm_start,
             verbose=bool(self.verbose),
             solver=self.solver,
@@ -234,20 +277,18 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             engine=self.engine,
             n_jobs=self.n_jobs,
         )
+
+    def _take_over(self, result: Result, classes: np.ndarray, seed: int) -> None:
         self.classes_ = classes
         self.certificate_ = result.certificate
         self.history_ = result.history
         self.times_ = result.times
         self.memory_ = result.memory
-        self.copies_ = list(rows.copies)
         self.n_iter_ = result.n_iter
-        self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
         self.model_ = self._make_model(result.weights, result.untrained, classes, seed)
-        self.kept_weights_ = _count_kept(data, self.model_.weights.shape[1])
         self._sparse_coef = False
-        return self
 
-    def fit_path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> list["LinearClassifier"]:
+    def fit_path(self, X: Any, y: Any = None, Cs: Any = (), sample_weight: Any = None) -> list["LinearClassifier"]:
         """Train for several penalties, each from where the one before has ended.
 
         Parameters
@@ -263,7 +304,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         """
         return list(self.path(X, y, Cs, sample_weight))
 
-    def path(self, X: Any, y: Any, Cs: Any, sample_weight: Any = None) -> Iterator["LinearClassifier"]:
+    def path(self, X: Any, y: Any = None, Cs: Any = (), sample_weight: Any = None) -> Iterator["LinearClassifier"]:
         """Do what `fit_path` does, giving each fitted estimator as soon as it is there."""
         last: LinearClassifier | None = None
         for C in sorted(Cs):
@@ -271,9 +312,11 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             model._one_of_several = True
             model._stop_with = getattr(self, "_stop_with", None)
             if last is not None:
-                classes, shape, variables = last._dual_state
-                factor = C / last.C if self._problem().grows_with_penalty else 1.0
-                model._dual_state = (classes, shape, variables | {"values": variables["values"] * factor})
+                model._dual_state = last._dual_state
+                if not isinstance(last._dual_state, DualStore):
+                    classes, shape, variables = last._dual_state
+                    factor = C / last.C if self._problem().grows_with_penalty else 1.0
+                    model._dual_state = (classes, shape, variables | {"values": variables["values"] * factor})
             if last is not None and not self.warm_start:
                 last._dual_state = None
             last = model.fit(X, y, sample_weight)
@@ -356,6 +399,38 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             rows, codes, weight = check_matrix(given[kept]), codes[kept], weight[kept]
         return TrainingSet(rows, codes, weight, len(classes), constant, self.feature_reduction)
 
+    def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
+        disk_engine(self.engine)
+        if self._pairs:
+            raise ValueError("one-vs-one is not trained from disk; use one-vs-rest, or an all-in-one loss")
+        if self.solver not in ("auto", "dual") or self.feature_reduction:
+            raise ValueError("from disk there is solver='dual' without feature_reduction only")
+        if store.n_rows == 0:
+            raise ValueError(f"{store.path} has no rows left")
+        binary = isinstance(self._problem(), Binary)
+        if store.classes.size < 2 and not (binary and store.manifest.multilabel):
+            raise ValueError(f"{store.path} has rows of one class only; a classifier needs two at least")
+        if store.manifest.multilabel and not binary:
+            raise ValueError(
+                f"{store.path} has rows with other than one label; train them with a one-vs-rest loss, "
+                f"{self.loss!r} wants one label a row"
+            )
+        by_class = None
+        if self.class_weight is not None:
+            weights = _by_code(self.class_weight, store.classes)
+            if store.manifest.multilabel or isinstance(weights, str):
+                raise ValueError("class_weight must be a dict for rows of a store, and their labels one a row")
+            by_class = np.array([weights.get(code, 1.0) for code in range(store.classes.size)])
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight, float)
+            if sample_weight.shape != (store.manifest.next_id,) or not (sample_weight >= 0).all():
+                raise ValueError(
+                    f"sample_weight must have {store.manifest.next_id} numbers of at least 0, one for each id that "
+                    f"was ever given to a row of the store; got shape {sample_weight.shape}"
+                )
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        return StoredRows(store, float(self.C), by_class, sample_weight, constant)
+
     def _checkpoint_folder(self) -> Path | None:
         """Where this fit leaves its checkpoints; one of several for different C has a folder of its own."""
         if self.checkpoint is None:
@@ -369,7 +444,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
 
     def _warm_state(self, data: TrainingSet, classes: np.ndarray) -> dict[str, np.ndarray] | None:
         stored = self._dual_state
-        if not self.warm_start or stored is None:
+        if not self.warm_start or stored is None or isinstance(stored, DualStore):
             return None
         known, shape, state = stored
         if shape != data.C.shape or not np.array_equal(known, classes):

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options
 
+from ..data import BlockStore
 from ..problems import Problem, Reinforced
 from .linear_classifier import PARAMETERS, LinearClassifier
 
@@ -102,7 +103,7 @@ class MulticlassSVC(LinearClassifier):
         self.gamma = gamma
         self.leagues = leagues
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "MulticlassSVC":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MulticlassSVC":
         """Train.
 
         Parameters
@@ -119,6 +120,8 @@ class MulticlassSVC(LinearClassifier):
             super().fit(X, y, sample_weight)
             self.C_ = self.C
             return self
+        if isinstance(X, BlockStore):
+            raise ValueError("C=inf is for rows in memory")
         if self.loss != "llw":
             raise ValueError(f'C=inf is for loss="llw" only, not {self.loss!r}')
         if sample_weight is not None or self.class_weight is not None:

@@ -7,7 +7,7 @@ from .coupled_stream import CoupledStream
 from .estimate import estimate_memory, refuse_absurd_pairs
 from .leagues import Leagues
 from .peers import Alone, Peers, share
-from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
+from .solver import Certificate, Progress, Restorable, Solver, StopRule, TrainingSet
 from .stream import RowBlock, Stream, StreamShape, Variables
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Leagues",
     "Peers",
     "Progress",
+    "Restorable",
     "RowBlock",
     "Solver",
     "StopRule",

@@ -124,9 +124,21 @@ class Solver(Protocol):
         """Weights `(features, K)` of the current state. Training cannot go on afterwards."""
         ...
 
-    def state(self) -> dict[str, np.ndarray]:
-        """The dual variables as plain arrays."""
+    def state(self) -> Any:
+        """The dual variables, as the next fit on these rows takes them."""
         ...
+
+    def untrained(self) -> np.ndarray:
+        """Classes that no step has touched yet."""
+        ...
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of data, weights and dual variables while training."""
+        ...
+
+
+class Restorable(Solver, Protocol):
+    """A solver that can be put into plain arrays, and go on from them."""
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Go on from these dual variables."""
@@ -153,14 +165,6 @@ class Solver(Protocol):
         Progress
             Where it stood after its last `advance`.
         """
-        ...
-
-    def untrained(self) -> np.ndarray:
-        """Classes that no step has touched yet."""
-        ...
-
-    def memory(self) -> dict[str, int]:
-        """Bytes of data, weights and dual variables while training."""
         ...
 
 
