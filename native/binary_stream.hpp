@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "best_classes.hpp"
 #include "binary_loss.hpp"
 #include "block_step.hpp"
 #include "block_variables.hpp"
@@ -111,6 +112,10 @@ class BinaryStream {
       with_loss(loss_, [&]<Binary loss>() { found[b] = measure_one<loss>(b, work); });
     });
     return found;
+  }
+
+  std::vector<int32_t> best(int threads) const {
+    return best_classes(rows_, [&](int64_t c) { return W_[c / width].data(); }, width, width, K_, threads);
   }
 
   // The states (binary_loss.hpp) of the rows [first, last) that are not where all begin, as if there were no

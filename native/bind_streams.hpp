@@ -31,6 +31,18 @@ void bind_stream(nb::class_<Solver>& solver) {
             w.round([&](int64_t head, int64_t c) { return s.weight(head, c); });
           },
           NoGil())
+      // The class of each row with the largest score.
+      .def(
+          "best_classes",
+          [](const Solver& s, int threads) {
+            std::vector<int32_t> best;
+            {
+              nb::gil_scoped_release nogil;
+              best = s.best(threads);
+            }
+            return to_numpy(std::move(best));
+          },
+          "threads"_a)
       .def("single_weights", [](Solver& s) {
         SingleWeights<T> w(s.rows(), s.coefficients(), s.classes());
         return std::make_tuple(to_numpy(std::move(w.feature)), to_numpy(std::move(w.ptr)),

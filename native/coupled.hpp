@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "alternating.hpp"
+#include "best_classes.hpp"
 #include "common_step.hpp"
 #include "coupled_certificate.hpp"
 #include "coupled_loss.hpp"
@@ -79,6 +80,10 @@ class CoupledSolver {
     std::vector<double> none;
     certificate_of(1, {}).add_rows(W_, stride_, processes_, threads, total, none);
     return total;
+  }
+
+  std::vector<int32_t> best(int threads) const {
+    return best_classes(rows_, [&](int64_t c) { return W_.data() + c; }, wide_, Lanes<T>::count, K_, threads);
   }
 
   // What `sweep` gives covers all rows visited since, so that sums do not depend on how a pass is divided.

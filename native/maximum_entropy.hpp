@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "best_classes.hpp"
 #include "certificate.hpp"
 #include "kept_weights.hpp"
 #include "layout.hpp"
@@ -81,6 +82,11 @@ class MaximumEntropySolver {
     Certificate total;
     for (const auto& part : of_group) total.add(part);
     return total;
+  }
+
+  std::vector<int32_t> best(int threads) const {
+    return best_classes(
+        rows_, [&](int64_t c) { return W_.data() + c; }, stride_, Lanes<T>::count, K_, threads);
   }
 
   // Of the weights: C_i [y_i = c] - a_ic.

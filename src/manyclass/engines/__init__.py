@@ -2,7 +2,7 @@
 
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, disk_engine, peers_of
-from .disk import DiskEngine
+from .disk_memory import DiskEngine
 from .dual_store import DualStore
 from .mpi import MPIEngine, started_by_mpirun, together, told_rank, told_size
 from .recorder import CheckpointPlan

@@ -6,7 +6,8 @@ import numpy as np
 
 from ..problems import Binary, Problem
 from ..solvers import Alone, ClassBlocks, CoupledRows, Leagues, Peers, Solver, TrainingSet
-from .disk import DiskEngine, FromDisk
+from .disk import FromDisk
+from .disk_memory import DiskEngine
 from .dual_store import DualStore
 from .label_parallel import SentBlocks
 from .mpi import MPIEngine, MPIPeers

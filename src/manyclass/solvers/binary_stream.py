@@ -165,6 +165,10 @@ class BinaryStream:
         self._working |= ~met
         return Certificate(float(primal.sum()), float(dual.sum()), float(violation.max(initial=0.0)))
 
+    def best_classes(self) -> np.ndarray:
+        """The class of each row that is loaded with the largest score."""
+        return self._kernel.best_classes(self._threads)
+
     def single_weights(self) -> tuple[np.ndarray, ...]:
         """Weights of features that only one row has."""
         return self._kernel.single_weights()

@@ -189,6 +189,10 @@ class CoupledStream:
             self._believed = min(self._believed, 0.9 * self._estimate / found.gap)
         return found
 
+    def best_classes(self) -> np.ndarray:
+        """The class of each row that is loaded with the largest score."""
+        return self._kernel.best_classes(self._threads)
+
     def single_weights(self) -> tuple[np.ndarray, ...]:
         """Weights of features that only one row has."""
         return self._kernel.single_weights()

@@ -135,6 +135,10 @@ class Stream(Protocol):
         """End a certificate: all ranges of classes were set, all rows measured."""
         ...
 
+    def best_classes(self) -> np.ndarray:
+        """The class of each row that is loaded with the largest score."""
+        ...
+
     def single_weights(self) -> tuple[np.ndarray, ...]:
         """Weights of features that only one row has: features, pointers, classes, values."""
         ...

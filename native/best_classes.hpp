@@ -1,0 +1,45 @@
+// The class with the largest score, for rows as solvers have them. Features of one row alone have weights
+// only if that row was learned from: they say nothing of others, and are left out.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "layout.hpp"
+#include "team.hpp"
+#include "vector.hpp"
+
+namespace manyclass {
+
+inline constexpr int64_t predicted_at_once = 64;
+
+// weights(c): those of the classes from c on, a multiple of `width`, as features of the head x stride; the
+// classes that pad them are behind the last one.
+template <class T, class Weights>
+std::vector<int32_t> best_classes(const Layout<T>& rows, Weights weights, int64_t stride, int64_t width,
+                                  int64_t classes, int threads) {
+  std::vector<int32_t> best(rows.n, 0);
+  const int64_t chunks = (rows.n + predicted_at_once - 1) / predicted_at_once;
+  Team team(threads);
+  team.run([&](int me) {
+    Buffer<T> scores(width);
+    std::vector<T> top(predicted_at_once);
+    team.share_out(chunks, me, [&](int64_t chunk) {
+      const int64_t first = chunk * predicted_at_once, last = std::min(rows.n, first + predicted_at_once);
+      std::fill(top.begin(), top.end(), -std::numeric_limits<T>::infinity());
+      for (int64_t c = 0; c < classes; c += width)
+        for (int64_t i = first; i < last; ++i) {
+          score_row(rows, i, weights(c), stride, scores.data(), width);
+          for (int64_t l = 0; l < std::min(width, classes - c); ++l) {
+            if (!(scores[l] > top[i - first])) continue;
+            top[i - first] = scores[l];
+            best[i] = static_cast<int32_t>(c + l);
+          }
+        }
+    });
+  });
+  return best;
+}
+
+}  // namespace manyclass
