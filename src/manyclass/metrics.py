@@ -1,6 +1,9 @@
 """How good predictions are. Classes are codes 0..K-1; -1 stands for a class that the model does not know."""
 
+from collections.abc import Sequence
+
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 
@@ -75,3 +78,28 @@ def f1_scores(y_true: ArrayLike, predicted: ArrayLike, n_classes: int) -> tuple[
     occurs = (given + named) > 0
     by_class = 2 * right[occurs] / (given + named)[occurs]
     return float(right.sum() / truth.size), float(by_class.mean())
+
+
+def precisions_at_k(labels: sp.csr_matrix, topk: ArrayLike, ks: Sequence[int]) -> list[float]:
+    """Of the k best classes of a row, the share that is among its labels: the mean over the rows.
+
+    Parameters
+    ----------
+    labels : csr_matrix of shape (n, K)
+        Not zero where a row has the label.
+    topk : array-like of int of shape (n, at least the largest k)
+        Codes of the best classes of each row, best first.
+    ks : sequence of int
+
+    Returns
+    -------
+    list of float
+    """
+    best = np.asarray(topk)
+    if best.ndim != 2 or best.shape[0] != labels.shape[0] or best.shape[0] == 0:
+        raise ValueError(
+            f"labels of shape {labels.shape} and predictions of shape {best.shape} do not belong together"
+        )
+    rows = np.repeat(np.arange(best.shape[0]), best.shape[1])
+    hits = np.asarray(labels[rows, best.reshape(-1)] != 0).reshape(best.shape)
+    return [float(hits[:, :k].mean()) for k in ks]

@@ -8,10 +8,12 @@ import numpy as np
 import typer
 from sklearn.exceptions import ConvergenceWarning
 
+from ..data.sizes import parse_size
+from ..engines import DiskEngine
 from ..estimators import ESTIMATORS, estimator_for, select_C
 from . import output, ranks
 from .fitting import USUAL, Dtype
-from .inputs import Columns, DataFormat, naming, read_labelled
+from .inputs import Columns, DataFormat, naming, open_store, read_labelled
 from .train import document_frequency, positive, usual
 
 logger = logging.getLogger("manyclass.cli")
@@ -70,6 +72,9 @@ def cv(
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
     format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
+    memory: Annotated[
+        Any, typer.Option(parser=parse_size, metavar="SIZE", help="From a store: what it may use. [default: 1GB]")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
@@ -81,20 +86,37 @@ def cv(
       manyclass cv news.csv -l squared_hinge -C 0.1,1,10 --folds 10
 
     Prints the share of held-out rows that were right, for each loss and penalty, and the best of each loss. The words
-    of a table are counted over all rows, held-out ones too.
+    of a table are counted over all rows, held-out ones too. From a store all folds are trained together, so that a
+    block is read once a pass for all of them.
     """
     output.log_to_stderr(quiet=quiet)
-    rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
-    report: dict[str, Any] = {"rows": rows.X.shape[0], "folds": folds, "losses": {}}
+    store = open_store(data)
+    X: Any = store
+    labels: Any = None
+    engine: str | DiskEngine = "memory"
+    if store is None:
+        if memory is not None:
+            raise typer.BadParameter("it is for rows of a store", param_hint="--memory")
+        rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
+        X, labels = rows.X, rows.labels
+    else:
+        engine = DiskEngine() if memory is None else DiskEngine(memory)
+    report: dict[str, Any] = {"rows": store.n_rows if store else X.shape[0], "folds": folds, "losses": {}}
     given = {} if tol is None else {"tol": tol}
     for loss in losses:
         logger.info("%s: %d penalties in %d folds", loss, len(Cs), folds)
         estimator = estimator_for(
-            loss, fit_intercept=intercept, n_jobs=jobs, random_state=seed, dtype=dtype.value, **given
+            loss,
+            fit_intercept=intercept,
+            n_jobs=jobs,
+            random_state=seed,
+            dtype=dtype.value,
+            engine=engine,
+            **given,
         )
         with naming(data), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # said below
-            found = select_C(estimator, rows.X, rows.labels, Cs, cv=folds)
+            found = select_C(estimator, X, labels, Cs, cv=folds)
         report["losses"][loss] = {
             "C": found.Cs,
             "accuracy": found.means,

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..data import encode_known
-from ..metrics import error_rate, f1_scores, topk_error
+from ..data import BlockStore, encode_known
+from ..estimators.predictor import by_blocks
+from ..metrics import error_rate, f1_scores, precisions_at_k, topk_error
 from ..model import LinearModel, load_model
 from . import output, ranks
-from .inputs import Columns, DataFormat, naming, read_for_evaluation
+from .inputs import Columns, DataFormat, naming, open_store, read_for_evaluation
 from .output import InputError
 
 NAMED_AT_MOST = 10
@@ -70,6 +71,11 @@ def evaluate(
     wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
         raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
+    if (store := open_store(data)) is not None:
+        with naming(data):
+            report = _of_store(loaded, store, wanted, unknown, jobs)
+        output_report(report, as_json)
+        return
     X, labels = read_for_evaluation(loaded, data, format, Columns(text_column, label_column))
     with naming(data):
         codes = _known_codes(loaded, labels, unknown)
@@ -81,10 +87,35 @@ def evaluate(
             best = ranks.topk(loaded, X, wanted[-1], jobs=jobs)
         duration = time.perf_counter() - begin
         report = _report(loaded, codes, best, wanted, duration)
+    output_report(report, as_json)
+
+
+def output_report(report: dict[str, Any], as_json: bool) -> None:
+    """Print it."""
     if as_json:
         typer.echo(output.to_json(report))
     else:
         _show(report)
+
+
+def _of_store(
+    model: LinearModel, store: BlockStore, wanted: list[int], unknown: Unknown, jobs: int | None
+) -> dict[str, Any]:
+    """Read block by block; of rows with several labels precisions are reported."""
+    begin = time.perf_counter()
+    (best,) = by_blocks(store, model.n_features, lambda X: model.topk(X, wanted[-1], n_jobs=jobs)[:1])
+    duration = time.perf_counter() - begin
+    if not store.manifest.multilabel:
+        return _report(model, _known_codes(model, store.labels(), unknown), best, wanted, duration)
+    code_of = encode_known(store.classes, model.classes, unknown="-1")
+    precisions = precisions_at_k(store.label_matrix(code_of, model.n_classes), best, wanted)
+    return {
+        "rows": store.n_rows,
+        "precision_at": dict(zip(wanted, precisions, strict=True)),
+        "seconds_a_row": duration / max(1, store.n_rows),
+        "model_bytes": model.nbytes,
+        "density": model.density,
+    }
 
 
 def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarray:
@@ -119,14 +150,20 @@ def _report(
 
 
 def _show(report: dict[str, Any]) -> None:
-    output.show_pairs(
-        [
-            ("rows", str(report["rows"])),
+    if "precision_at" in report:
+        quality = [(f"precision at {k}", output.percent(share)) for k, share in report["precision_at"].items()]
+    else:
+        quality = [
             ("rows of unknown classes", str(report["rows_of_unknown_classes"])),
             ("error", output.percent(report["error"])),
             *((f"top-{k} error", output.percent(share)) for k, share in report["topk_error"].items() if k > 1),
             ("micro-F1", f"{report['micro_f1']:.4f}"),
             ("macro-F1", f"{report['macro_f1']:.4f}"),
+        ]
+    output.show_pairs(
+        [
+            ("rows", str(report["rows"])),
+            *quality,
             ("time a row", f"{1e6 * report['seconds_a_row']:.1f} µs"),
             ("model in memory", output.size(report["model_bytes"])),
             ("density", output.percent(report["density"])),

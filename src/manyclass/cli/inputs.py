@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..data import ParseError, TextFeatures, read_table
+from ..data import BlockStore, ParseError, TextFeatures, read_table
 from ..data.streams import SUFFIXES, open_input, stream_name
 from ..data.svmlight import labels_of, matrix_of, parse_rows
 from ..data.text import FORMATS
@@ -101,6 +101,11 @@ def naming(path: str) -> Iterator[None]:
         raise ParseError(error.file, error.line, error.column, reason) from error
     except ValueError as error:
         raise InputError(f"{stream_name(path)}: {error}") from error
+
+
+def open_store(path: str) -> BlockStore | None:
+    """The store of that name, or None if it is not a folder."""
+    return BlockStore(path) if path != "-" and Path(path).is_dir() else None
 
 
 def _check_exists(path: str) -> None:

@@ -10,10 +10,11 @@ import numpy as np
 import typer
 
 from ..data.streams import open_output
+from ..estimators.predictor import by_blocks
 from ..model import load_model
 from ..solvers import share
 from . import output, ranks
-from .inputs import Columns, PredictFormat, read_for_prediction
+from .inputs import Columns, PredictFormat, open_store, read_for_prediction
 from .output import InputError
 
 
@@ -21,7 +22,7 @@ from .output import InputError
 @ranks.as_one
 def predict(
     model: Annotated[Path, typer.Argument(help="A model written by train.")],
-    data: Annotated[str, typer.Argument(help="Rows or texts; - for stdin.")],
+    data: Annotated[str, typer.Argument(help="Rows or texts, or a store; - for stdin.")],
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here and not to stdout; .gz etc. compress.")
     ] = None,
@@ -38,7 +39,8 @@ def predict(
     """Predict the classes of rows or texts, one line a row.
 
     A model trained on svmlight text takes svmlight text; labels in it are ignored. A model trained on a
-    table takes tables with the same text column (labels are not needed), or plain text, one text a line.
+    table takes tables with the same text column (labels are not needed), or plain text, one text a line. The rows
+    of a store are read block by block, and come in the order in which they were added to it.
 
     \b
     Examples:
@@ -66,13 +68,21 @@ def predict(
     name = "probabilities" if probabilities else "scores"
     peers, divided = ranks.peers(), ranks.one_each(data)
 
-    def lines(X: Any) -> list[str]:
-        first, last = (0, X.shape[0]) if divided else share(X.shape[0], peers)
-        codes, values = find(X[first:last], k, n_jobs=jobs)
+    def as_lines(codes: np.ndarray, values: np.ndarray) -> list[str]:
         labels, shown = loaded.classes[codes], values if scores or probabilities else None
         return list(_json_lines(labels, shown, name) if as_json else _tab_lines(labels, shown))
 
-    pieces: Iterable[list[str]] = map(lines, read_for_prediction(loaded, data, format, Columns(text_column)))
+    def lines(X: Any) -> list[str]:
+        first, last = (0, X.shape[0]) if divided else share(X.shape[0], peers)
+        return as_lines(*find(X[first:last], k, n_jobs=jobs))
+
+    pieces: Iterable[list[str]]
+    if (store := open_store(data)) is not None:
+        found = by_blocks(store, loaded.n_features, lambda X: find(X, k, n_jobs=jobs))
+        mine = share(store.n_rows, peers)
+        pieces = [as_lines(*(column[slice(*mine)] for column in found))]
+    else:
+        pieces = map(lines, read_for_prediction(loaded, data, format, Columns(text_column)))
     if divided:  # the rows of the first rank come first
         pieces = [[line for piece in pieces for line in piece]]
     with _writing(out if peers.rank == 0 else None) as write:

@@ -34,6 +34,7 @@ class Engine(str, Enum):
 
     auto = "auto"
     memory = "memory"
+    disk = "disk"
     joblib = "joblib"
     mpi = "mpi"
 

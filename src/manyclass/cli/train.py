@@ -7,18 +7,20 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from ..data import encode_labels
 from ..data.class_names import class_tensors
-from ..engines import CheckpointFolder
+from ..data.sizes import parse_size
+from ..engines import DiskEngine, holds_checkpoint
 from ..estimators.calibration import fit_rule
 from ..metrics import error_rate
 from ..model import LinearModel, save_model
 from ..model.shards import stored_bytes
 from . import output, ranks
 from .fitting import TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
-from .inputs import Columns, DataFormat, LabelledRows, naming, read_labelled, stem
+from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled, stem
 from .output import ExitCode, InputError
 from .ranks import Engine
 
@@ -63,6 +65,15 @@ def positive(value: float | None) -> float | None:
     return value
 
 
+def number_of_rounds(text: str) -> Any:
+    """Read a number, tol or auto."""
+    if text in ("tol", "auto"):
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither a positive number nor tol or auto")
+    return int(text)
+
+
 def document_frequency(text: str) -> Any:
     """Read a number of texts (5) or a share of them (0.001)."""
     try:
@@ -82,7 +93,10 @@ def usual(parameter: str) -> str:
 @output.answers_errors
 @ranks.as_one
 def train(
-    data: Annotated[str, typer.Argument(help="svmlight text, or a CSV, TSV or JSONL table; - for stdin.")],
+    data: Annotated[
+        str | None, typer.Argument(help="svmlight text, a CSV, TSV or JSONL table, or a store; - for stdin.")
+    ] = None,
+    named_data: Annotated[str | None, typer.Option("--data", help="The same, by name.")] = None,
     model: Annotated[
         Path | None, typer.Option("--model", "-m", help="Model to write. [default: DATA's name + .manyclass]")
     ] = None,
@@ -121,6 +135,13 @@ def train(
     ] = None,
     every: Annotated[float | None, typer.Option(min=0, help=f"Seconds between checkpoints. {usual('every')}")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
+    memory: Annotated[
+        Any,
+        typer.Option(parser=parse_size, metavar="SIZE", help="From a store: what it may use. [default: 1GB]"),
+    ] = None,
+    rounds: Annotated[
+        Any, typer.Option(parser=number_of_rounds, metavar="N", help="From a store: visits a block; tol, auto.")
+    ] = None,
     engine: Annotated[
         Engine, typer.Option(help="auto: all ranks under mpirun, else memory; joblib: one-vs-rest, one-vs-one.")
     ] = Engine.auto,
@@ -154,6 +175,7 @@ def train(
       zcat rows.gz | manyclass train - -m rows.manyclass --time-limit 60
       manyclass train big.svm --checkpoint big.ckpt --resume    begins, or goes on after a stop
       mpirun -n 4 manyclass train big.svm --solver leagues      four ranks, the same model
+      manyclass train store/ --memory 512MB -m big.manyclass    from a store that convert has made
 
     The fit ends when the relative duality gap (how far at most the model is from the optimum) or, with
     --stop kkt, the largest violation is at most --tol. Ctrl-C ends it early. A fit that ends early still
@@ -173,6 +195,10 @@ def train(
             f"only --loss ww with --solver leagues has them, not {loss.value} with {solver.value}",
             param_hint="--leagues",
         )
+    if (data is None) == (named_data is None):
+        raise typer.BadParameter("name the data once", param_hint="DATA or --data")
+    data = data or named_data
+    assert data is not None
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
     first = ranks.peers().rank == 0
     if first:
@@ -180,14 +206,22 @@ def train(
     jobs = ranks.threads(jobs)
     _check_checkpoint(checkpoint, every, resume)
     begin = time.perf_counter()
-    rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
-    codes = _check_labels(data, rows)
+    store = open_store(data)
+    rows, codes = None, np.empty(0)
+    if store is None:
+        _refuse_without_store(memory=memory, rounds=rounds)
+        rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
+        codes = _check_labels(data, rows)
+    elif calibrate is not Calibrate.none:
+        raise InputError(f"{data}: --calibrate wants rows in memory; pass the text that the store was made from")
+    X: Any = rows.X if rows else store
     times: dict[str, Any] = {"reading": time.perf_counter() - begin}
-    logger.info("training %s on %d rows with %d features%s", TITLES[loss], *rows.X.shape, _by_whom(jobs))
+    n_rows, n_features = (store.n_rows, store.n_features) if store else X.shape
+    logger.info("training %s on %d rows with %d features%s", TITLES[loss], n_rows, n_features, _by_whom(jobs))
     done = fit(
         loss,
-        rows.X,
-        rows.labels,
+        X,
+        rows.labels if rows else None,
         progress=not quiet,
         gamma=gamma,
         solver=solver.value,
@@ -204,27 +238,31 @@ def train(
         checkpoint=checkpoint,
         every=every,
         resume=resume,
-        engine=_engine(engine),
+        engine=_disk_engine(engine, memory, rounds) if store else _engine(engine),
         n_jobs=jobs,
         random_state=seed,
         dtype=dtype.value,
     )
     trained: LinearModel = done.estimator.model_
-    trained.text = rows.text
-    trained.settings |= rows.reading
+    if rows:
+        trained.text = rows.text
+        trained.settings |= rows.reading
     # Written before anything else: a second Ctrl-C must not cost the model.
     begin = time.perf_counter()
     _save(trained, target, shards)
-    if calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
+    if rows and calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
         logger.info("fitting probabilities to held-out rows")
         trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
         _save(trained, target, shards)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
     error = None
     if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait
-        error = error_rate(codes, ranks.topk(trained, rows.X, 1, jobs=jobs)[:, 0])
+        if rows:
+            error = error_rate(codes, ranks.topk(trained, rows.X, 1, jobs=jobs)[:, 0])
+        elif store and not store.manifest.multilabel:
+            error = 1 - done.estimator.score(store)
     if first:
-        report = _report(done, rows, target, times, error)
+        report = _report(done, n_rows, target, times, error)
         if as_json:
             typer.echo(output.to_json(report))
         else:
@@ -236,6 +274,19 @@ def _save(model: LinearModel, target: Path, shards: bool) -> None:
     together = shards and ranks.peers().size > 1
     if together or ranks.peers().rank == 0:
         save_model(model, target, engine="mpi" if together else "memory")
+
+
+def _refuse_without_store(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise typer.BadParameter("it is for training from a store", param_hint=f"--{name}")
+
+
+def _disk_engine(chosen: Engine, memory: int | None, rounds: int | str | None) -> DiskEngine:
+    if chosen not in (Engine.auto, Engine.disk) or ranks.peers().size > 1:
+        raise InputError("a store is trained by one process, from disk: leave out --engine and mpirun")
+    given: dict[str, Any] = {"memory": memory, "rounds": rounds}
+    return DiskEngine(**{name: value for name, value in given.items() if value is not None})
 
 
 def _engine(chosen: Engine) -> str:
@@ -265,7 +316,7 @@ def _check_checkpoint(folder: Path | None, every: float | None, resume: bool) ->
         return
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder with --checkpoint")
-    there = bool(CheckpointFolder(folder).generations())
+    there = holds_checkpoint(folder)
     if there and not resume:
         raise InputError(f"{folder} holds a checkpoint; go on from it with --resume, or remove it to start again")
     if resume:
@@ -283,14 +334,12 @@ def _check_labels(data: str, rows: LabelledRows) -> Any:
     return codes
 
 
-def _report(
-    done: Fit, rows: LabelledRows, target: Path, times: dict[str, Any], error: float | None
-) -> dict[str, Any]:
+def _report(done: Fit, n_rows: int, target: Path, times: dict[str, Any], error: float | None) -> dict[str, Any]:
     estimator, model = done.estimator, done.estimator.model_
     return {
         "model": str(target),
         "model_bytes": stored_bytes(target),
-        "rows": rows.X.shape[0],
+        "rows": n_rows,
         "features": model.n_features,
         "classes": model.n_classes,
         "density": model.density,
@@ -344,7 +393,7 @@ def _leave(done: Fit, target: Path) -> None:
         else ("largest violation", certificate.violation)
     )
     go_on = ""
-    if estimator.checkpoint is not None and CheckpointFolder(estimator.checkpoint).generations():
+    if estimator.checkpoint is not None and holds_checkpoint(estimator.checkpoint):
         go_on = ", and go on from there with --resume"
     what, advice = {
         "max_iter": (f"stopped after {estimator.max_iter} passes", "raise --max-iter"),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from safetensors import SafetensorError
 
 from .block_file import Block, BlockError, read_block
@@ -209,6 +210,39 @@ class BlockStore:
     def reading(self) -> dict[str, Any]:
         """What a model must remember in order to read more rows of the kind."""
         return {"index_base": self.manifest.index_base}
+
+    def labels(self) -> np.ndarray:
+        """The labels of all rows in the order of their ids, where each has one."""
+        ids, codes = [], []
+        for number in range(self.n_blocks):
+            block = self.read(number)
+            ids.append(block.ids)
+            codes.append(block.labels)
+        return self.classes[np.concatenate(codes)[np.argsort(np.concatenate(ids))]]
+
+    def label_matrix(self, code_of: np.ndarray, n_classes: int) -> sp.csr_matrix:
+        """Ones for the labels of all rows in the order of their ids.
+
+        Parameters
+        ----------
+        code_of : ndarray of shape (K,)
+            The column of each class, or -1 for none.
+        n_classes : int
+            How many columns there are.
+        """
+        ids, parts = [], []
+        for number in range(self.n_blocks):
+            block = self.read(number)
+            rows = np.repeat(np.arange(block.n_rows), np.diff(block.label_ptr))
+            columns = code_of[block.labels]
+            known = columns >= 0
+            ids.append(block.ids)
+            parts.append(
+                sp.csr_matrix(
+                    (np.ones(known.sum(), np.float32), (rows[known], columns[known])), (block.n_rows, n_classes)
+                )
+            )
+        return sp.vstack(parts, "csr")[np.argsort(np.concatenate(ids))]
 
     def verify(self) -> Iterator[str]:
         """Read all of it, and say of each block that is not as it was written what is wrong."""

@@ -3,7 +3,8 @@
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, disk_engine, peers_of
 from .disk_memory import DiskEngine
-from .dual_store import DualStore
+from .disk_selection import FoldResults, cross_validate
+from .dual_store import DualStore, holds_checkpoint
 from .mpi import MPIEngine, started_by_mpirun, together, told_rank, told_size
 from .recorder import CheckpointPlan
 from .shared_rows import join_rows, share_rows
@@ -19,12 +20,15 @@ __all__ = [
     "CheckpointPlan",
     "DiskEngine",
     "DualStore",
+    "FoldResults",
     "MPIEngine",
     "Result",
     "StopAll",
     "StoredRows",
     "check_engine",
+    "cross_validate",
     "disk_engine",
+    "holds_checkpoint",
     "join_rows",
     "listening",
     "peers_of",

@@ -21,8 +21,14 @@ from ..data.checksums import write_checked
 from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..solvers import Variables
+from .checkpoint import CheckpointFolder
 
 ABOUT = "variables.json"
+
+
+def holds_checkpoint(folder: str | os.PathLike[str]) -> bool:
+    """Whether a fit, from disk or memory, can go on from what is in a folder."""
+    return bool(CheckpointFolder(folder).generations()) or any(Path(folder).glob("*.variables"))
 
 
 class DualStore:

@@ -288,6 +288,26 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self.model_ = self._make_model(result.weights, result.untrained, classes, seed)
         self._sparse_coef = False
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or BlockStore
+            A store has the labels.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        if not isinstance(X, BlockStore):
+            return super().score(X, y, sample_weight)
+        if X.manifest.multilabel:
+            raise ValueError(f"{X.path} has rows with other than one label; ask predict_topk for the best of each")
+        return float(np.average(self.predict(X) == X.labels(), weights=sample_weight))
+
     def fit_path(self, X: Any, y: Any = None, Cs: Any = (), sample_weight: Any = None) -> list["LinearClassifier"]:
         """Train for several penalties, each from where the one before has ended.
 

@@ -1,5 +1,6 @@
 """What a fitted estimator does: labels, scores, probabilities, and weights as scikit-learn has them."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -7,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..data import RowMatrix, check_matrix
+from ..data import BlockStore, RowMatrix, check_matrix
 from ..model import LinearModel
 
 
@@ -33,21 +34,21 @@ class Predictor:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array or sparse matrix of shape (n, d), or BlockStore
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        rows = self._rows_to_predict(X)
-        return self.classes_[self.model_.topk(rows, 1, n_jobs=self.n_jobs)[0][:, 0]]
+        (codes,) = self._for_rows(X, lambda rows: self.model_.topk(rows, 1, n_jobs=self.n_jobs)[:1])
+        return self.classes_[codes[:, 0]]
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """Find the k most likely classes of each row, without ever holding all scores.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array or sparse matrix of shape (n, d), or BlockStore
         k : int
             How many; at most the number of classes.
 
@@ -57,8 +58,7 @@ class Predictor:
             Best first.
         scores : ndarray of shape (n, k)
         """
-        rows = self._rows_to_predict(X)
-        codes, scores = self.model_.topk(rows, k, n_jobs=self.n_jobs)
+        codes, scores = self._for_rows(X, lambda rows: self.model_.topk(rows, k, n_jobs=self.n_jobs))
         return self.classes_[codes], scores
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -66,15 +66,14 @@ class Predictor:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array or sparse matrix of shape (n, d), or BlockStore
 
         Returns
         -------
         ndarray of shape (n, K), or (n,) for two classes
             With two classes the difference of the two scores, as scikit-learn has it.
         """
-        rows = self._rows_to_predict(X)
-        scores = self.model_.scores(rows, n_jobs=self.n_jobs)
+        (scores,) = self._for_rows(X, lambda rows: (self.model_.scores(rows, n_jobs=self.n_jobs),))
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
 
     @available_if(_knows_probabilities)
@@ -86,14 +85,14 @@ class Predictor:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array or sparse matrix of shape (n, d), or BlockStore
 
         Returns
         -------
         ndarray of shape (n, K)
         """
-        rows = self._rows_to_predict(X)
-        return self.model_.probabilities(rows, n_jobs=self.n_jobs)
+        (found,) = self._for_rows(X, lambda rows: (self.model_.probabilities(rows, n_jobs=self.n_jobs),))
+        return found
 
     @available_if(_knows_probabilities)
     def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +100,7 @@ class Predictor:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d)
+        X : array or sparse matrix of shape (n, d), or BlockStore
         k : int
             How many; at most the number of classes.
 
@@ -111,8 +110,7 @@ class Predictor:
             Best first.
         probabilities : ndarray of shape (n, k)
         """
-        rows = self._rows_to_predict(X)
-        codes, found = self.model_.topk_probabilities(rows, k, n_jobs=self.n_jobs)
+        codes, found = self._for_rows(X, lambda rows: self.model_.topk_probabilities(rows, k, n_jobs=self.n_jobs))
         return self.classes_[codes], found
 
     @property
@@ -182,7 +180,31 @@ class Predictor:
             raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
         return rows
 
-    def _rows_to_predict(self, X: Any) -> sp.csr_matrix | np.ndarray:
+    def _for_rows(self, X: Any, find: Callable[[Any], Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
+        """What `find` gives for the rows; those of a store are read block by block, and come in the order of ids."""
         check_is_fitted(self)
+        if isinstance(X, BlockStore):
+            return by_blocks(X, self.n_features_in_, find)
         rows = self._check_rows(X, reset=False)
-        return rows.as_csr() if rows.is_sparse else rows.dense
+        return tuple(find(rows.as_csr() if rows.is_sparse else rows.dense))
+
+
+def by_blocks(
+    store: BlockStore, n_features: int, find: Callable[[sp.csr_matrix], Sequence[np.ndarray]]
+) -> tuple[np.ndarray, ...]:
+    """What `find` gives for the rows of all blocks, in the order of their ids.
+
+    Raises
+    ------
+    ValueError
+        If the store has features that the model does not know.
+    """
+    if store.n_features > n_features:
+        raise ValueError(f"{store.path} has {store.n_features} features, the model knows {n_features}")
+    ids, found = [], []
+    for number in range(store.n_blocks):
+        block = store.read(number)
+        ids.append(block.ids)
+        found.append(find(block.as_csr(n_features)))
+    order = np.argsort(np.concatenate(ids))
+    return tuple(np.concatenate(column)[order] for column in zip(*found, strict=True))

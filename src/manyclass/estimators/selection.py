@@ -11,9 +11,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 
-from ..data import check_matrix, encode_labels
-from ..engines import StopAll, listening
+from ..data import BlockStore, check_matrix, encode_labels
+from ..engines import Budget, FoldResults, StopAll, cross_validate, disk_engine, listening
 from ..model.linear import thread_count
+from ..solvers import StopRule
 from .linear_classifier import LinearClassifier
 
 
@@ -53,13 +54,14 @@ class Selection:
 
 
 def select_C(
-    estimator: LinearClassifier, X: Any, y: Any, Cs: Any, *, cv: Any = 5, sample_weight: Any = None
+    estimator: LinearClassifier, X: Any, y: Any = None, Cs: Any = (), *, cv: Any = 5, sample_weight: Any = None
 ) -> Selection:
     """Compare penalties by cross-validation.
 
     Folds are trained at the same time, one thread each (more where threads would be left over), and in each fold one
     penalty after another, from where the last one has ended. With an engine that has workers of its own they have one
-    fold at a time. Fits that stop before their target are counted in one warning.
+    fold at a time. From a store all folds are trained together, and each block is read once a pass for all of them.
+    Fits that stop before their target are counted in one warning.
 
     Parameters
     ----------
@@ -71,7 +73,8 @@ def select_C(
     Cs : iterable of float
         The penalties.
     cv : int, or what scikit-learn takes
-        Number of folds (dealt at random, by the estimator's `random_state`), a splitter, or an iterable of pairs.
+        Number of folds (dealt at random, by the estimator's `random_state`), a splitter, or an iterable of pairs. Of
+        a store: a number.
 
     Returns
     -------
@@ -81,6 +84,10 @@ def select_C(
     Cs = np.sort(np.asarray(list(Cs), dtype=float))
     if Cs.size == 0 or not (Cs > 0).all():
         raise ValueError(f"Cs must be positive numbers, at least one; got {Cs.tolist()}")
+    if isinstance(X, BlockStore):
+        found = _from_store(estimator, X, y, Cs, cv, sample_weight)
+        _warn_of_short_fits(found.converged)
+        return Selection(Cs, *found, time.perf_counter() - begin)
     rows = check_matrix(X)
     matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
     _, codes = encode_labels(estimator._check_labels(y, rows.n_rows))
@@ -130,8 +137,36 @@ def select_C(
                     train(fold)
     if stop.requested:
         raise KeyboardInterrupt
+    _warn_of_short_fits(converged)
+    return Selection(Cs, accuracies, gaps, converged, time.perf_counter() - begin)
+
+
+def _from_store(
+    estimator: LinearClassifier, store: BlockStore, y: Any, Cs: np.ndarray, folds: Any, sample_weight: Any
+) -> FoldResults:
+    if y is not None:
+        raise ValueError("a BlockStore has the labels of its rows; leave y out")
+    if not isinstance(folds, int) or not 2 <= folds <= store.n_rows:
+        raise ValueError(f"cv must be a number of folds from 2 to that of the rows, {store.n_rows}; got {folds!r}")
+    if store.manifest.multilabel:
+        raise ValueError(f"{store.path} has rows with other than one label: there is no accuracy to compare")
+    estimator._check_parameters()
+    return cross_validate(
+        estimator._problem(),
+        estimator._stored_rows(store, sample_weight),
+        disk_engine(estimator.engine),
+        Cs.tolist(),
+        folds,
+        StopRule(estimator.stop, estimator.tol),  # type: ignore[arg-type]
+        Budget(estimator.max_iter, estimator.time_limit),
+        dtype=np.dtype(estimator.dtype),
+        seed=estimator._seed(),
+        threads=thread_count(estimator.n_jobs),
+    )
+
+
+def _warn_of_short_fits(converged: np.ndarray) -> None:
     short = int((~converged).sum())
     if short:
         message = f"{short} of {converged.size} fits stopped before their target; raise max_iter or tol"
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
-    return Selection(Cs, accuracies, gaps, converged, time.perf_counter() - begin)
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)

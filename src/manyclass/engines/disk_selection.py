@@ -1,0 +1,104 @@
+"""Cross-validation from a store: all folds along a path of penalties, each block read once a pass for all of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._native import core
+from ..problems import Problem
+from ..solvers import StopRule
+from .disk import DiskFits, about_variables
+from .disk_memory import DiskEngine
+from .dual_store import DualStore
+from .stopping import listening
+from .stored_rows import StoredRows
+from .training import Budget
+
+
+class FoldResults(NamedTuple):
+    """Of each penalty and fold."""
+
+    accuracies: np.ndarray
+    gaps: np.ndarray
+    converged: np.ndarray
+
+
+def cross_validate(
+    problem: Problem,
+    data: StoredRows,
+    engine: DiskEngine,
+    Cs: Sequence[float],
+    folds: int,
+    rule: StopRule,
+    budget: Budget,
+    *,
+    dtype: np.dtype,
+    seed: int,
+    threads: int,
+) -> FoldResults:
+    """Train all folds for one penalty after another, each from where the last one has ended.
+
+    Parameters
+    ----------
+    problem, data, engine, rule, budget, dtype, seed, threads
+        As `run` has them; the budget is that of each penalty.
+    Cs : sequence of float
+        The penalties, ascending.
+    folds : int
+        Rows are dealt to them by their ids, at random.
+
+    Returns
+    -------
+    FoldResults
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C.
+    """
+    accuracies, gaps = np.zeros((2, len(Cs), folds))
+    results = FoldResults(accuracies, gaps, np.zeros((len(Cs), folds), bool))
+    about = about_variables(problem, data, dtype)
+    variables = [DualStore(about, data.store.path) for _ in range(folds)]
+    interrupt: Any = core.Interrupt()
+    try:
+        with listening(interrupt):
+            fits = DiskFits(
+                problem,
+                replace(data, C=Cs[0]),
+                engine,
+                dtype=dtype,
+                seed=seed,
+                threads=threads,
+                interrupt=interrupt,
+                variables=variables,
+                folds=folds,
+            )
+            for place, C in enumerate(Cs):
+                if place:
+                    fits.set_data(replace(data, C=C))
+                _train(fits, rule, budget, interrupt, place, results)
+                results.accuracies[place] = fits.held_out_accuracies()
+    finally:
+        for store in variables:
+            store.close()
+    return results
+
+
+def _train(fits: DiskFits, rule: StopRule, budget: Budget, interrupt: Any, place: int, results: FoldResults) -> None:
+    passes = 0
+    while True:
+        ended = fits.advance(rule)
+        if interrupt.requested:
+            raise KeyboardInterrupt
+        passes += ended
+        spent = passes >= budget.max_iter
+        if not ended or not (spent or all(progress.ready for progress in fits.progress().values())):
+            continue
+        for fold, found in fits.certificates(rule).items():
+            results.gaps[place, fold] = found.gap
+            results.converged[place, fold] = rule.met(found)
+        if spent or not fits.progress():
+            return
