@@ -1,0 +1,71 @@
+// Memory of large arrays that come and go: the next one takes what the last one has left. To get pages from
+// the system, which clears them, takes as long as to decode what is written there.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+namespace manyclass {
+
+class Recycled {
+ public:
+  explicit Recycled(size_t size) {
+    if (size >= smallest) take_spare(size);
+    if (memory_) return;
+    size_ = size;
+    memory_.reset(std::aligned_alloc(64, (size + 63) / 64 * 64 + 64));
+    if (!memory_) throw std::bad_alloc();
+  }
+  Recycled(const Recycled&) = delete;
+  Recycled& operator=(const Recycled&) = delete;
+
+  ~Recycled() {
+    if (size_ < smallest) return;
+    const std::lock_guard<std::mutex> guard(mutex());
+    auto& waiting = spares();
+    if (waiting.size() == most_spares) waiting.erase(waiting.begin());
+    waiting.emplace_back(size_, std::move(memory_));
+  }
+
+  void* data() { return memory_.get(); }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  using Memory = std::unique_ptr<void, Free>;
+
+  static constexpr size_t smallest = 1 << 18;  // less is quickly had
+  static constexpr size_t most_spares = 4;     // indices and values of two blocks
+
+  void take_spare(size_t size) {
+    const std::lock_guard<std::mutex> guard(mutex());
+    auto& waiting = spares();
+    const auto fits = [&](const auto& spare) { return size <= spare.first && spare.first <= 2 * size; };
+    const auto found = std::find_if(waiting.begin(), waiting.end(), fits);
+    if (found == waiting.end()) return;
+    size_ = found->first;
+    memory_ = std::move(found->second);
+    waiting.erase(found);
+  }
+
+  // Never destroyed: arrays may outlive everything else.
+  static std::vector<std::pair<size_t, Memory>>& spares() {
+    static auto* waiting = new std::vector<std::pair<size_t, Memory>>();
+    return *waiting;
+  }
+  static std::mutex& mutex() {
+    static auto* lock = new std::mutex();
+    return *lock;
+  }
+
+  size_t size_ = 0;
+  Memory memory_;
+};
+
+}  // namespace manyclass
