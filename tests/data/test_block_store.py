@@ -63,7 +63,12 @@ def test_a_store_holds_the_rows_of_the_text(blocks, dtype, compression, tmp_path
     assert store.n_blocks == (blocks or 1) and store.nnz == expected.nnz
     assert list(store.verify()) == []
     assert sorted(os.listdir(tmp_path / "s")) == sorted(
-        ["manifest.json", "catalogue-0.safetensors", *(f"block-0-{b}.safetensors" for b in range(blocks or 1))]
+        [
+            ".lock",
+            "manifest.json",
+            "catalogue-0.safetensors",
+            *(f"block-0-{b}.safetensors" for b in range(blocks or 1)),
+        ]
     )
 
 

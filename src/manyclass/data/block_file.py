@@ -195,8 +195,17 @@ def _pointers(tensors: Mapping[str, np.ndarray], name: str, rows: int, total: in
     return pointers
 
 
-def read_block(path: str | os.PathLike[str]) -> Block:
-    """Read a block.
+def read_ids(path: str | os.PathLike[str]) -> np.ndarray:
+    """The ids of a block's rows, without the rest of it."""
+    try:
+        file = TensorFile(path)
+        return np.cumsum(read_numbers(file.arrays(), "ids", np.int64, int(file.metadata["rows"])))
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew") from error
+
+
+def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
+    """Read a block, which has so many rows and features of rows.
 
     Raises
     ------
@@ -207,6 +216,8 @@ def read_block(path: str | os.PathLike[str]) -> Block:
     """
     try:
         file = TensorFile(path)
+        if (file.metadata.get("rows"), file.metadata.get("nnz")) != (str(rows), str(nnz)):
+            raise BlockError("not the block that the manifest names")
         return block_of(file.arrays(), file.metadata)
     except (BlockError, SafetensorError, KeyError, ValueError) as error:
         raise BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew") from error
