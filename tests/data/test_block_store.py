@@ -2,10 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -216,44 +212,6 @@ def test_what_cannot_be_read_is_named_by_line(tmp_path):
         convert(tmp_path / "x.svm", tmp_path / "s")
     with pytest.raises(StoreError, match="has no manifest"):
         BlockStore(tmp_path / "s")
-
-
-# ---- Accidents
-
-STOPPED = """
-import sys, numpy as np
-import manyclass.data.row_parts as parts, manyclass.data.conversion as conversion
-parts.TEXT_AT_ONCE = parts.CHUNK = 20_000
-conversion.LEAST_MEMORY = 0
-rows = parts.TextRows(sys.argv[1:2])
-print("ready", flush=True)
-conversion.Conversion(rows, sys.argv[2], memory=400_000, blocks=11).run()
-"""
-
-
-def test_killed_at_random_moments_it_goes_on(tmp_path):
-    X, y = rows(6000, 200, 40)
-    save_svmlight(X, y, tmp_path / "x.svm")
-    run = [sys.executable, "-c", STOPPED, str(tmp_path / "x.svm")]
-    begin = time.perf_counter()
-    subprocess.run([*run, str(tmp_path / "whole")], check=True, capture_output=True)
-    whole = time.perf_counter() - begin
-    expected = {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
-    rng = np.random.default_rng(5)
-    for attempt in range(10):
-        with subprocess.Popen([*run, str(tmp_path / "s")], stdout=subprocess.PIPE) as process:
-            process.stdout.readline()
-            time.sleep(rng.uniform(0, 0.3 * whole))
-            process.send_signal(signal.SIGKILL)
-        if not (tmp_path / "s" / "manifest.json").exists():
-            with pytest.raises(StoreError):
-                BlockStore(tmp_path / "s")
-        elif attempt < 9:
-            break
-    if not (tmp_path / "s" / "manifest.json").exists():
-        subprocess.run([*run, str(tmp_path / "s")], check=True, capture_output=True)
-    found = {path.name: path.read_bytes() for path in (tmp_path / "s").iterdir() if not path.name.startswith(".")}
-    assert {name: content for name, content in found.items() if name in expected} == expected
 
 
 def test_other_settings_do_not_go_on(tmp_path):

@@ -1,5 +1,7 @@
 """Rows and labels: checks, readers and writers, built-in and synthetic data sets."""
 
+from .block_store import BlockStore
+from .hashed_text import HashedText
 from .labels import encode_known, encode_labels
 from .matrix import RowMatrix, check_matrix
 from .svmlight import ParseError, load_svmlight, save_svmlight
@@ -9,6 +11,8 @@ from .wordnet import WordNet, load_wordnet
 from .xmc import load_xmc, save_xmc
 
 __all__ = [
+    "BlockStore",
+    "HashedText",
     "ParseError",
     "RowMatrix",
     "TextFeatures",

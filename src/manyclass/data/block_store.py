@@ -7,8 +7,8 @@
 | `catalogue-3.safetensors` | classes, in how many rows each feature occurs, removed rows |
 
 The manifest is replaced in one step, after everything that it names has reached the disk: a store is always what one
-manifest says, and a folder without a manifest is no store. What it does not name is ignored, and swept away by whoever
-writes next.
+manifest says, and a folder without a manifest is no store. What it does not name is ignored, and swept away by the
+next who writes.
 """
 
 import os

@@ -186,6 +186,8 @@ class Conversion:
         text, wanted = self._rows.reading.get("text"), before.manifest.reading.get("text")
         if text is not None and text != wanted:
             raise StoreError(f"{before.path} was made with {wanted or 'no texts'}, what is to append with {text}")
+        if before.text is not None and self._rows.max_index >= before.text.n_features:
+            raise StoreError(f"{before.path} holds texts of {before.text.n_features} features, and not more")
 
     def _goes_on(self, found: Journal) -> bool:
         different = [name for name in {*self._settings, *found.settings} if self._differs(found, name)]

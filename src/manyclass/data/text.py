@@ -90,6 +90,11 @@ class TextFeatures:
         return self._scaled(self._fitted().transform(texts))
 
     @property
+    def n_features(self) -> int:
+        """Columns of a row."""
+        return len(self.words)
+
+    @property
     def words(self) -> np.ndarray:
         """The word of each column."""
         return self._fitted().get_feature_names_out()
