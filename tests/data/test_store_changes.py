@@ -121,6 +121,18 @@ def test_files_are_appended_as_the_store_was_made(tmp_path):
     assert snapshot(store.path) == before
 
 
+def test_streams_of_unknown_length(tmp_path, monkeypatch):
+    """They are dealt to many bins, of which several share a block."""
+    monkeypatch.setattr("manyclass.data.conversion.LEAST_MEMORY", 0)
+    monkeypatch.setattr("manyclass.data.matrix_rows.ROWS_AT_ONCE", 100)
+    X, y = rows(3000)
+    store = Conversion(MatrixRows(X, y), tmp_path / "s", memory=250_000).run()
+    assert_holds(store, range(3000), X, y)
+    sizes = [entry.nnz for entry in store.manifest.blocks]
+    assert 5 < store.n_blocks < 30 and max(sizes) < 3 * np.median(sizes)
+    assert all((np.diff(store.read(number).ids) > 0).all() for number in range(store.n_blocks))
+
+
 def test_strings_stay_strings(tmp_path):
     X, y = rows(60)
     names = np.array(["pear", "fig", "äpfel", "kiwi", "plum"])[y]

@@ -2,7 +2,7 @@
 
 Rows are dealt to bins at random, by a hash of their number and the seed. Bins are kept in memory until there is no
 more room; then all of them are spilled to one file. In the end the parts of each bin become a block, or several if
-they are too many rows for one.
+they are too many rows for one; bins of few rows become a block together.
 
 | file | what it holds |
 |---|---|
@@ -40,8 +40,8 @@ LEAST_MEMORY = 64 * 10**6
 # Text is as much longer than what it is compressed to, if nothing else is known.
 COMPRESSED = 4
 MOST_BINS = 1 << 14
-# Rows of an input of unknown length are dealt to so many bins.
-UNKNOWN = 64
+# Rows of an input of unknown length are dealt to so many bins; small ones share a block.
+UNKNOWN = 1 << 10
 
 
 @dataclass
@@ -266,14 +266,24 @@ class Conversion:
         self._start_counts(max(0, journal.max_index + 1 - self._base))
         for entry in journal.blocks:
             self._count(read_block(self._folder / entry.file, rows=entry.rows, nnz=entry.nnz))
-        for number in range(journal.dealt, journal.bins):
-            for block in self._blocks_of(spills, number):
+        while journal.dealt < journal.bins:
+            last = self._last_of_block(spills, journal.dealt)
+            for block in self._blocks_of(spills, journal.dealt, last):
                 counted = _counted_from_0(block, self._base)
                 self._count(counted)
                 name = f"block-{self._settings['generation']}-{len(journal.blocks)}.safetensors"
                 journal.blocks.append(write_block(self._folder / name, counted, self._writer))
-            journal.dealt = number + 1
+            journal.dealt = last
             journal.write(self._folder)
+
+    def _last_of_block(self, spills: list[Spill], first: int) -> int:
+        """The bin before which the block that begins with a bin ends."""
+        last = first + 1
+        if self._wanted:
+            return last
+        while last < self._journal.bins and sum(spill.size(first, last + 1) for spill in spills) <= self._largest:
+            last += 1
+        return last
 
     def _start_counts(self, n_features: int) -> None:
         frequencies, rows_of_code = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -287,21 +297,22 @@ class Conversion:
         self._frequencies += np.bincount(block.indices[block.values != 0], minlength=self._frequencies.size)
         self._rows_of_code += np.bincount(block.labels, minlength=self._rows_of_code.size)
 
-    def _blocks_of(self, spills: list[Spill], number: int) -> Iterator[Block]:
-        """The parts of a bin as one block, or as several, each with rows from all parts."""
-        size = sum(spill.size(number) for spill in spills)
+    def _blocks_of(self, spills: list[Spill], first: int, last: int) -> Iterator[Block]:
+        """The parts of some bins as one block, or as several, each with rows from all parts."""
+        size = sum(spill.size(first, last) for spill in spills)
         pieces = 1 if self._wanted else max(1, -(-size // (2 * self._largest)))
         for piece in range(pieces):
             chosen = []
             for spill in spills:
-                block = spill.read(number)
+                block = spill.read(first, last)
                 if pieces > 1:
                     mine = shuffled(block.ids, self._seed + 1) % np.uint64(pieces) == piece
                     block = block.take(np.flatnonzero(mine))
                 if block.n_rows:
                     chosen.append(block)
             if chosen:
-                yield join_blocks(chosen)
+                block = join_blocks(chosen)
+                yield block if last == first + 1 else block.take(np.argsort(block.ids))
 
     def _commit(self) -> None:
         journal, before = self._journal, self._before

@@ -81,14 +81,14 @@ class Spill:
         self._bounds = [arrays[name].tolist() for name in BOUNDS]
         self._bytes = arrays["indices"].itemsize + arrays["values"].itemsize
 
-    def size(self, number: int) -> int:
-        """Bytes of the features of a bin."""
+    def size(self, first: int, last: int) -> int:
+        """Bytes of the features of bins [first, last)."""
         nnz = self._bounds[1]
-        return (nnz[number + 1] - nnz[number]) * self._bytes
+        return (nnz[last] - nnz[first]) * self._bytes
 
-    def read(self, number: int) -> Block:
-        """The rows of a bin."""
-        rows, nnz, labels = ((bounds[number], bounds[number + 1]) for bounds in self._bounds)
+    def read(self, first: int, last: int) -> Block:
+        """The rows of these bins."""
+        rows, nnz, labels = ((bounds[first], bounds[last]) for bounds in self._bounds)
         indices = self._file.part("indices", *nnz)
         return Block(
             ids=self._file.part("ids", *rows),

@@ -19,13 +19,18 @@ def writing(folder: Path) -> Iterator[None]:
     ------
     StoreError
         If someone else does.
+    OSError
+        Of what is done there, with the folder if no file is named.
     """
     with open(folder / LOCK, "a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise StoreError(f"{folder} is being written by another process; wait for its end") from None
-        yield
+        try:
+            yield
+        except OSError as error:  # a full disk does not say which
+            raise error if error.filename else OSError(error.errno, error.strerror, str(folder)) from error
 
 
 def sweep(folder: Path, keep: Collection[str]) -> None:
