@@ -2,24 +2,18 @@
 // the system, which clears them, takes as long as to decode what is written there.
 #pragma once
 #include <algorithm>
-#include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <mutex>
-#include <new>
 #include <utility>
 #include <vector>
+
+#include "vector.hpp"
 
 namespace manyclass {
 
 class Recycled {
  public:
-  explicit Recycled(size_t size) {
-    if (size >= smallest) take_spare(size);
-    if (memory_) return;
-    size_ = size;
-    memory_.reset(std::aligned_alloc(64, (size + 63) / 64 * 64 + 64));
-    if (!memory_) throw std::bad_alloc();
+  explicit Recycled(size_t size) : size_(size) {
+    if (size < smallest || !take_spare()) memory_ = Memory(size);
   }
   Recycled(const Recycled&) = delete;
   Recycled& operator=(const Recycled&) = delete;
@@ -32,26 +26,22 @@ class Recycled {
     waiting.emplace_back(size_, std::move(memory_));
   }
 
-  void* data() { return memory_.get(); }
+  void* data() const { return memory_.data(); }
 
  private:
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  using Memory = std::unique_ptr<void, Free>;
-
   static constexpr size_t smallest = 1 << 18;  // less is quickly had
   static constexpr size_t most_spares = 4;     // indices and values of two blocks
 
-  void take_spare(size_t size) {
+  bool take_spare() {
     const std::lock_guard<std::mutex> guard(mutex());
     auto& waiting = spares();
-    const auto fits = [&](const auto& spare) { return size <= spare.first && spare.first <= 2 * size; };
+    const auto fits = [&](const auto& spare) { return size_ <= spare.first && spare.first <= 2 * size_; };
     const auto found = std::find_if(waiting.begin(), waiting.end(), fits);
-    if (found == waiting.end()) return;
+    if (found == waiting.end()) return false;
     size_ = found->first;
     memory_ = std::move(found->second);
     waiting.erase(found);
+    return true;
   }
 
   // Never destroyed: arrays may outlive everything else.
@@ -64,7 +54,7 @@ class Recycled {
     return *lock;
   }
 
-  size_t size_ = 0;
+  size_t size_;
   Memory memory_;
 };
 

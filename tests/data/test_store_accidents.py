@@ -120,6 +120,8 @@ def test_killed_at_random_moments_nothing_is_lost_and_nothing_wrong_is_there(wha
         assert run_for(60, what, tmp_path / "b.svm", folder)[0]
     rows = slice(ROWS // 2 - before, None)
     assert_whole(folder, X[rows], y[rows])
+    for path in (tmp_path / "trial").glob("[!.]*"):
+        assert (folder / path.name).read_bytes() == path.read_bytes()
     BlockStore(folder).remove([0])  # whoever writes next clears away what was left
     assert not [name for name in os.listdir(folder) if name.startswith(("spill", "conversion", ".block"))]
 

@@ -17,6 +17,7 @@ from .text import iter_table
 # Characters of text, and rows, that are hashed at once.
 TEXT_AT_ONCE = 4 << 20
 ROWS_AT_ONCE = 1 << 14
+READ_AT_ONCE = 1 << 20
 
 
 class TableRows:
@@ -119,7 +120,8 @@ def parquet_rows(path: PathOrFile, text: str, label: str) -> Iterator[tuple[str,
         raise ParseError(name, 1, 1, "Parquet cannot be read from a pipe; pass a file")
     row = 0
     try:
-        with pq.ParquetFile(path) as file:
+        # Pages are read as they are needed: a group of rows can be as large as the file.
+        with pq.ParquetFile(path, buffer_size=READ_AT_ONCE, pre_buffer=False) as file:
             columns = file.schema_arrow.names
             missing = [column for column in (text, label) if column not in columns]
             if missing:
