@@ -91,7 +91,13 @@ class BlockStore:
         """All rows of a block as they were written, with the codes of their labels."""
         entry = self.manifest.blocks[number]
         path = self.path / entry.file
-        block = read_block(path, rows=entry.rows, nnz=entry.nnz)
+        try:
+            block = read_block(path, rows=entry.rows, nnz=entry.nnz)
+        except FileNotFoundError:
+            raise BlockError(f"{path} is gone; if it was removed from the store, open that again") from None
+        bounds = np.concatenate([[-1], block.ids, [self.manifest.next_id]])
+        if (bounds[1:] <= bounds[:-1]).any():
+            raise BlockError(f"{path}: it has rows that the store does not know")
         if block.n_features > self.n_features:
             raise BlockError(f"{path}: it has features that the store does not know")
         codes = self.catalogue.class_of_code.size

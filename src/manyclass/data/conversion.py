@@ -67,11 +67,13 @@ class Journal:
     def read(cls, folder: Path) -> "Journal | None":
         try:
             content = json.loads((folder / JOURNAL).read_bytes())
+            content["place"] = Place(**content["place"])
+            content["blocks"] = [BlockEntry(**entry) for entry in content["blocks"]]
+            return cls(**content)
         except FileNotFoundError:
             return None
-        content["place"] = Place(**content["place"])
-        content["blocks"] = [BlockEntry(**entry) for entry in content["blocks"]]
-        return cls(**content)
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{folder / JOURNAL} is damaged ({error}); delete it to begin anew") from error
 
 
 class Conversion:

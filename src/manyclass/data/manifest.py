@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 
 from .checksums import checksum_of, write_checked
 from .class_names import class_tensors, read_classes
+from .hashed_text import HashedText
 from .labels import as_labels
 from .streams import open_atomic
 from .tensor_file import TensorFile, tensor_file_content
@@ -141,6 +142,8 @@ class Manifest:
             raise ValueError(f"value_bytes is {self.value_bytes}")
         if not isinstance(self.reading, dict):
             raise ValueError(f"reading is {self.reading!r}")
+        if "text" in self.reading:
+            HashedText(**self.reading["text"])
         for name in (self.catalogue, *(entry.file for entry in self.blocks)):
             if not isinstance(name, str) or not OWN_FILES.fullmatch(name):
                 raise ValueError(f"{name!r} is no file of a store")
