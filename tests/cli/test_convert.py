@@ -162,6 +162,13 @@ def test_what_is_wrong_is_said(arguments, message, shell, svm):
     assert {path.name: path.read_bytes() for path in (svm / "s").iterdir()} == before
 
 
+def test_a_conversion_that_was_stopped_is_named(shell, svm):
+    shell("convert", "train.svm", "s")
+    (svm / "s" / "manifest.json").rename(svm / "s" / "conversion.json")
+    assert "s is not whole: its conversion was stopped; repeat" in shell("inspect", "s", code=2).stderr
+    assert "conversion.json is damaged" in shell("convert", "train.svm", "s", code=2).stderr
+
+
 def test_verify_names_what_is_damaged(shell, svm):
     shell("convert", "train.svm", "s", "--blocks", 3)
     path = svm / "s" / "block-0-1.safetensors"
