@@ -2,25 +2,68 @@
 #pragma once
 #include "bind_arrays.hpp"
 #include "planes.hpp"
+#include "recycled.hpp"
 
 namespace manyclass {
 
-using Planes = std::vector<std::optional<In<uint8_t>>>;
+// For each plane its bytes, packed or not, and its palette; none for zeros and for no palette.
+using Stored = std::vector<std::pair<std::optional<In<uint8_t>>, std::optional<In<uint8_t>>>>;
 
-// Their addresses, each `count` bytes long; null where there is none.
-inline std::vector<const uint8_t*> addresses(const Planes& planes, size_t wanted, int64_t count) {
-  if (planes.size() != wanted) throw std::invalid_argument("not as many planes as a number has bytes");
-  std::vector<const uint8_t*> found;
-  for (const auto& plane : planes) {
-    if (plane && static_cast<int64_t>(plane->size()) != count)
+// Planes of `count` bytes each.
+inline std::vector<Plane> planes_of(const Stored& stored, int64_t count) {
+  if (count < 0 || count > std::numeric_limits<int64_t>::max() / 8) throw std::bad_alloc();
+  std::vector<Plane> planes;
+  for (const auto& [bytes, palette] : stored) {
+    const size_t colours = palette ? palette->size() : 0;
+    if (colours > largest_palette) throw std::invalid_argument("a palette is too large");
+    const int64_t size = palette ? packed_size(count, palette_bits(colours)) : count;
+    if (bytes && static_cast<int64_t>(bytes->size()) != size)
       throw std::invalid_argument("a plane is not as long as it should be");
-    found.push_back(plane ? plane->data() : nullptr);
+    planes.emplace_back(bytes ? bytes->data() : nullptr, palette ? palette->data() : nullptr, colours);
   }
-  return found;
+  return planes;
 }
 
-template <class Word>
-void bind_words(nb::module_& m) {
+// Calls make.operator()<T>(room) with T of as many bytes as there are planes, and gives what it put there.
+template <class Four, class Eight, class Make>
+nb::object recycled_array(size_t planes, int64_t count, Make make) {
+  const auto made = [&]<class T>(T) -> nb::object {
+    auto held = std::make_unique<Recycled>(static_cast<size_t>(count) * sizeof(T));
+    auto* data = static_cast<T*>(held->data());
+    {
+      nb::gil_scoped_release nogil;
+      make(data);
+    }
+    nb::capsule owner(held.release(), [](void* p) noexcept { delete static_cast<Recycled*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {static_cast<size_t>(count)}, owner));
+  };
+  if (planes == sizeof(Four)) return made(Four());
+  if (planes == sizeof(Eight)) return made(Eight());
+  throw std::invalid_argument("numbers have 4 planes or 8");
+}
+
+inline nb::object join_stored(Stored stored, int64_t count) {
+  const auto planes = planes_of(stored, count);
+  return recycled_array<uint32_t, uint64_t>(planes.size(), count, [&](auto* numbers) {
+    join_planes(planes, count, numbers, [](int64_t, int64_t) {});
+  });
+}
+
+inline nb::object indices_of_stored(Stored stored, In<int64_t> ptr, int64_t n_features) {
+  const int64_t rows = static_cast<int64_t>(ptr.size()) - 1;
+  if (rows < 0 || ptr.data()[0] != 0 || !std::is_sorted(ptr.data(), ptr.data() + rows + 1))
+    throw std::invalid_argument("rows do not begin where others end");
+  if (n_features < 0) throw std::invalid_argument("there are fewer features than none");
+  const int64_t count = ptr.data()[rows];
+  const auto planes = planes_of(stored, count);
+  return recycled_array<int32_t, int64_t>(planes.size(), count, [&]<class Index>(Index* index) {
+    using Word = std::make_unsigned_t<Index>;
+    indices_of<Index, Word>(planes, ptr.data(), rows, static_cast<uint64_t>(n_features), index);
+  });
+}
+
+template <class Index, class Word>
+void bind_numbers(nb::module_& m) {
   m.def("split_planes", [](In<Word> numbers) {
     const auto count = static_cast<int64_t>(numbers.size());
     std::vector<uint8_t> planes(sizeof(Word) * numbers.size());
@@ -30,16 +73,6 @@ void bind_words(nb::module_& m) {
     }
     return to_numpy(std::move(planes));
   });
-  m.def("join_planes", [](Planes planes, nb::ndarray<Word, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
-    const auto count = static_cast<int64_t>(out.size());
-    const auto from = addresses(planes, sizeof(Word), count);
-    nb::gil_scoped_release nogil;
-    join_planes(from, 0, count, out.data());
-  });
-}
-
-template <class Index, class Word>
-void bind_indices(nb::module_& m) {
   m.def("index_differences", [](In<int64_t> ptr, In<Index> index) {
     std::vector<Word> found(index.size());
     {
@@ -48,23 +81,21 @@ void bind_indices(nb::module_& m) {
     }
     return to_numpy(std::move(found));
   });
-  m.def("indices_of_planes", [](Planes planes, In<int64_t> ptr, int64_t n_features,
-                                nb::ndarray<Index, nb::ndim<1>, nb::c_contig, nb::device::cpu> out) {
-    const auto count = static_cast<int64_t>(out.size());
-    const auto from = addresses(planes, sizeof(Word), count);
-    const int64_t rows = static_cast<int64_t>(ptr.size()) - 1;
-    if (rows < 0 || ptr.data()[0] != 0 || ptr.data()[rows] != count)
-      throw std::invalid_argument("rows do not end where the indices do");
-    nb::gil_scoped_release nogil;
-    indices_of<Index, Word>(from, ptr.data(), rows, n_features, out.data());
-  });
 }
 
 inline void bind_planes(nb::module_& m) {
-  bind_words<uint32_t>(m);
-  bind_words<uint64_t>(m);
-  bind_indices<int32_t, uint32_t>(m);
-  bind_indices<int64_t, uint64_t>(m);
+  bind_numbers<int32_t, uint32_t>(m);
+  bind_numbers<int64_t, uint64_t>(m);
+  m.def("join_planes", &join_stored);
+  m.def("indices_of_planes", &indices_of_stored);
+  m.def("palette_of", [](In<uint8_t> plane) {
+    return to_numpy(palette_of(plane.data(), static_cast<int64_t>(plane.size())));
+  });
+  m.def("pack_plane", [](In<uint8_t> plane, In<uint8_t> palette) {
+    if (palette.size() > largest_palette) throw std::invalid_argument("a palette is too large");
+    return to_numpy(pack(plane.data(), static_cast<int64_t>(plane.size()),
+                         std::vector<uint8_t>(palette.data(), palette.data() + palette.size())));
+  });
 }
 
 }  // namespace manyclass

@@ -1,11 +1,20 @@
 // Numbers in byte planes: the lowest bytes of all of them, then the next ones, and so on. What neighbours
-// have in common comes together there, where a general compressor finds it. A plane of zeros only need not be
-// there.
+// have in common comes together there, where a general compressor finds it.
+//
+// A plane of zeros need not be there. One of few different bytes has these as its palette, and numbers of 1,
+// 2 or 4 bits that say which of them each byte is, the first one lowest: that is less to compress.
 //
 // The indices of a row ascend, and are kept as differences: the first one as it is.
 #pragma once
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -19,14 +28,96 @@ void split_planes(const Word* numbers, int64_t count, uint8_t* planes) {
       planes[static_cast<int64_t>(p) * count + k] = static_cast<uint8_t>(numbers[k] >> (8 * p));
 }
 
-// planes: sizeof(Word) of them, or null for zeros; numbers [first, first + count) of them.
-template <class Word>
-void join_planes(const std::vector<const uint8_t*>& planes, int64_t first, int64_t count, Word* numbers) {
-  std::fill_n(numbers, count, Word(0));
-  for (size_t p = 0; p < sizeof(Word); ++p) {
-    if (!planes[p]) continue;
-    const uint8_t* plane = planes[p] + first;
-    for (int64_t k = 0; k < count; ++k) numbers[k] |= static_cast<Word>(plane[k]) << (8 * p);
+constexpr size_t largest_palette = 16;
+
+// The bytes of a plane, ascending; none if they are too many.
+inline std::vector<uint8_t> palette_of(const uint8_t* plane, int64_t count) {
+  std::array<bool, 256> met{};
+  size_t found = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    found += !met[plane[k]];
+    met[plane[k]] = true;
+    if (found > largest_palette) return {};
+  }
+  std::vector<uint8_t> palette;
+  for (int byte = 0; byte < 256; ++byte)
+    if (met[byte]) palette.push_back(static_cast<uint8_t>(byte));
+  return palette;
+}
+
+inline int palette_bits(size_t size) { return size <= 2 ? 1 : size <= 4 ? 2 : 4; }
+inline int64_t packed_size(int64_t count, int bits) { return (count * bits + 7) / 8; }
+
+inline std::vector<uint8_t> pack(const uint8_t* plane, int64_t count, const std::vector<uint8_t>& palette) {
+  const int bits = palette_bits(palette.size());
+  std::array<uint8_t, 256> number{};
+  for (size_t k = 0; k < palette.size(); ++k) number[palette[k]] = static_cast<uint8_t>(k);
+  std::vector<uint8_t> packed(packed_size(count, bits));
+  for (int64_t k = 0; k < count; ++k)
+    packed[k * bits / 8] |= static_cast<uint8_t>(number[plane[k]] << (k * bits % 8));
+  return packed;
+}
+
+// A plane as it was stored.
+class Plane {
+ public:
+  static constexpr int64_t at_once = 4096;  // bytes: what was made of them is still in the cache
+
+  // bytes: null for zeros. palette: null, or of `size` bytes, at most 16.
+  Plane(const uint8_t* bytes, const uint8_t* palette, size_t size) : bytes_(bytes) {
+    if (!palette) return;
+    bits_ = palette_bits(size);
+    std::array<uint8_t, largest_palette> whole{};  // numbers beyond the palette are zeros
+    std::copy_n(palette, size, whole.begin());
+    const int a_byte = 8 / bits_;
+    table_.resize(256 * a_byte);
+    for (int packed = 0; packed < 256; ++packed)
+      for (int k = 0; k < a_byte; ++k)
+        table_[packed * a_byte + k] = whole[packed >> (k * bits_) & ((1 << bits_) - 1)];
+  }
+
+  // Bytes [first, first + count) of the plane, which may be put into `room`. `first` is a multiple of
+  // at_once, and `count` at most that.
+  const uint8_t* part(int64_t first, int64_t count, uint8_t* room) const {
+    if (!bytes_) return std::fill_n(room, count, uint8_t(0)), room;
+    if (bits_ == 8) return bytes_ + first;
+    const uint8_t* from = bytes_ + first * bits_ / 8;
+    if (bits_ == 1) unpack<8>(from, count, room);
+    if (bits_ == 2) unpack<4>(from, count, room);
+    if (bits_ == 4) unpack<2>(from, count, room);
+    return room;
+  }
+
+ private:
+  template <int a_byte>
+  void unpack(const uint8_t* from, int64_t count, uint8_t* to) const {
+    const uint8_t* table = table_.data();
+    const int64_t whole = count / a_byte;
+    for (int64_t k = 0; k < whole; ++k) std::memcpy(to + k * a_byte, table + from[k] * a_byte, a_byte);
+    if (count % a_byte) std::memcpy(to + whole * a_byte, table + from[whole] * a_byte, count % a_byte);
+  }
+
+  const uint8_t* bytes_;
+  int bits_ = 8;
+  std::vector<uint8_t> table_;  // for each packed byte, what it stands for
+};
+
+// The numbers of sizeof(Word) planes, part by part. After each part `then(first, count)` is called.
+template <class Word, class Then>
+void join_planes(const std::vector<Plane>& planes, int64_t count, Word* numbers, Then then) {
+  constexpr size_t width = sizeof(Word);
+  std::vector<uint8_t> room(width * Plane::at_once);
+  std::array<const uint8_t*, width> from;
+  for (int64_t first = 0; first < count; first += Plane::at_once) {
+    const int64_t n = std::min(count - first, Plane::at_once);
+    for (size_t p = 0; p < width; ++p) from[p] = planes[p].part(first, n, room.data() + p * Plane::at_once);
+    Word* out = numbers + first;
+    for (int64_t k = 0; k < n; ++k) {
+      Word number = 0;
+      for (size_t p = 0; p < width; ++p) number |= static_cast<Word>(from[p][k]) << (8 * p);
+      out[k] = number;
+    }
+    then(first, n);
   }
 }
 
@@ -43,31 +134,63 @@ void to_differences(const int64_t* ptr, int64_t rows, const Index* index, Word* 
   }
 }
 
-// The other way, from planes. What they hold may come from anywhere: indices that do not ascend or are not
-// below n_features are refused.
-template <class Index, class Word>
-void indices_of(const std::vector<const uint8_t*>& planes, const int64_t* ptr, int64_t rows,
-                int64_t n_features, Index* index) {
-  constexpr int64_t at_once = 4096;  // so that what was joined is still in the cache
-  auto* words = reinterpret_cast<Word*>(index);
-  for (int64_t begin = 0; begin < rows;) {
-    int64_t end = begin + 1;
-    while (end < rows && ptr[end + 1] - ptr[begin] <= at_once) ++end;
-    join_planes(planes, ptr[begin], ptr[end] - ptr[begin], words + ptr[begin]);
-    for (int64_t i = begin; i < end; ++i) {
-      uint64_t now = 0;
-      bool repeats = false;
-      for (int64_t k = ptr[i]; k < ptr[i + 1]; ++k) {
-        repeats |= k > ptr[i] && words[k] == 0;
-        now += words[k];
-        words[k] = static_cast<Word>(now);
-      }
-      if (repeats) throw std::invalid_argument("indices of a row do not ascend");
-      if (now >= static_cast<uint64_t>(n_features) && ptr[i] < ptr[i + 1])
-        throw std::invalid_argument("an index is too large");
+// Adds `sum` and all words before it to each word; the last one.
+template <class Word>
+Word sum_up(Word* words, int64_t count, Word sum) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(Word) == 4) {
+    constexpr __mmask16 all = 0xffff;
+    const __m512i zeros = _mm512_setzero_si512();
+    __m512i before = _mm512_set1_epi32(static_cast<int>(sum));
+    for (int64_t k = 0; k < count; k += 16) {
+      const auto here = static_cast<__mmask16>(count - k < 16 ? (1 << (count - k)) - 1 : all);
+      __m512i v = _mm512_maskz_loadu_epi32(here, words + k);
+      v = _mm512_add_epi32(v, _mm512_maskz_alignr_epi32(all, v, zeros, 15));
+      v = _mm512_add_epi32(v, _mm512_maskz_alignr_epi32(all, v, zeros, 14));
+      v = _mm512_add_epi32(v, _mm512_maskz_alignr_epi32(all, v, zeros, 12));
+      v = _mm512_add_epi32(_mm512_add_epi32(v, before), _mm512_maskz_alignr_epi32(all, v, zeros, 8));
+      _mm512_mask_storeu_epi32(words + k, here, v);
+      before = _mm512_maskz_permutexvar_epi32(all, _mm512_set1_epi32(15), v);
     }
-    begin = end;
+    return static_cast<Word>(_mm512_cvtsi512_si32(before));
   }
+#endif
+  for (int64_t k = 0; k < count; ++k) words[k] = sum += words[k];
+  return sum;
+}
+
+// How many words, the first one left out, are not larger than the one before.
+template <class Word>
+Word not_ascending(const Word* words, int64_t count) {
+  Word found = 0;
+  for (int64_t k = 1; k < count; ++k) found += words[k] <= words[k - 1];
+  return found;
+}
+
+// The other way, from planes. What they hold may come from anywhere: indices that do not ascend (also because
+// a sum does not fit) or are not below n_features are refused.
+template <class Index, class Word>
+void indices_of(const std::vector<Plane>& planes, const int64_t* ptr, int64_t rows, uint64_t n_features,
+                Index* index) {
+  const uint64_t limit = std::min(n_features, uint64_t(std::numeric_limits<Index>::max()) + 1);
+  auto* words = reinterpret_cast<Word*>(index);
+  int64_t row = 0, falls = 0;  // falls: indices not larger than the one before, within a row
+  bool too_large = false;
+  join_planes(planes, ptr[rows], words, [&](int64_t first, int64_t count) {
+    for (int64_t begin = first; begin < first + count; ++row) {
+      const int64_t end = std::min(ptr[row + 1], first + count);
+      if (begin == end) continue;
+      const bool begun = begin > ptr[row];  // in the part before
+      if (!begun && begin > 0) falls -= words[begin] <= words[begin - 1];
+      too_large |= sum_up(words + begin, end - begin, begun ? words[begin - 1] : Word(0)) >= limit;
+      begin = end;
+      if (end < ptr[row + 1]) break;  // it goes on in the next part
+    }
+    const int64_t before = first > 0;
+    falls += static_cast<int64_t>(not_ascending(words + first - before, count + before));
+  });
+  if (falls) throw std::invalid_argument("indices of a row do not ascend");
+  if (too_large) throw std::invalid_argument("an index is too large");
 }
 
 }  // namespace manyclass

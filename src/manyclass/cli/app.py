@@ -15,6 +15,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .inspect import inspect
 from .predict import predict
+from .remove import remove
 from .reproduce import reproduce
 from .train import train
 
@@ -75,5 +76,5 @@ def manyclass_command(
     """
 
 
-for command in (train, predict, evaluate, inspect, convert, cv, reproduce, demo):
+for command in (train, predict, evaluate, inspect, convert, remove, cv, reproduce, demo):
     app.command()(command)

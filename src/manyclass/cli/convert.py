@@ -1,4 +1,4 @@
-"""`manyclass convert`: from text to a store of blocks, for data that does not fit into memory."""
+"""`manyclass convert`: from files to a store of blocks, for data that does not fit into memory."""
 
 import time
 from enum import Enum
@@ -9,21 +9,31 @@ import typer
 
 from ..data.block_store import BlockStore
 from ..data.conversion import Conversion
-from ..data.row_parts import TextRows
+from ..data.hashed_text import HASH_BITS
+from ..data.row_parts import RowSource, TextRows
 from ..data.sizes import parse_size, show_size
+from ..data.store_changes import more_of
+from ..data.svmlight import ParseError
+from ..data.table_rows import TableRows
 from . import output, ranks
 from .fitting import Dtype
+from .inputs import Columns, naming, told_by_name
 from .output import InputError
 
 # What a non-zero takes in memory: an index, a value, and where they are.
 BYTES_A_NONZERO = 12
 
 
-class TextFormat(str, Enum):
+class SourceFormat(str, Enum):
     """How the files are to be read."""
 
+    auto = "auto"
     svmlight = "svmlight"
     xmc = "xmc"
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+    parquet = "parquet"
 
 
 class Compression(str, Enum):
@@ -37,51 +47,122 @@ class Compression(str, Enum):
 @output.answers_errors
 @ranks.alone
 def convert(
-    files: Annotated[list[str], typer.Argument(help="Text, plain or compressed; - for stdin.")],
+    files: Annotated[list[str], typer.Argument(help="Text or tables, plain or compressed; - for stdin.")],
     store: Annotated[Path, typer.Argument(help="The folder to make.")],
+    append: Annotated[bool, typer.Option("--append", help="Add to the store that the folder is.")] = False,
     memory: Annotated[
-        Any, typer.Option(parser=parse_size, metavar="SIZE", help="What conversion and training may use.")
+        Any, typer.Option(parser=parse_size, metavar="SIZE", help="What the conversion may use.")
     ] = "512MB",
     blocks: Annotated[int | None, typer.Option(min=1, help="How many. [default: as the memory asks for]")] = None,
     format: Annotated[
-        TextFormat, typer.Option(help="xmc has a first line `rows features labels`.")
-    ] = TextFormat.svmlight,
-    dtype: Annotated[Dtype, typer.Option(help="Of the values.")] = Dtype.float32,
+        SourceFormat, typer.Option(help="auto: by the names; xmc has a first line `rows features labels`.")
+    ] = SourceFormat.auto,
+    dtype: Annotated[Dtype | None, typer.Option(help="Of the values. [default: float32]")] = None,
+    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    hash_bits: Annotated[
+        int | None, typer.Option(min=1, max=30, help=f"Texts get 2^N features. [default: {HASH_BITS}]")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of the dealing of rows to blocks.")] = 0,
     compression: Annotated[Compression, typer.Option(help="Of the blocks.")] = Compression.zstd,
     level: Annotated[int | None, typer.Option(help="Of compression. [default: 1]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Convert text to a store of blocks, in one pass and with little memory.
+    """Convert files to a store of blocks, in one pass and with little memory.
+
+    The files are LIBSVM/svmlight or XMC text, or tables with a column of texts, whose words are hashed to features.
 
     \b
     Examples:
       manyclass convert big.svm.gz store/ --memory 512MB
       manyclass convert part-*.svm store/
+      manyclass convert news.parquet store/ --text-column body --label-column topic
+      manyclass convert more.svm store/ --append
       generate | manyclass convert - store/
 
     Stopped, it goes on when the command is repeated; from a pipe it has to begin anew. The folder is a store when the
-    conversion is over, and not before.
+    conversion is over, and not before; rows are appended all or not at all.
     """
     output.log_to_stderr(quiet=True)
     begin = time.perf_counter()
     for file in files:
         if file != "-" and Path(file).is_dir():
             raise InputError(f"{file}: a folder; pass files")
-    made = Conversion(
-        TextRows(files, xmc=format is TextFormat.xmc, dtype=dtype.value),
-        store,
-        memory=memory,
-        blocks=blocks,
-        seed=seed,
-        compression=compression.value,
-        level=level,
-    ).run()
+    columns = Columns(text_column, label_column)
+    if append:
+        source = _more(BlockStore(store), files, format, columns, dtype, hash_bits)
+    else:
+        source = _source(files, format, columns, dtype, hash_bits)
+    try:
+        made = Conversion(
+            source,
+            store,
+            append=append,
+            memory=memory,
+            blocks=blocks,
+            seed=seed,
+            compression=compression.value,
+            level=level,
+        ).run()
+    except ParseError:
+        with naming(files[0]):  # which knows the names of options
+            raise
     report = describe_store(made) | {"seconds": time.perf_counter() - begin}
     if as_json:
         typer.echo(output.to_json(report))
     else:
         show_store(report)
+
+
+def _kind(files: list[str], format: SourceFormat) -> str:
+    """One format for all files."""
+    if format is not SourceFormat.auto:
+        return format.value
+    kinds = {told_by_name(file) or ("parquet" if file.lower().endswith(".parquet") else "svmlight") for file in files}
+    if len(kinds) > 1:
+        raise InputError(
+            f"the files are of different kinds ({', '.join(sorted(kinds))}); convert one kind, append others"
+        )
+    return kinds.pop()
+
+
+def _source(
+    files: list[str], format: SourceFormat, columns: Columns, dtype: Dtype | None, hash_bits: int | None
+) -> RowSource:
+    kind = _kind(files, format)
+    if kind in ("svmlight", "xmc"):
+        _refuse(kind, text_column=columns.text, label_column=columns.label, hash_bits=hash_bits)
+        return TextRows(files, xmc=kind == "xmc", dtype=(dtype or Dtype.float32).value)
+    _refuse(kind, dtype=dtype)
+    return TableRows(files, text=columns.text, label=columns.label, format=kind, hash_bits=hash_bits or HASH_BITS)
+
+
+def _more(
+    store: BlockStore,
+    files: list[str],
+    format: SourceFormat,
+    columns: Columns,
+    dtype: Dtype | None,
+    hash_bits: int | None,
+) -> RowSource:
+    _refuse("--append", dtype=dtype, hash_bits=hash_bits)
+    kind = _kind(files, format)
+    numeric = kind in ("svmlight", "xmc")
+    if numeric:
+        _refuse(kind, text_column=columns.text, label_column=columns.label)
+    if numeric == (store.text is not None):
+        raise InputError(
+            f"{store.path} was made of {'texts' if numeric else 'rows of features'}, which {kind} files do not hold"
+        )
+    if numeric:
+        return more_of(store, files, xmc=kind == "xmc")
+    return more_of(store, files, text=columns.text, label=columns.label, format=kind)
+
+
+def _refuse(kind: str, **options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name.replace('_', '-')} has no meaning with {kind}")
 
 
 def describe_store(store: BlockStore) -> dict[str, Any]:
@@ -112,6 +193,8 @@ def show_store(report: dict[str, Any]) -> None:
         ("blocks", f"{report['blocks']:,}"),
         ("on disk", f"{show_size(report['bytes'])}, {share:.2f} of what it takes in memory"),
     ]
+    if "removed" in report:
+        pairs.append(("removed", f"{report['removed']:,}"))
     if "seconds" in report:
         pairs.append(("seconds", f"{report['seconds']:.1f}"))
     output.show_pairs(pairs)

@@ -7,7 +7,8 @@ import numpy as np
 import typer
 
 from ..data import check_matrix, encode_labels
-from ..data.block_store import MANIFEST, BlockStore
+from ..data.block_store import BlockStore
+from ..data.manifest import JOURNAL, MANIFEST
 from ..model import LinearModel, load_model
 from ..model.file import looks_like_model
 from ..model.linear import thread_count
@@ -54,9 +55,10 @@ def inspect(
       manyclass inspect news.manyclass --class politics --top 20
       manyclass inspect news20.gz
       manyclass inspect news20.gz --estimate --loss cs      the memory a fit will take
+      manyclass inspect store/ --verify                     whether all blocks are as they were written
     """
     output.log_to_stderr(quiet=True)
-    if (Path(file) / MANIFEST).is_file():
+    if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
         _inspect_store(file, verify, as_json)
         return
     if verify:

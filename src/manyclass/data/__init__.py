@@ -1,6 +1,7 @@
 """Rows and labels: checks, readers and writers, built-in and synthetic data sets."""
 
 from .block_store import BlockStore, StoreError
+from .hashed_text import HashedText
 from .labels import encode_known, encode_labels
 from .matrix import RowMatrix, check_matrix
 from .svmlight import ParseError, load_svmlight, save_svmlight
@@ -11,6 +12,7 @@ from .xmc import load_xmc, save_xmc
 
 __all__ = [
     "BlockStore",
+    "HashedText",
     "ParseError",
     "RowMatrix",
     "StoreError",

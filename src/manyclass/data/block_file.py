@@ -25,7 +25,6 @@ from .tensor_file import TensorFile
 FORMAT = "manyclass block"
 VERSION = 1
 VALUE_TYPES = {4: np.float32, 8: np.float64}
-INDEX_TYPES = {4: np.int32, 8: np.int64}
 # What the metadata says in numbers.
 COUNTS = ("rows", "nnz", "labels", "n_features", "value_bytes", "index_bytes")
 
@@ -167,26 +166,24 @@ def block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> 
         counts = {name: int(metadata[name]) for name in COUNTS}
         if min(counts.values()) < 0:
             raise ValueError("a negative count")
-        value_type, index_type = VALUE_TYPES[counts["value_bytes"]], INDEX_TYPES[counts["index_bytes"]]
+        value_type = VALUE_TYPES[counts["value_bytes"]]
     except (KeyError, ValueError) as error:
         raise BlockError(f"its metadata are damaged ({error})") from error
     rows, nnz, labels = counts["rows"], counts["nnz"], counts["labels"]
     try:
         indptr = _pointers(tensors, "lengths", rows, nnz)
         label_ptr = _pointers(tensors, "label_counts", rows, labels)
-        indices = np.empty(nnz, index_type)
         planes = read_planes(tensors, "indices", counts["index_bytes"], nnz)
-        core.indices_of_planes(planes, indptr, counts["n_features"], indices)
         return Block(
             ids=np.cumsum(read_numbers(tensors, "ids", np.int64, rows)),
             indptr=indptr,
-            indices=indices,
+            indices=core.indices_of_planes(planes, indptr, counts["n_features"]),
             values=read_numbers(tensors, "values", value_type, nnz),
             label_ptr=label_ptr,
             labels=read_numbers(tensors, "labels", np.int32, labels),
             n_features=counts["n_features"],
         )
-    except (PlaneError, ValueError) as error:
+    except (PlaneError, ValueError, OverflowError, TypeError, MemoryError) as error:
         raise BlockError(str(error)) from error
 
 
@@ -198,8 +195,17 @@ def _pointers(tensors: Mapping[str, np.ndarray], name: str, rows: int, total: in
     return pointers
 
 
-def read_block(path: str | os.PathLike[str]) -> Block:
-    """Read a block.
+def read_ids(path: str | os.PathLike[str]) -> np.ndarray:
+    """The ids of a block's rows, without the rest of it."""
+    try:
+        file = TensorFile(path)
+        return np.cumsum(read_numbers(file.arrays(), "ids", np.int64, int(file.metadata["rows"])))
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew") from error
+
+
+def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
+    """Read a block, which has so many rows and features of rows.
 
     Raises
     ------
@@ -210,6 +216,8 @@ def read_block(path: str | os.PathLike[str]) -> Block:
     """
     try:
         file = TensorFile(path)
+        if (file.metadata.get("rows"), file.metadata.get("nnz")) != (str(rows), str(nnz)):
+            raise BlockError("not the block that the manifest names")
         return block_of(file.arrays(), file.metadata)
     except (BlockError, SafetensorError, KeyError, ValueError) as error:
         raise BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew") from error

@@ -7,136 +7,25 @@
 | `catalogue-3.safetensors` | classes, in how many rows each feature occurs, removed rows |
 
 The manifest is replaced in one step, after everything that it names has reached the disk: a store is always what one
-manifest says, and a folder without a manifest is no store.
+manifest says, and a folder without a manifest is no store. What it does not name is ignored, and swept away by the
+next who writes.
 """
 
-import json
 import os
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from safetensors import SafetensorError
 
-from .block_file import Block, BlockError, read_block
+from .block_file import VALUE_TYPES, Block, BlockError, read_block
 from .checksums import checksum_of
-from .class_names import read_classes
-from .streams import open_atomic
-from .tensor_file import TensorFile
+from .hashed_text import HashedText
+from .manifest import MANIFEST, BlockEntry, Catalogue, Manifest, StoreError
 
-FORMAT = "manyclass store"
-VERSION = 1
-MANIFEST = "manifest.json"
-
-
-class StoreError(ValueError):
-    """A folder that cannot be used as a store; the message names it and the reason."""
-
-
-@dataclass(frozen=True)
-class BlockEntry:
-    """A block as the manifest knows it.
-
-    Attributes
-    ----------
-    file : str
-        Its name in the folder.
-    rows, nnz : int
-        What it holds.
-    size : int
-        Bytes of the file.
-    checksum : str
-        Of the file.
-    """
-
-    file: str
-    rows: int
-    nnz: int
-    size: int
-    checksum: str
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """What a store is.
-
-    Attributes
-    ----------
-    generation : int
-        Grows with every change.
-    rows, nnz, n_features : int
-        Of all blocks; removed rows are not counted.
-    next_id : int
-        What the next row that is added is called.
-    index_base : int
-        What the features of the text counted from.
-    value_bytes : int
-        4 for float32, 8 for float64.
-    multilabel : bool
-        Whether some row has other than one label.
-    blocks : tuple of BlockEntry
-    catalogue : str
-        The name of its file.
-    catalogue_checksum : str
-    """
-
-    generation: int
-    rows: int
-    nnz: int
-    n_features: int
-    next_id: int
-    index_base: int
-    value_bytes: int
-    multilabel: bool
-    catalogue: str
-    catalogue_checksum: str
-    blocks: tuple[BlockEntry, ...] = field(default=())
-
-    def write(self, folder: Path) -> None:
-        """Make the folder the store that this describes."""
-        content = {"format": FORMAT, "version": VERSION} | asdict(self)
-        with open_atomic(folder / MANIFEST) as out:
-            out.write(json.dumps(content, indent=1).encode())
-
-    @classmethod
-    def read(cls, folder: Path) -> "Manifest":
-        """Read it.
-
-        Raises
-        ------
-        StoreError
-            If there is none, or it cannot be used.
-        """
-        path = folder / MANIFEST
-        try:
-            content = json.loads(path.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
-            raise StoreError(_no_store(folder)) from None
-        except ValueError as error:
-            raise StoreError(f"{path} is no JSON ({error}); convert the data anew") from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise StoreError(f"{path} is not the manifest of a store; name the folder that `convert` has made")
-        if content.get("version") != VERSION:
-            raise StoreError(f"{path} has version {content.get('version')}, which this manyclass does not read")
-        try:
-            blocks = tuple(BlockEntry(**entry) for entry in content.pop("blocks"))
-            del content["format"], content["version"]
-            return cls(**content, blocks=blocks)
-        except (KeyError, TypeError) as error:
-            raise StoreError(f"{path} is damaged ({error}); convert the data anew") from error
-
-
-def _no_store(folder: Path) -> str:
-    if not folder.exists():
-        return f"{folder} does not exist; make a store with `manyclass convert`"
-    if not folder.is_dir():
-        return f"{folder} is a file; a store is a folder that `manyclass convert` makes"
-    if (folder / "conversion.json").exists():
-        return f"{folder} is not whole: its conversion was stopped; repeat the command to go on with it"
-    return f"{folder} has no {MANIFEST}: it is no store"
+__all__ = ["MANIFEST", "BlockEntry", "BlockStore", "Manifest", "StoreError"]
 
 
 class BlockStore:
@@ -150,10 +39,11 @@ class BlockStore:
     Attributes
     ----------
     n_rows, n_features, nnz, n_blocks : int
+        Without the rows that were removed.
     classes : ndarray of shape (K,)
-        Ascending.
+        Those that rows have, ascending.
     frequencies : int64 ndarray of shape (n_features,)
-        In how many rows each feature occurs, removed ones included.
+        In how many rows each feature occurs.
 
     Raises
     ------
@@ -163,28 +53,26 @@ class BlockStore:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
-        self.manifest = Manifest.read(self.path)
-        for entry in self.manifest.blocks:
-            _check_size(self.path / entry.file, entry.size)
-        catalogue = self._catalogue()
-        try:
-            self.classes = read_classes(catalogue)
-            self.frequencies = catalogue["frequencies"]
-            self._class_of_code = catalogue["class_of_code"]
-            self._removed = catalogue["removed"]
-        except (KeyError, ValueError) as error:
-            raise StoreError(f"{self.path / self.manifest.catalogue} is damaged ({error})") from error
-        self.n_rows, self.nnz, self.n_features = self.manifest.rows, self.manifest.nnz, self.manifest.n_features
-        self.n_blocks = len(self.manifest.blocks)
+        self._open()
 
-    def _catalogue(self) -> dict[str, np.ndarray]:
-        path = self.path / self.manifest.catalogue
-        try:
-            if checksum_of(path) != self.manifest.catalogue_checksum:
-                raise StoreError(f"{path} is not the file that the manifest names; restore it, or convert anew")
-            return TensorFile(path, mmap=False).arrays()
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise error if isinstance(error, StoreError) else StoreError(f"{path}: {error}") from error
+    def _open(self) -> None:
+        self.manifest = manifest = Manifest.read(self.path)
+        for entry in manifest.blocks:
+            _check_size(self.path / entry.file, entry.size)
+        self.catalogue = Catalogue.read(self.path / manifest.catalogue, manifest)
+        self.classes, self.frequencies = self.catalogue.classes, self.catalogue.frequencies
+        self.n_rows, self.nnz, self.n_features = manifest.rows, manifest.nnz, manifest.n_features
+        self.n_blocks = len(manifest.blocks)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the values."""
+        return np.dtype(VALUE_TYPES[self.manifest.value_bytes])
+
+    @property
+    def text(self) -> HashedText | None:
+        """How texts became rows, if they did."""
+        return HashedText(**self.manifest.reading["text"]) if "text" in self.manifest.reading else None
 
     def read(self, number: int) -> Block:
         """The rows of a block that were not removed, with the numbers of their classes as labels.
@@ -194,22 +82,29 @@ class BlockStore:
         BlockError
             If it is damaged.
         """
-        entry = self.manifest.blocks[number]
-        block = read_block(self.path / entry.file)
-        if (block.n_rows, block.indices.size) != (entry.rows, entry.nnz):
-            raise BlockError(f"{self.path / entry.file}: not the block that the manifest names")
-        if block.labels.size and not 0 <= block.labels.min() <= block.labels.max() < self._class_of_code.size:
-            raise BlockError(f"{self.path / entry.file}: it has labels that the store does not know")
-        block = replace(block, labels=self._class_of_code[block.labels])
-        if not self._removed.size:
-            return block
-        kept = np.flatnonzero(~np.isin(block.ids, self._removed, assume_unique=True))
-        return block if kept.size == block.n_rows else block.take(kept)
+        block, removed = self.read_with_removed(number), self.catalogue.removed
+        if removed.size:
+            gone = np.isin(block.ids, removed, assume_unique=True)
+            block = block.take(np.flatnonzero(~gone)) if gone.any() else block
+        return replace(block, labels=self.catalogue.class_of_code[block.labels])
 
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What a model must remember in order to read more rows of the kind."""
-        return {"index_base": self.manifest.index_base}
+    def read_with_removed(self, number: int) -> Block:
+        """All rows of a block as they were written, with the codes of their labels."""
+        entry = self.manifest.blocks[number]
+        path = self.path / entry.file
+        try:
+            block = read_block(path, rows=entry.rows, nnz=entry.nnz)
+        except FileNotFoundError:
+            raise BlockError(f"{path} is gone; if it was removed from the store, open that again") from None
+        bounds = np.concatenate([[-1], block.ids, [self.manifest.next_id]])
+        if (bounds[1:] <= bounds[:-1]).any():
+            raise BlockError(f"{path}: it has rows that the store does not know")
+        if block.n_features > self.n_features:
+            raise BlockError(f"{path}: it has features that the store does not know")
+        codes = self.catalogue.class_of_code.size
+        if block.labels.size and not 0 <= block.labels.min() <= block.labels.max() < codes:
+            raise BlockError(f"{path}: it has labels that the store does not know")
+        return block
 
     def labels(self) -> np.ndarray:
         """The labels of all rows in the order of their ids, where each has one."""
@@ -237,12 +132,80 @@ class BlockStore:
             columns = code_of[block.labels]
             known = columns >= 0
             ids.append(block.ids)
-            parts.append(
-                sp.csr_matrix(
-                    (np.ones(known.sum(), np.float32), (rows[known], columns[known])), (block.n_rows, n_classes)
-                )
-            )
+            ones = np.ones(np.count_nonzero(known), np.float32)
+            parts.append(sp.csr_matrix((ones, (rows[known], columns[known])), (block.n_rows, n_classes)))
         return sp.vstack(parts, "csr")[np.argsort(np.concatenate(ids))]
+
+    # ---- Changing it
+
+    def append(
+        self, rows: Any, y: Any = None, *, memory: int | str = "512MB", compression: str = "zstd", seed: int = 0
+    ) -> "BlockStore":
+        """Add rows, in blocks of their own: all of them, or none if anything fails.
+
+        Values are stored in the store's type. More features than before, and other classes, are welcome. The new rows
+        are called by the numbers that follow on those of all rows before, removed ones included.
+
+        Parameters
+        ----------
+        rows : matrix, path, sequence of paths, or RowSource
+            A sparse or dense matrix, with `y`; or files of the kind that the store was made of.
+        y : labels, or sparse indicator
+            Of a matrix.
+        memory : int or str
+            Bytes that may be used, such as "512MB".
+        compression : str
+            As `PlaneWriter` has it.
+        seed : int
+            Of the dealing of rows to blocks.
+
+        Returns
+        -------
+        BlockStore
+            This one, as it is now.
+
+        Raises
+        ------
+        StoreError
+            If someone else is changing the store.
+        """
+        from .store_changes import append_rows  # which needs this file
+
+        append_rows(self.path, rows, y, memory=memory, compression=compression, seed=seed)
+        self._open()
+        return self
+
+    def remove(self, rows: Iterable[int] = (), *, blocks: Iterable[int] = ()) -> "BlockStore":
+        """Remove rows, or whole blocks.
+
+        Files of whole blocks are deleted; other rows stay in theirs and are passed over. Classes that no row has any
+        more are gone, too. Features keep their numbers.
+
+        Parameters
+        ----------
+        rows : iterable of int
+            Their ids, as blocks have them: rows are numbered in the order of the text.
+        blocks : iterable of int
+            As `read` takes them. Later blocks move up.
+
+        Returns
+        -------
+        BlockStore
+            This one, as it is now.
+
+        Raises
+        ------
+        StoreError
+            If a row or block is not there, or was removed before; if nothing would be left; if someone else is
+            changing the store. Nothing is removed then.
+        """
+        from .store_changes import remove_rows
+
+        remove_rows(self.path, rows, blocks)
+        self._open()
+        return self
+
+    # ---- Checking it
 
     def verify(self) -> Iterator[str]:
         """Read all of it, and say of each block that is not as it was written what is wrong."""

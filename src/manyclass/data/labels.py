@@ -10,7 +10,7 @@ NATIVE_KINDS = "biufUSmM"
 PLAIN_TYPES = (str, bytes, bool, int, float)
 
 
-def _as_labels(y: Iterable[Any]) -> np.ndarray:
+def as_labels(y: Iterable[Any]) -> np.ndarray:
     """Make a vector of native type where all labels are of one plain kind, else of objects."""
     if not isinstance(y, np.ndarray) and hasattr(y, "__array__"):
         y = np.asarray(y)
@@ -35,7 +35,7 @@ def _as_labels(y: Iterable[Any]) -> np.ndarray:
     return boxed
 
 
-def _reject_nan(labels: np.ndarray) -> None:
+def reject_nan(labels: np.ndarray) -> None:
     if labels.dtype.kind == "O":
         missing = np.fromiter((label != label for label in labels), bool, labels.size)
     elif labels.dtype.kind in "fmM":
@@ -95,10 +95,10 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
     ValueError
         If a label is NaN, or if there are not at least two classes.
     """
-    labels = _as_labels(y)
+    labels = as_labels(y)
     if labels.size == 0:
         raise ValueError("y has no labels; at least two classes are needed")
-    _reject_nan(labels)
+    reject_nan(labels)
     if labels.dtype.kind != "O":
         classes, codes = np.unique(labels, return_inverse=True)
     else:
@@ -145,7 +145,7 @@ def encode_known(y: Iterable[Any], classes: np.ndarray, *, unknown: Literal["err
     """
     if unknown not in ("error", "-1"):
         raise ValueError(f'unknown must be "error" or "-1", got {unknown!r}')
-    labels = _as_labels(y)
+    labels = as_labels(y)
     codes = _find(labels, classes)
     if unknown == "error" and (codes < 0).any():
         rows = np.flatnonzero(codes < 0)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -51,6 +51,49 @@ class RowPart:
     text_bytes: int
 
 
+class RowSource(Protocol):
+    """Rows with labels that can be read once, or again from some place.
+
+    Attributes
+    ----------
+    dtype : numpy dtype
+        Of the values.
+    index_base : int or None
+        What indices count from; None if the smallest one will tell.
+    min_index, max_index : int
+        Of what was read, as written; -1 for the larger one of no features.
+    reading : dict
+        What a store remembers of how the rows came about.
+    end : Place
+        Behind the last row.
+    """
+
+    dtype: np.dtype
+    index_base: int | None
+    min_index: int
+    max_index: int
+    reading: dict[str, Any]
+    end: Place
+
+    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
+        """Read from a place on to the end."""
+
+    def settings(self) -> dict[str, Any]:
+        """What tells whether two sources are the same, as JSON has it; `files` as `fingerprints` gives them."""
+
+
+def fingerprints(paths: Sequence[PathOrFile]) -> list[dict[str, Any]]:
+    """What tells whether files are still the same: names, sizes and times of change; of a stream its name alone."""
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        if not isinstance(path, str | os.PathLike) or os.fspath(path) == "-" or not Path(path).is_file():
+            found.append({"name": stream_name(path)})
+            continue
+        status = Path(path).stat()
+        found.append({"name": str(Path(path).resolve()), "size": status.st_size, "changed": status.st_mtime_ns})
+    return found
+
+
 class TextRows:
     """The rows of svmlight or XMC files, one file after the other.
 
@@ -62,16 +105,27 @@ class TextRows:
         Whether they are of the extreme-classification format, each with its header.
     dtype : float32 or float64
         Of the values.
-
-    Attributes
-    ----------
-    min_index, max_index : int
-        Of what was read, as written; -1 for the larger one of no features.
+    index_base : 0 or 1, optional
+        What indices count from: with 1, index 0 is an error. XMC files count from 0.
     """
 
-    def __init__(self, paths: Sequence[PathOrFile], *, xmc: bool = False, dtype: DTypeLike = np.float32):
+    def __init__(
+        self,
+        paths: Sequence[PathOrFile],
+        *,
+        xmc: bool = False,
+        dtype: DTypeLike = np.float32,
+        index_base: int | None = None,
+    ):
         self.paths, self.xmc, self.dtype = list(paths), xmc, np.dtype(dtype)
+        self.index_base = 0 if xmc else index_base
         self.min_index, self.max_index = np.iinfo(np.int64).max, -1
+        self.reading: dict[str, Any] = {}
+        self.end = Place(len(self.paths))
+
+    def settings(self) -> dict[str, Any]:
+        """What tells whether this is the same source as another."""
+        return {"files": fingerprints(self.paths), "xmc": self.xmc, "dtype": self.dtype.name}
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
         """Read from a place on to the end of the last file.
@@ -87,7 +141,8 @@ class TextRows:
     def _of_file(self, number: int, begin: Place) -> Iterator[RowPart]:
         path = self.paths[number]
         name = stream_name(path)
-        parser = new_parser(self.dtype, xmc=self.xmc)
+        zero_based = "auto" if self.index_base is None else self.index_base == 0
+        parser = new_parser(self.dtype, xmc=self.xmc, zero_based=zero_based)
         buffer = np.empty(CHUNK, np.uint8)
         offset, taken = begin.offset, 0
         rows = begin.rows
@@ -139,20 +194,9 @@ class TextRows:
             text_bytes,
         )
         self.min_index = min(self.min_index, parser.min_index)
-        self.max_index = max(self.max_index, parser.max_index)
+        self.max_index = max(self.max_index, parser.n_features - 1 if self.xmc else parser.max_index)
         parser.next_part()
         return part
-
-    def fingerprint(self) -> list[dict[str, Any]]:
-        """What tells whether the files are still the same: their names, sizes and times of change."""
-        found = []
-        for path in self.paths:
-            if not isinstance(path, str | os.PathLike) or os.fspath(path) == "-":
-                found.append({"name": stream_name(path)})
-                continue
-            status = Path(path).stat()
-            found.append({"name": str(Path(path).resolve()), "size": status.st_size, "changed": status.st_mtime_ns})
-        return found
 
 
 def _check(name: str, failure: Any) -> None:

@@ -6,10 +6,11 @@ copies every array once.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 from safetensors import safe_open
 
 # The kernels read whole cache lines.
@@ -28,17 +29,34 @@ TYPES = {
     "F32": np.float32,
     "F64": np.float64,
 }
-NAMES = {np.dtype(dtype): name for name, dtype in TYPES.items()}
+NAMES: dict[np.dtype[Any], str] = {np.dtype(dtype): name for name, dtype in TYPES.items()}
+
+
+class Pieces:
+    """A vector that is to be written and lies in memory piece by piece."""
+
+    def __init__(self, dtype: DTypeLike, pieces: Sequence[np.ndarray]):
+        self.dtype = np.dtype(dtype)
+        self.itemsize = self.dtype.itemsize
+        self.shape = (sum(piece.size for piece in pieces),)
+        self.nbytes = self.shape[0] * self.itemsize
+        self._pieces = pieces
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (np.ascontiguousarray(piece, self.dtype) for piece in self._pieces)
+
+
+Tensor = np.ndarray | Pieces
 
 
 def tensor_file_content(
-    tensors: Mapping[str, np.ndarray], metadata: dict[str, str], aligned: tuple[str, ...] = ()
+    tensors: Mapping[str, Tensor], metadata: dict[str, str], aligned: tuple[str, ...] = ()
 ) -> Iterator[bytes | memoryview]:
     """What a file of these arrays holds, piece by piece and without copying them.
 
     Parameters
     ----------
-    tensors : mapping of str to ndarray
+    tensors : mapping of str to ndarray or Pieces
         Contiguous arrays.
     metadata : dict of str to str
         What else the file should say.
@@ -54,11 +72,13 @@ def tensor_file_content(
     names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name not in aligned, name))
     yield _header(tensors, names, metadata, aligned)
     for name in names:
-        yield tensors[name].reshape(-1).view(np.uint8).data
+        tensor = tensors[name]
+        for piece in tensor if isinstance(tensor, Pieces) else (tensor,):
+            yield piece.reshape(-1).view(np.uint8).data
 
 
 def _header(
-    tensors: Mapping[str, np.ndarray], names: list[str], metadata: dict[str, str], aligned: tuple[str, ...]
+    tensors: Mapping[str, Tensor], names: list[str], metadata: dict[str, str], aligned: tuple[str, ...]
 ) -> bytes:
     entries: dict[str, Any] = {"__metadata__": metadata}
     end = aligned_begin = 0
@@ -104,6 +124,7 @@ class TensorFile:
         size = 8 + int.from_bytes(content[:8].tobytes(), "little")
         self._entries: dict[str, Any] = json.loads(content[8:size].tobytes())
         self._content = content[size:]
+        self._path, self._begin = path, size
         self.metadata: dict[str, str] = self._entries.pop("__metadata__", {})
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -115,6 +136,22 @@ class TensorFile:
             For a type that NumPy does not have, or a shape that does not fit.
         """
         return {name: self._view(entry) for name, entry in self._entries.items()}
+
+    def part(self, name: str, begin: int, end: int) -> np.ndarray:
+        """Some numbers of a vector, read from the file: a mapped one would be held in memory as far as it was used.
+
+        Raises
+        ------
+        OSError
+            If the file has become shorter.
+        """
+        entry = self._entries[name]
+        dtype = np.dtype(TYPES[entry["dtype"]])
+        offset = self._begin + entry["data_offsets"][0] + begin * dtype.itemsize
+        found = np.fromfile(self._path, dtype, end - begin, offset=offset)
+        if found.size != end - begin:
+            raise OSError(f"{os.fspath(self._path)} is cut short")
+        return found
 
     def _view(self, entry: dict[str, Any]) -> np.ndarray:
         begin, end = entry["data_offsets"]

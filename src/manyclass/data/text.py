@@ -90,6 +90,11 @@ class TextFeatures:
         return self._scaled(self._fitted().transform(texts))
 
     @property
+    def n_features(self) -> int:
+        """Columns of a row."""
+        return len(self.words)
+
+    @property
     def words(self) -> np.ndarray:
         """The word of each column."""
         return self._fitted().get_feature_names_out()
@@ -269,6 +274,29 @@ def _json_rows(lines: _Lines, name: str, columns: list[str]) -> Iterator[tuple[s
         yield text, label
 
 
+def iter_table(
+    path: PathOrFile, *, text: str | None = None, label: str | None = None, format: str | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Read texts and labels one row at a time; see `read_table`."""
+    name = stream_name(path)
+    kind = _format_of(path, format)
+    columns = [text or "text", label or "label"]
+    with open_input(path) as stream:
+        lines = _Lines(stream)
+        if kind == "jsonl":
+            rows = _json_rows(lines, name, columns)
+        else:
+            rows = _separated_rows(lines, name, "," if kind == "csv" else "\t", columns)
+        try:
+            yield from rows
+        except UnicodeDecodeError as error:
+            raise ParseError(
+                name, lines.number, error.start + 1, f"not UTF-8 ({error.reason}); convert the file first"
+            ) from error
+        except StreamError as error:
+            raise ParseError(name, lines.number + 1, 1, str(error)) from error
+
+
 def read_table(
     path: PathOrFile,
     *,
@@ -298,25 +326,9 @@ def read_table(
     ParseError
         With the line of what is wrong and the columns found.
     """
-    name = stream_name(path)
-    kind = _format_of(path, format)
-    columns = [text or "text", label or "label"]
     texts: list[str] = []
     labels: list[Any] = []
-    with open_input(path) as stream:
-        lines = _Lines(stream)
-        if kind == "jsonl":
-            rows = _json_rows(lines, name, columns)
-        else:
-            rows = _separated_rows(lines, name, "," if kind == "csv" else "\t", columns)
-        try:
-            for row_text, row_label in rows:
-                texts.append(row_text)
-                labels.append(row_label)
-        except UnicodeDecodeError as error:
-            raise ParseError(
-                name, lines.number, error.start + 1, f"not UTF-8 ({error.reason}); convert the file first"
-            ) from error
-        except StreamError as error:
-            raise ParseError(name, lines.number + 1, 1, str(error)) from error
+    for row_text, row_label in iter_table(path, text=text, label=label, format=format):
+        texts.append(row_text)
+        labels.append(row_label)
     return texts, labels

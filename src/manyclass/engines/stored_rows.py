@@ -9,7 +9,7 @@ import numpy as np
 from .._native import core
 from ..data.block_file import Block, join_blocks
 from ..data.block_store import BlockStore
-from ..data.conversion import shuffled
+from ..data.dealing import shuffled
 from ..solvers import RowBlock, StreamShape
 from ..solvers.solver import native
 

@@ -253,7 +253,9 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self.n_features_in_ = store.n_features
         self.copies_ = []
         self._take_over(result, store.classes, seed)
-        self.model_.settings |= store.reading
+        self.model_.text = store.text
+        self.model_.settings |= {name: value for name, value in store.manifest.reading.items() if name != "text"}
+        self.model_.settings["multilabel"] = store.manifest.multilabel
         self.kept_weights_ = store.n_features * self.model_.weights.shape[1]
         return self
 

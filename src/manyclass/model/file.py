@@ -7,7 +7,7 @@
 | `intercept` | as the weights | as many as columns of weights |
 | `classes` | integers, floats or truth values | (K,), ascending, if the labels are such |
 | `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
-| `text.*` | | what `TextFeatures.to_tensors` gives, if the model takes raw text |
+| `text.*` | | what `to_tensors` of `TextFeatures` or `HashedText` gives, if the model takes raw text |
 
 The metadata hold `format`, `format_version`, and `settings` and `certificate` as JSON. Equal models give
 equal bytes.
@@ -22,8 +22,9 @@ import numpy as np
 import scipy.sparse as sp
 from safetensors import SafetensorError
 
-from ..data import TextFeatures
+from ..data import HashedText, TextFeatures
 from ..data.class_names import class_tensors, read_classes
+from ..data.hashed_text import TENSOR as HASHING
 from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..engines import peers_of
@@ -287,13 +288,15 @@ def _check_intercept(intercept: np.ndarray, weights: np.ndarray | sp.csr_matrix)
         raise ValueError("some intercepts are NaN or plus infinity")
 
 
-def _read_text(tensors: _Tensors, n_features: int) -> TextFeatures | None:
+def _read_text(tensors: _Tensors, n_features: int) -> TextFeatures | HashedText | None:
     names = {name for name in tensors if name.startswith("text.")}
     if not names:
         return None
-    text = TextFeatures.from_tensors({name: tensors[name] for name in names})
-    if len(text.words) != n_features:
-        raise ValueError(f"{len(text.words)} words, but weights of {n_features} features")
+    found = {name: tensors[name] for name in names}
+    text = HashedText.from_tensors(found) if HASHING in found else TextFeatures.from_tensors(found)
+    if text.n_features != n_features:
+        what = "hashes" if isinstance(text, HashedText) else "words"
+        raise ValueError(f"{text.n_features} {what}, but weights of {n_features} features")
     return text
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from ..data import RowMatrix, TextFeatures, check_matrix
+from ..data import HashedText, RowMatrix, TextFeatures, check_matrix
 from .probability import probabilities
 
 # Rows scored by one call into the core: Ctrl-C is answered in between.
@@ -49,7 +49,7 @@ class LinearModel:
         How it was trained; plain values that JSON can hold.
     certificate : dict
         Primal, dual, gap and violation at the end of training.
-    text : TextFeatures, optional
+    text : TextFeatures or HashedText, optional
         How raw text becomes rows of features, if the model was trained on text.
     """
 
@@ -58,7 +58,7 @@ class LinearModel:
     classes: np.ndarray
     settings: dict[str, Any] = field(default_factory=dict)
     certificate: dict[str, Any] = field(default_factory=dict)
-    text: TextFeatures | None = None
+    text: TextFeatures | HashedText | None = None
 
     @property
     def pairs(self) -> bool:

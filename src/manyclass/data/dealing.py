@@ -1,0 +1,151 @@
+"""Rows dealt to bins at random: in memory, and in files to which they are spilled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .block_file import Block
+from .tensor_file import Pieces, Tensor, TensorFile
+
+# What a spill has for each bin: where its rows, features and labels begin.
+BOUNDS = ("bins.rows", "bins.nnz", "bins.labels")
+
+
+def shuffled(ids: np.ndarray, seed: int) -> np.ndarray:
+    """A number for each row that looks random and depends on nothing else."""
+    mixed = (ids.astype(np.uint64) + np.uint64(seed & 0xFFFFFFFFFFFFFFFF)) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+class Bins:
+    """Rows in memory that are to be dealt to bins."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Block] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows."""
+        return sum(block.nbytes for block in self._blocks)
+
+    def add(self, block: Block) -> None:
+        """Take these rows in."""
+        self._blocks.append(block)
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self._blocks.clear()
+
+    def tensors(self, count: int, seed: int) -> dict[str, Tensor]:
+        """What a spill of these rows to so many bins holds: the rows of one bin after those of the other."""
+        blocks, places = self._blocks, []
+        for which, block in enumerate(blocks):  # one by one, and each in place of what it was
+            bins = (shuffled(block.ids, seed) % np.uint64(count)).astype(np.int64)
+            order = np.argsort(bins, kind="stable")
+            bounds = np.searchsorted(bins[order], np.arange(count + 1))
+            blocks[which] = block = block.take(order)
+            places.append((bounds, block.indptr[bounds], block.label_ptr[bounds]))
+
+        def by_bins(dtype: Any, arrays: Sequence[np.ndarray], which: int) -> Pieces:
+            pieces = [
+                array[place[which][number] : place[which][number + 1]]
+                for number in range(count)
+                for array, place in zip(arrays, places, strict=True)
+            ]
+            return Pieces(dtype, pieces)
+
+        wide = any(block.indices.dtype == np.int64 for block in blocks)
+        values = blocks[0].values.dtype if blocks else np.dtype(np.float32)
+        tensors: dict[str, Tensor] = {
+            "ids": by_bins(np.int64, [block.ids for block in blocks], 0),
+            "lengths": by_bins(np.int64, [np.diff(block.indptr) for block in blocks], 0),
+            "label_counts": by_bins(np.int64, [np.diff(block.label_ptr) for block in blocks], 0),
+            "indices": by_bins(np.int64 if wide else np.int32, [block.indices for block in blocks], 1),
+            "values": by_bins(values, [block.values for block in blocks], 1),
+            "labels": by_bins(np.int32, [block.labels for block in blocks], 2),
+        }
+        for which, name in enumerate(BOUNDS):
+            tensors[name] = sum((place[which] for place in places), np.zeros(count + 1, np.int64))
+        return tensors
+
+
+class Spill:
+    """Rows of all bins in a file."""
+
+    def __init__(self, path: Any):
+        self._file = TensorFile(path)
+        arrays = self._file.arrays()
+        self._bounds = [arrays[name].tolist() for name in BOUNDS]
+        self._bytes = arrays["indices"].itemsize + arrays["values"].itemsize
+
+    def size(self, first: int, last: int) -> int:
+        """Bytes of the features of bins [first, last)."""
+        nnz = self._bounds[1]
+        return (nnz[last] - nnz[first]) * self._bytes
+
+    def read(self, first: int, last: int) -> Block:
+        """The rows of these bins."""
+        rows, nnz, labels = ((bounds[first], bounds[last]) for bounds in self._bounds)
+        indices = self._file.part("indices", *nnz)
+        return Block(
+            ids=self._file.part("ids", *rows),
+            indptr=_pointers(self._file.part("lengths", *rows)),
+            indices=indices,
+            values=self._file.part("values", *nnz),
+            label_ptr=_pointers(self._file.part("label_counts", *rows)),
+            labels=self._file.part("labels", *labels),
+            n_features=int(indices.max(initial=-1)) + 1,
+        )
+
+
+def _pointers(counts: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+class LabelCodes:
+    """Labels numbered as they come.
+
+    Parameters
+    ----------
+    known : sequence
+        Labels that have numbers; None for a number that is not to be used again.
+    """
+
+    def __init__(self, known: Sequence[Any] = ()):
+        self.labels = list(known)
+        self._codes = {label: code for code, label in enumerate(self.labels) if label is not None}
+        self.spilled = len(self.labels)
+        self._kind = ""
+        for label in self._codes:
+            self._check_kind(label)
+
+    def encode(self, labels: np.ndarray) -> np.ndarray:
+        """Their numbers.
+
+        Raises
+        ------
+        ValueError
+            If some are numbers and some strings, or truth values.
+        """
+        if labels.dtype.kind == "O":
+            return np.fromiter((self._code(label) for label in labels.tolist()), np.int32, labels.size)
+        found, where = np.unique(labels, return_inverse=True)
+        return np.fromiter((self._code(label) for label in found.tolist()), np.int32, found.size)[where]
+
+    def _code(self, label: Any) -> int:
+        self._check_kind(label)
+        code = self._codes.setdefault(label, len(self.labels))
+        if code == len(self.labels):
+            self.labels.append(label)
+        return code
+
+    def _check_kind(self, label: Any) -> None:
+        kind = "string" if isinstance(label, str) else "truth value" if isinstance(label, bool) else "number"
+        self._kind = self._kind or kind
+        if kind != self._kind:
+            raise ValueError(
+                f"the label {label!r} is a {kind}, but others are {self._kind}s; write all of them alike"
+            )

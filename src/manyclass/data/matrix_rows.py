@@ -1,0 +1,66 @@
+"""Rows of a matrix in memory, as a source of rows for a store."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike
+
+from .labels import as_labels, reject_nan
+from .matrix import check_matrix
+from .row_parts import Place, RowPart
+from .svmlight import label_blocks
+
+ROWS_AT_ONCE = 1 << 14
+
+
+class MatrixRows:
+    """The rows of a matrix; see `RowSource`.
+
+    Parameters
+    ----------
+    X : sparse or dense matrix of shape (n, d)
+    y : n labels, or a sparse indicator of shape (n, K)
+        Strings, numbers or truth values; of an indicator, the numbers of its columns.
+    dtype : float32 or float64
+        Of the values.
+    """
+
+    def __init__(self, X: Any, y: Any, *, dtype: DTypeLike = np.float32):
+        self.dtype = np.dtype(dtype)
+        self._rows = check_matrix(X, dtype=self.dtype).as_csr()
+        n, d = self._rows.shape
+        if sp.issparse(y):
+            labels, ends = label_blocks(y, n)
+        else:
+            labels, ends = as_labels(y), np.arange(1, n + 1)
+            if labels.size != n:
+                raise ValueError(f"X has {n} rows, but y has {labels.size}")
+            reject_nan(labels)
+        self._labels, self._label_ptr = labels, np.concatenate([[0], ends])
+        self.index_base: int | None = 0
+        self.min_index, self.max_index = 0, d - 1
+        self.reading: dict[str, Any] = {}
+        self.end = Place(1)
+
+    def settings(self) -> dict[str, Any]:
+        """What tells whether this is the same source as another: nothing does."""
+        return {"files": [{"name": "<matrix>"}], "dtype": self.dtype.name}
+
+    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
+        """Some thousands of rows at a time."""
+        indptr, n = self._rows.indptr.astype(np.int64, copy=False), self._rows.shape[0]
+        for first in range(begin.rows, n, ROWS_AT_ONCE):
+            last = min(first + ROWS_AT_ONCE, n)
+            entries = slice(indptr[first], indptr[last])
+            labels = slice(self._label_ptr[first], self._label_ptr[last])
+            yield RowPart(
+                indptr[first : last + 1] - indptr[first],
+                self._rows.indices[entries],
+                self._rows.data[entries],
+                self._label_ptr[first : last + 1] - self._label_ptr[first],
+                self._labels[labels],
+                Place(0, rows=last),
+                0,
+            )

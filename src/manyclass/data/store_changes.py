@@ -1,0 +1,126 @@
+"""Adding rows to a store, and taking rows away: each makes a new generation of the manifest."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .block_file import read_ids
+from .block_store import BlockStore
+from .conversion import Conversion
+from .manifest import Catalogue, StoreError
+from .matrix_rows import MatrixRows
+from .row_parts import RowSource, TextRows
+from .sizes import parse_size
+from .store_lock import sweep, writing
+from .table_rows import TableRows
+
+SHOWN = 5
+
+
+def append_rows(path: Path, rows: Any, y: Any, *, memory: int | str, **options: Any) -> None:
+    """Add rows; see `BlockStore.append`."""
+    source = _source(BlockStore(path), rows, y)
+    Conversion(source, path, memory=parse_size(memory), append=True, **options).run()
+
+
+def _source(store: BlockStore, rows: Any, y: Any) -> RowSource:
+    dtype = store.dtype
+    files = [rows] if isinstance(rows, str | os.PathLike) else rows
+    if isinstance(files, list | tuple) and files and all(isinstance(file, str | os.PathLike) for file in files):
+        if y is not None:
+            raise ValueError("files have labels of their own; y is for a matrix")
+        return more_of(store, files)
+    if hasattr(rows, "parts"):
+        return rows
+    if y is None:
+        raise ValueError("a matrix needs the labels of its rows: pass y")
+    return MatrixRows(rows, y, dtype=dtype)
+
+
+def more_of(store: BlockStore, files: Any, *, xmc: bool | None = None, **columns: Any) -> RowSource:
+    """Files of the kind that a store was made of, as a source of rows for it."""
+    reading = store.manifest.reading
+    if "text" in reading:
+        named = {name: columns.get(name) or reading[f"{name}_column"] for name in ("text", "label")}
+        return TableRows(files, **named, **reading["text"], format=columns.get("format"))
+    xmc = reading.get("format") == "xmc" if xmc is None else xmc
+    return TextRows(files, xmc=xmc, dtype=store.dtype, index_base=reading.get("index_base", 0))
+
+
+def remove_rows(path: Path, rows: Iterable[int], blocks: Iterable[int]) -> None:
+    """Remove rows and blocks; see `BlockStore.remove`."""
+    with writing(path):
+        store = BlockStore(path)
+        manifest, catalogue = store.manifest, store.catalogue
+        whole = _known_blocks(store, blocks)
+        going = _rows_by_block(store, rows, whole)
+        if not going:
+            return
+        frequencies, rows_of_code = catalogue.frequencies.copy(), catalogue.rows_of_code.copy()
+        n_rows, nnz, removed = manifest.rows, manifest.nnz, catalogue.removed
+        for number, ids in going.items():
+            block = store.read_with_removed(number)
+            block = block.take(np.flatnonzero(np.isin(block.ids, ids)))
+            frequencies -= np.bincount(block.indices[block.values != 0], minlength=frequencies.size)
+            rows_of_code -= np.bincount(block.labels, minlength=rows_of_code.size)
+            n_rows, nnz = n_rows - block.n_rows, nnz - int(block.indices.size)
+            entry_ids = read_ids(path / manifest.blocks[number].file)
+            removed = np.union1d(removed, ids)
+            if np.isin(entry_ids, removed).all():
+                whole.add(number)
+                removed = np.setdiff1d(removed, entry_ids)
+        if n_rows == 0:
+            raise StoreError(f"no row of {path} would be left; delete the folder instead")
+        generation = manifest.generation + 1
+        changed = Catalogue.of_labels(catalogue.labels, rows_of_code, frequencies=frequencies, removed=removed)
+        name = f"catalogue-{generation}.safetensors"
+        left = tuple(entry for number, entry in enumerate(manifest.blocks) if number not in whole)
+        checksum = changed.write(path / name)
+        replace(
+            manifest,
+            generation=generation,
+            rows=n_rows,
+            nnz=nnz,
+            catalogue=name,
+            catalogue_checksum=checksum,
+            blocks=left,
+        ).write(path)
+        sweep(path, {name, *(entry.file for entry in left)})
+
+
+def _known_blocks(store: BlockStore, blocks: Iterable[int]) -> set[int]:
+    wanted = {int(number) for number in blocks}
+    unknown = sorted(number for number in wanted if not 0 <= number < store.n_blocks)
+    if unknown:
+        raise StoreError(f"{store.path} has no block {_some(unknown)}; its blocks are 0 to {store.n_blocks - 1}")
+    return wanted
+
+
+def _rows_by_block(store: BlockStore, rows: Iterable[int], whole: set[int]) -> dict[int, np.ndarray]:
+    """The ids that are to go, by the blocks that they are in."""
+    wanted = np.unique(np.fromiter((int(row) for row in rows), np.int64))
+    found: dict[int, np.ndarray] = {}
+    for number, entry in enumerate(store.manifest.blocks):
+        ids = np.setdiff1d(read_ids(store.path / entry.file), store.catalogue.removed, assume_unique=True)
+        here = np.intersect1d(ids, wanted, assume_unique=True)
+        wanted = np.setdiff1d(wanted, here, assume_unique=True)
+        if number in whole:
+            found[number] = ids
+        elif here.size:
+            found[number] = here
+    if wanted.size:
+        never = wanted[(wanted < 0) | (wanted >= store.manifest.next_id)]
+        if never.size:
+            last = store.manifest.next_id - 1
+            raise StoreError(f"{store.path} has no row {_some(never.tolist())}; ids are from 0 to {last}")
+        raise StoreError(f"row {_some(wanted.tolist())} of {store.path} was removed before")
+    return found
+
+
+def _some(numbers: list[int]) -> str:
+    more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+    return ", ".join(map(str, numbers[:SHOWN])) + more
