@@ -33,9 +33,10 @@ from .store_lock import LOCK, sweep, writing
 from .streams import open_atomic
 from .tensor_file import TensorFile, tensor_file_content
 
-# Shares of the memory: what bins may hold before they are spilled, and what a block may be when it is read.
-BUFFERED, BLOCK = 1 / 4, 1 / 16
-LARGEST_BLOCK = 64 << 20
+# Shares of the memory: what bins may hold before they are spilled, and what a block may be when it is read: training
+# mixes the rows of several.
+BUFFERED, BLOCK = 1 / 4, 1 / 128
+LARGEST_BLOCK = 8 << 20
 LEAST_MEMORY = 64 * 10**6
 # Text is as much longer than what it is compressed to, if nothing else is known.
 COMPRESSED = 4

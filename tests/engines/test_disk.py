@@ -1,0 +1,377 @@
+"""Training from a store ends at the optimum of training in memory, whatever the blocks, the room and the accidents."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from losses import text_like
+
+from manyclass import BlockStore, DiskEngine, MulticlassSVC, OneVsOneSVC, OneVsRestSVC, load_model, select_C
+from manyclass.data.block_file import BlockError
+from manyclass.data.conversion import Conversion
+from manyclass.data.dealing import shuffled
+from manyclass.data.matrix_rows import MatrixRows
+from manyclass.engines.stored_rows import folds_of
+from manyclass.estimators import estimator_for
+from manyclass.problems import PROBLEMS, Binary, Reinforced
+
+LOSSES = ["ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats", "maxent", "hinge", "squared_hinge", "logistic"]
+SLOW = ("adm", "atm")
+ROOM = "40MB"
+
+
+def store_of(X, y, path, blocks, dtype=np.float64):
+    return Conversion(MatrixRows(X, y, dtype=dtype), path, memory=64 * 10**6, blocks=blocks).run()
+
+
+def problem_of(loss):
+    return Reinforced(0.5) if loss == "rm" else PROBLEMS[loss]
+
+
+def disk(**options):
+    return DiskEngine(**{"memory": ROOM} | options)
+
+
+def with_constant(X):
+    return sp.hstack([X, np.ones((X.shape[0], 1))]).tocsr()
+
+
+def weights_of(fitted):
+    """With those of the constant feature."""
+    return np.vstack([fitted.coef_.T, fitted.intercept_])
+
+
+def variables_of(fitted, store, loss, C=1.0):
+    """The dual variables (ids, K) that a warm fit has kept, as the problem's formulas want them."""
+    K = len(fitted.classes_)
+    alpha = np.zeros((store.manifest.next_id, K))
+    for number, entry in enumerate(store.manifest.blocks):
+        stored = fitted._dual_state.get(entry.file.removesuffix(".safetensors"))
+        ids = store.read(number).ids
+        assert stored["ids"].tolist() == ids.tolist()
+        if loss == "maxent":
+            p = np.exp(stored["variables"].reshape(len(ids), -1)[:, :K].astype(float))
+            alpha[ids] = C * p / p.sum(axis=1, keepdims=True)
+        elif "indptr" in stored:
+            found = sp.csr_matrix((stored["values"], stored["classes"], stored["indptr"]), (len(ids), K))
+            alpha[ids] = found.toarray()
+        else:
+            width = 8 if stored["values"].dtype == np.float64 else 16
+            bits = np.unpackbits(stored["lanes"].view(np.uint8), bitorder="little").reshape(-1, 16)
+            entry, lane = np.nonzero(bits)
+            vector = np.repeat(np.arange(len(stored["counts"])), stored["counts"])[entry]
+            state = np.full((len(ids), K), -20.0 if loss == "logistic" else 0.0)
+            state[stored["rows"][entry], vector * width + lane] = stored["values"]
+            alpha[ids] = C / (1 + np.exp(-state)) if loss == "logistic" else state
+    return alpha
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 7, 40])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_any_number_of_blocks_gives_the_optimum_of_memory(loss, blocks, tmp_path):
+    X, y = text_like(150, 90, 6, seed=blocks)
+    tol = 1e-2 if loss in SLOW else 1e-4
+    store = store_of(X, y, tmp_path / "s", blocks)
+    assert store.n_blocks == blocks
+    parameters = {"dtype": "float64", "max_iter": 20_000, "n_jobs": 1}
+    fitted = estimator_for(loss, tol=tol, engine=disk(), warm_start=True, **parameters).fit(store)
+    best = estimator_for(loss, tol=1e-2 if loss in SLOW else 1e-6, **parameters).fit(X, y).certificate_
+    found = fitted.certificate_
+    assert found.exit_reason == "converged" and found.gap <= tol
+    assert found.primal >= best.dual * (1 - 1e-12) and found.dual <= best.primal * (1 + 1e-12)
+    # Both values follow from the model's weights and from the dual variables alone.
+    problem, X1, C = problem_of(loss), with_constant(X), np.ones(len(y))
+    assert found.primal == pytest.approx(problem.primal(weights_of(fitted), X1, y, C), rel=1e-9)
+    alpha = variables_of(fitted, store, loss)
+    assert found.dual == pytest.approx(problem.dual(alpha, X1, y, C), rel=1e-9)
+    worst = problem.violations(X1 @ weights_of(fitted), alpha, y, C).max()
+    assert found.violation == pytest.approx(worst, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_bits_do_not_depend_on_threads(loss, tmp_path):
+    X, y = text_like(300, 200, 40, seed=3)
+    store = store_of(X, y, tmp_path / "s", 12, np.float32)
+    engine = disk(memory="1MB" if loss in ("ww", "cs", "hinge", "squared_hinge") else ROOM, together=3)
+    models = [estimator_for(loss, tol=0.3, n_jobs=n, engine=engine).fit(store) for n in (1, 2, 4)]
+    for other in models[1:]:
+        np.testing.assert_array_equal(models[0].coef_, other.coef_)
+        np.testing.assert_array_equal(models[0].intercept_, other.intercept_)
+        assert models[0].certificate_ == other.certificate_
+
+
+@pytest.mark.parametrize("loss", ["ww", "maxent", "squared_hinge", "logistic"])
+def test_little_room_spills_variables_and_takes_classes_in_turn(loss, tmp_path, monkeypatch):
+    X, y = text_like(300, 200, 40, seed=4)
+    store = store_of(X, y, tmp_path / "s", 12)
+    estimator = estimator_for(loss, tol=1e-3, dtype="float64", max_iter=5000, engine=disk(memory=1))
+    with pytest.raises(ValueError, match=r"are needed") as refused:
+        estimator.fit(store)
+    unit = {"kB": 1e3, "MB": 1e6}
+    needed, name = re.search(r": ([\d.]+) (kB|MB) are needed", str(refused.value)).groups()
+    written = []
+    from manyclass.engines import dual_store
+
+    write = dual_store.DualStore._write
+    monkeypatch.setattr(dual_store.DualStore, "_write", lambda s, *a: (written.append(a[0]), write(s, *a))[1])
+    limit = int(float(needed) * unit[name] * 1.01) + 100
+    fitted = estimator.set_params(engine=disk(memory=limit)).fit(store)
+    assert written, "no variables were spilled: the room is not little"
+    best = estimator_for(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, y).certificate_
+    assert fitted.certificate_.gap <= 1e-3
+    assert fitted.certificate_.primal >= best.dual and fitted.certificate_.dual <= best.primal
+    del fitted
+    assert [path.name for path in (tmp_path / "s").iterdir() if "variables" in path.name] == []
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_rows_with_any_number_of_labels(loss, tmp_path):
+    X, _ = text_like(120, 60, 5, seed=5)
+    Y = sp.random(120, 5, 0.3, format="csr", random_state=1)
+    Y[7] = 0
+    Y.eliminate_zeros()
+    Y.data[:] = 1
+    store = store_of(X, Y, tmp_path / "s", 6)
+    assert store.manifest.multilabel
+    parameters = {"tol": 1e-6, "dtype": "float64", "max_iter": 5000}
+    found = estimator_for(loss, engine=disk(), **parameters).fit(store).certificate_
+    # A class alone, against the others, is half of a problem with two classes.
+    each = [estimator_for(loss, **parameters).fit(X, Y[:, c].toarray().ravel()).certificate_ for c in range(5)]
+    assert found.primal == pytest.approx(sum(one.primal for one in each) / 2, rel=2e-6)
+    assert found.dual == pytest.approx(sum(one.dual for one in each) / 2, rel=2e-6)
+    with pytest.raises(ValueError, match="one-vs-rest"):
+        MulticlassSVC("cs").fit(store)
+
+
+def test_empty_rows_weights_of_classes_and_rows(tmp_path):
+    X, y = text_like(120, 60, 5, seed=6)
+    X = sp.vstack([X, sp.csr_matrix((3, 60))]).tocsr()
+    y = np.append(y, [0, 1, 2])
+    store = store_of(X, y, tmp_path / "s", 6)
+    weight = np.random.default_rng(0).uniform(0, 2, 123)
+    weight[::7] = 0
+    parameters = {"tol": 1e-6, "dtype": "float64", "fit_intercept": False, "class_weight": {1: 3.0}}
+    for loss in ("cs", "ww", "maxent", "squared_hinge", "logistic"):
+        here = estimator_for(loss, engine=disk(), **parameters).fit(store, sample_weight=weight).certificate_
+        there = estimator_for(loss, **parameters).fit(X, y, weight).certificate_
+        assert here.primal == pytest.approx(there.primal, rel=3e-6), loss
+        assert here.dual == pytest.approx(there.dual, rel=3e-6), loss
+
+
+@pytest.mark.parametrize("options", [{"rounds": 1}, {"rounds": "tol"}, {"rounds": "auto"}, {"together": 1}])
+@pytest.mark.parametrize("loss", ["cs", "squared_hinge"])
+def test_every_way_to_visit_blocks(loss, options, tmp_path):
+    X, y = text_like(150, 90, 6, seed=7)
+    store = store_of(X, y, tmp_path / "s", 10)
+    best = estimator_for(loss, tol=1e-6, dtype="float64").fit(X, y).certificate_.primal
+    found = estimator_for(loss, tol=1e-4, dtype="float64", engine=disk(**options)).fit(store).certificate_
+    assert found.gap <= 1e-4 and found.primal == pytest.approx(best, rel=2e-4)
+
+
+# ---- Rows that come and go
+
+
+@pytest.mark.parametrize("loss", ["ww", "maxent", "hinge", "squared_hinge", "logistic"])
+def test_removed_rows_leave_nothing_behind(loss, tmp_path):
+    X, y = text_like(200, 90, 6, seed=8)
+    store = store_of(X, y, tmp_path / "s", 10)
+    estimator = estimator_for(loss, tol=1e-4, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
+    estimator.fit(store)
+    gone = np.random.default_rng(0).permutation(200)[:20]
+    store.remove(gone)
+    left = np.setdiff1d(np.arange(200), gone)
+    block = store.read(3).ids
+    store.remove(blocks=[3])
+    left = np.setdiff1d(left, block)
+    warm = estimator.fit(store)
+    cold = estimator_for(loss, tol=1e-4, dtype="float64", engine=disk(), max_iter=5000).fit(store)
+    # The certificate is one over the rest alone: by the formulas on these rows.
+    problem, X1, C = problem_of(loss), with_constant(X[left]), np.ones(left.size)
+    codes = np.searchsorted(warm.classes_, y[left])
+    alpha = variables_of(warm, store, loss)
+    assert not alpha[gone].any() and not alpha[block].any()
+    found = warm.certificate_
+    assert found.primal == pytest.approx(problem.primal(weights_of(warm), X1, codes, C), rel=1e-9)
+    assert found.dual == pytest.approx(problem.dual(alpha[left], X1, codes, C), rel=1e-9)
+    assert found.gap <= 1e-4 and found.primal == pytest.approx(cold.certificate_.primal, rel=2e-4)
+    assert warm.n_iter_ < cold.n_iter_
+
+
+@pytest.mark.parametrize("loss", ["cs", "llw", "maxent", "hinge", "logistic"])
+def test_added_rows_are_learned_from_where_the_fit_stood(loss, tmp_path):
+    X, y = text_like(220, 90, 6, seed=9)
+    store = store_of(X[:200], y[:200], tmp_path / "s", 10)
+    estimator = estimator_for(loss, tol=1e-4, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
+    estimator.fit(store)
+    store.append(X[200:], y[200:])
+    warm = estimator.fit(store)
+    cold = estimator_for(loss, tol=1e-4, dtype="float64", engine=disk(), max_iter=5000).fit(store)
+    everything = estimator_for(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, y).certificate_.primal
+    assert warm.certificate_.gap <= 1e-4
+    assert warm.certificate_.primal == pytest.approx(everything, rel=2e-4)
+    assert warm.n_iter_ < cold.n_iter_
+
+
+@pytest.mark.parametrize("loss", ["ww", "maxent", "squared_hinge"])
+def test_new_classes_begin_anew(loss, tmp_path):
+    X, y = text_like(220, 90, 6, seed=9)
+    store = store_of(X[:200], y[:200], tmp_path / "s", 10)
+    estimator = estimator_for(loss, tol=1e-4, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
+    estimator.fit(store)
+    store.append(X[200:], y[200:] - 10)  # before all others: these are numbered anew
+    found = estimator.fit(store)
+    labels = np.append(y[:200], y[200:] - 10)
+    best = estimator_for(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, labels).certificate_.primal
+    assert found.certificate_.gap <= 1e-4 and found.certificate_.primal == pytest.approx(best, rel=2e-4)
+
+
+# ---- Predicting and choosing
+
+
+def test_rows_of_a_store_are_predicted_in_the_order_of_their_ids(tmp_path):
+    X, y = text_like(200, 90, 6, seed=10)
+    store = store_of(X, y, tmp_path / "s", 10)
+    store.remove([5, 17])
+    left = np.setdiff1d(np.arange(200), [5, 17])
+    fitted = OneVsRestSVC(engine=disk()).fit(store)
+    np.testing.assert_array_equal(fitted.predict(store), fitted.predict(X[left]))
+    for found, expected in zip(fitted.predict_topk(store, 3), fitted.predict_topk(X[left], 3), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert fitted.score(store) == fitted.score(X[left], y[left])
+
+
+@pytest.mark.parametrize("loss", ["cs", "maxent", "squared_hinge"])
+def test_folds_are_left_out(loss, tmp_path):
+    X, y = text_like(240, 90, 5, seed=11)
+    store = store_of(X, y, tmp_path / "s", 8)
+    estimator = estimator_for(loss, tol=1e-5, dtype="float64", engine=disk(), max_iter=5000)
+    found = select_C(estimator, store, Cs=[1.0, 0.1], cv=3)
+    assert found.converged.all() and found.gaps.max() <= 1e-5
+    fold = folds_of(np.arange(240), 3, 0)
+    for place, C in enumerate([0.1, 1.0]):
+        for f in range(3):
+            alone = estimator_for(loss, C=C, tol=1e-5, dtype="float64", max_iter=5000)
+            alone.fit(X[fold != f], y[fold != f])
+            right = np.mean(alone.predict(X[fold == f]) == y[fold == f])
+            # Both are within 1e-5 of the same optimum: a row or two may stand on the fence.
+            assert found.accuracies[place, f] == pytest.approx(right, abs=2.5 / np.sum(fold == f))
+
+
+def test_a_path_of_penalties(tmp_path):
+    X, y = text_like(150, 90, 6, seed=12)
+    store = store_of(X, y, tmp_path / "s", 6)
+    for loss in ("ww", "maxent", "hinge", "logistic"):
+        for fitted in estimator_for(loss, tol=1e-3, dtype="float64", engine=disk()).path(store, Cs=[3.0, 0.1, 1.0]):
+            best = estimator_for(loss, C=fitted.C, tol=1e-5, dtype="float64").fit(X, y).certificate_
+            assert fitted.certificate_.gap <= 1e-3
+            assert fitted.certificate_.primal >= best.dual and fitted.certificate_.dual <= best.primal
+
+
+# ---- What cannot be
+
+
+def test_what_is_refused(tmp_path):
+    X, y = text_like(60, 40, 4, seed=13)
+    store = store_of(X, y, tmp_path / "s", 4)
+    with pytest.raises(ValueError, match="has the labels"):
+        OneVsRestSVC().fit(store, y)
+    with pytest.raises(ValueError, match="convert the rows"):
+        OneVsRestSVC(engine="disk").fit(X, y)
+    with pytest.raises(ValueError, match="one-vs-one is not trained from disk"):
+        OneVsOneSVC().fit(store)
+    with pytest.raises(ValueError, match="solver='dual'"):
+        OneVsRestSVC(solver="newton").fit(store)
+    with pytest.raises(ValueError, match="engine='joblib' wants rows in memory"):
+        OneVsRestSVC(engine="joblib").fit(store)
+    with pytest.raises(ValueError, match="60 numbers"):
+        OneVsRestSVC().fit(store, sample_weight=np.ones(3))
+    for wrong in ({"memory": "much"}, {"rounds": 0}, {"rounds": "twice"}, {"together": 0}):
+        with pytest.raises(ValueError, match="size|rounds|together"):
+            DiskEngine(**wrong)
+    one = store_of(X, np.zeros(60), tmp_path / "one", 2)
+    with pytest.raises(ValueError, match="one class only"):
+        MulticlassSVC().fit(one)
+
+
+def test_a_damaged_block_is_named(tmp_path):
+    X, y = text_like(60, 40, 4, seed=13)
+    store = store_of(X, y, tmp_path / "s", 4)
+    path = tmp_path / "s" / store.manifest.blocks[2].file
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 :] = os.urandom(len(content) - len(content) // 2)
+    path.write_bytes(content)
+    with pytest.raises(BlockError, match=path.name):
+        OneVsRestSVC(engine=disk()).fit(BlockStore(tmp_path / "s"))
+
+
+# ---- Accidents
+
+
+TRAIN = """
+import sys, time
+from manyclass import BlockStore, DiskEngine, save_model
+from manyclass.engines import disk
+from manyclass.estimators import estimator_for
+advance = disk.DiskFits.advance
+def slowly(self, rule):
+    time.sleep(0.01)
+    return advance(self, rule)
+disk.DiskFits.advance = slowly
+print("ready", flush=True)
+loss, store, folder, model = sys.argv[1:]
+fitted = estimator_for(loss, tol=1e-4, dtype="float64", engine=DiskEngine("40MB", together=2), checkpoint=folder,
+                       every=0.0, resume=True).fit(BlockStore(store))
+print(fitted.n_iter_, flush=True)
+save_model(fitted.model_, model)
+"""
+
+
+@pytest.mark.parametrize("loss", ["cs", "squared_hinge"])
+def test_killed_at_random_moments_it_goes_on(loss, tmp_path):
+    X, y = text_like(200, 90, 6, seed=14)
+    store_of(X, y, tmp_path / "s", 10)
+    moments = np.random.default_rng(len(loss)).uniform(0, 0.6, 4)
+    command = [sys.executable, "-c", TRAIN, loss, tmp_path / "s", tmp_path / "folder", tmp_path / "m.manyclass"]
+    for moment in moments:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(moment)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    subprocess.run(command, check=True, capture_output=True)
+    cold = estimator_for(loss, tol=1e-4, dtype="float64", engine=disk(together=2)).fit(BlockStore(tmp_path / "s"))
+    found = load_model(tmp_path / "m.manyclass")
+    W = np.vstack([found.weights.toarray() if sp.issparse(found.weights) else found.weights, found.intercept])
+    primal = PROBLEMS[loss].primal(W, with_constant(X), y, np.ones(200))
+    assert found.certificate["gap"] <= 1e-4
+    assert primal == pytest.approx(found.certificate["primal"], rel=1e-9)
+    assert primal == pytest.approx(cold.certificate_.primal, rel=2e-4)
+
+
+def test_variables_of_another_fit_are_refused(tmp_path):
+    X, y = text_like(100, 40, 4, seed=15)
+    store = store_of(X, y, tmp_path / "s", 4)
+    OneVsRestSVC("hinge", engine=disk(), checkpoint=tmp_path / "folder").fit(store)
+    with pytest.raises(ValueError, match="variables of another fit.*loss"):
+        OneVsRestSVC("squared_hinge", engine=disk(), checkpoint=tmp_path / "folder", resume=True).fit(store)
+    again = OneVsRestSVC("hinge", engine=disk(), checkpoint=tmp_path / "folder", resume=True).fit(store)
+    assert again.n_iter_ == 1
+    cut = next((tmp_path / "folder").glob("*.variables"))
+    cut.write_bytes(cut.read_bytes()[:-5])
+    with pytest.raises(ValueError, match=cut.name):
+        OneVsRestSVC("hinge", engine=disk(), checkpoint=tmp_path / "folder", resume=True).fit(store)
+
+
+def test_folds_do_not_follow_blocks():
+    ids = np.arange(10_000)
+    bins = shuffled(ids, 0) % np.uint64(40)
+    fold = folds_of(ids, 5, 0)
+    counts = np.array([[np.sum((bins == b) & (fold == f)) for f in range(5)] for b in range(40)])
+    assert counts.min() > 20 and isinstance(PROBLEMS["hinge"], Binary)
