@@ -88,7 +88,9 @@ def _join(parts: Sequence[tuple[np.ndarray, ...]], dtype: np.dtype) -> _OfOneRow
     features = np.concatenate([part[0] for part in parts])
     lengths = np.concatenate([np.diff(part[1]) for part in parts])
     classes, values = (np.concatenate([part[place] for part in parts]) for place in (2, 3))
-    matrix = sp.csr_matrix((values, classes, np.concatenate([[0], np.cumsum(lengths)])))
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    # With its shape: all of these weights may be 0.
+    matrix = sp.csr_matrix((values, classes, indptr), shape=(features.size, classes.max(initial=0) + 1))
     order = np.argsort(features)
     matrix = matrix[order]
     return _OfOneRow(features[order], matrix.indptr.astype(np.int64), matrix.indices, matrix.data)

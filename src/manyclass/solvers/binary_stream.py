@@ -185,4 +185,4 @@ class BinaryStream:
 
 
 def _count_bits(lanes: np.ndarray) -> np.ndarray:
-    return np.unpackbits(lanes.view(np.uint8)).reshape(lanes.size, -1).sum(axis=1)
+    return np.unpackbits(lanes.view(np.uint8)).reshape(-1, 16).sum(axis=1, dtype=np.int64)
