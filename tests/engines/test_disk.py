@@ -1,4 +1,4 @@
-"""Training from a store ends at the optimum of training in memory, whatever the blocks, the room and the accidents."""
+"""Training from a store ends at the optimum of training in memory, whatever blocks, room and accidents."""
 
 import os
 import re
@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from losses import text_like
+from stored_fits import store_of, variables_of, weights_of, with_constant
 
 from manyclass import BlockStore, DiskEngine, MulticlassSVC, OneVsOneSVC, OneVsRestSVC, load_model, select_C
 from manyclass.data.block_file import BlockError
-from manyclass.data.conversion import Conversion
 from manyclass.data.dealing import shuffled
-from manyclass.data.matrix_rows import MatrixRows
 from manyclass.engines.stored_rows import folds_of
 from manyclass.estimators import estimator_for
 from manyclass.problems import PROBLEMS, Binary, Reinforced
@@ -26,50 +25,12 @@ SLOW = ("adm", "atm")
 ROOM = "40MB"
 
 
-def store_of(X, y, path, blocks, dtype=np.float64):
-    return Conversion(MatrixRows(X, y, dtype=dtype), path, memory=64 * 10**6, blocks=blocks).run()
-
-
 def problem_of(loss):
     return Reinforced(0.5) if loss == "rm" else PROBLEMS[loss]
 
 
 def disk(**options):
     return DiskEngine(**{"memory": ROOM} | options)
-
-
-def with_constant(X):
-    return sp.hstack([X, np.ones((X.shape[0], 1))]).tocsr()
-
-
-def weights_of(fitted):
-    """With those of the constant feature."""
-    return np.vstack([fitted.coef_.T, fitted.intercept_])
-
-
-def variables_of(fitted, store, loss, C=1.0):
-    """The dual variables (ids, K) that a warm fit has kept, as the problem's formulas want them."""
-    K = len(fitted.classes_)
-    alpha = np.zeros((store.manifest.next_id, K))
-    for number, entry in enumerate(store.manifest.blocks):
-        stored = fitted._dual_state.get(entry.file.removesuffix(".safetensors"))
-        ids = store.read(number).ids
-        assert stored["ids"].tolist() == ids.tolist()
-        if loss == "maxent":
-            p = np.exp(stored["variables"].reshape(len(ids), -1)[:, :K].astype(float))
-            alpha[ids] = C * p / p.sum(axis=1, keepdims=True)
-        elif "indptr" in stored:
-            found = sp.csr_matrix((stored["values"], stored["classes"], stored["indptr"]), (len(ids), K))
-            alpha[ids] = found.toarray()
-        else:
-            width = 8 if stored["values"].dtype == np.float64 else 16
-            bits = np.unpackbits(stored["lanes"].view(np.uint8), bitorder="little").reshape(-1, 16)
-            entry, lane = np.nonzero(bits)
-            vector = np.repeat(np.arange(len(stored["counts"])), stored["counts"])[entry]
-            state = np.full((len(ids), K), -20.0 if loss == "logistic" else 0.0)
-            state[stored["rows"][entry], vector * width + lane] = stored["values"]
-            alpha[ids] = C / (1 + np.exp(-state)) if loss == "logistic" else state
-    return alpha
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 7, 40])
@@ -292,7 +253,7 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="60 numbers"):
         OneVsRestSVC().fit(store, sample_weight=np.ones(3))
     for wrong in ({"memory": "much"}, {"rounds": 0}, {"rounds": "twice"}, {"together": 0}):
-        with pytest.raises(ValueError, match="size|rounds|together"):
+        with pytest.raises(ValueError, match=r"size|rounds|together"):
             DiskEngine(**wrong)
     one = store_of(X, np.zeros(60), tmp_path / "one", 2)
     with pytest.raises(ValueError, match="one class only"):
@@ -359,7 +320,7 @@ def test_variables_of_another_fit_are_refused(tmp_path):
     X, y = text_like(100, 40, 4, seed=15)
     store = store_of(X, y, tmp_path / "s", 4)
     OneVsRestSVC("hinge", engine=disk(), checkpoint=tmp_path / "folder").fit(store)
-    with pytest.raises(ValueError, match="variables of another fit.*loss"):
+    with pytest.raises(ValueError, match=r"variables of another fit.*loss"):
         OneVsRestSVC("squared_hinge", engine=disk(), checkpoint=tmp_path / "folder", resume=True).fit(store)
     again = OneVsRestSVC("hinge", engine=disk(), checkpoint=tmp_path / "folder", resume=True).fit(store)
     assert again.n_iter_ == 1
