@@ -47,11 +47,14 @@ struct HingeLoss {
     return squared ? next : (next < C ? next : zero + C);
   }
 
-  // The state at which a margin is optimal, and C loss'': of the squared hinge.
+  // The state at which a margin is optimal (of the hinge at margin 1: one of them), and C loss'' of the
+  // squared hinge.
   template <class A>
   static vec<A> at_margin(vec<A> m, A C) {
-    static_assert(squared);
-    return 2 * C * larger<A>(1 - m, vec<A>{});
+    if constexpr (squared)
+      return 2 * C * larger<A>(1 - m, vec<A>{});
+    else
+      return m < A(1) ? vec<A>{} + C : vec<A>{};
   }
   template <class A>
   static vec<A> curvature(vec<A> m, A C) {

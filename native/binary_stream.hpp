@@ -52,6 +52,7 @@ class BinaryStream {
   int64_t vectors() const { return static_cast<int64_t>(variables_.size()); }
   int64_t many(int64_t b) const { return std::min<int64_t>(width, K_ - b * width); }
   int64_t classes() const { return K_; }
+  Binary loss() const { return loss_; }
   int64_t weight_bytes() const { return static_cast<int64_t>(W_.size()) * heads_ * width * sizeof(T); }
   const Layout<T>& rows() const { return rows_; }
   Buffer<T>& weights_of(int64_t b) { return W_.at(b); }
@@ -95,6 +96,21 @@ class BinaryStream {
       with_loss(loss_, [&]<Binary loss>() { sums[k] = visit_one<loss>(visits[k], seed, work, interrupt); });
     });
     return sums;
+  }
+
+  // Visits all rows for all vectors of classes, whatever the method: step(b, VisitedRows, interrupted).
+  template <Binary loss, class Step>
+  void visit_all(uint64_t seed, int threads, Interrupt& interrupt, Step step) {
+    if (loss != loss_) throw std::logic_error("rows of another loss");
+    for_each(vectors(), threads, [&](int64_t b, Work& work) {
+      unpack<loss>(b, work);
+      work.active = filled_;
+      shuffle(work.active, order(seed, b, 0));
+      const VisitedRows<T> on{rows_,   C_,           {work.positive.data()}, work.active,
+                              many(b), W_[b].data(), work.state.data()};
+      step(b, on, listening(interrupt));
+      keep<loss>(b, work);
+    });
   }
 
   // Adds these rows to the exact weights of a range of classes.
@@ -235,6 +251,13 @@ class BinaryStream {
     });
   }
 
+  static uint64_t order(uint64_t seed, int64_t b, int64_t round) {
+    return scramble(seed ^ scramble(b * 0x10001 + round));
+  }
+  static auto listening(Interrupt& interrupt) {
+    return [&] { return omp_get_thread_num() == 0 ? interrupt.poll() : interrupt.requested(); };
+  }
+
   template <Binary loss>
   void unpack(int64_t b, Work& work) const {
     const vec<T> nothing = vec<T>{} + static_cast<T>(BinaryLoss<loss>::start);
@@ -257,10 +280,10 @@ class BinaryStream {
     const LabelSides<T> sides{work.positive.data()};
     BlockSums first;
     for (int64_t round = 0; round < how.rounds; ++round) {
-      shuffle(work.active, scramble(seed ^ scramble(b * 0x10001 + round)));
-      const BlockSums seen = step_rows<T, loss>(
-          rows_, C_, sides, W_[b].data(), work.state.data(), work.active, static_cast<T>(how.rest), many(b),
-          [&] { return omp_get_thread_num() == 0 ? interrupt.poll() : interrupt.requested(); });
+      shuffle(work.active, order(seed, b, round));
+      const BlockSums seen =
+          step_rows<T, loss>(rows_, C_, sides, W_[b].data(), work.state.data(), work.active,
+                             static_cast<T>(how.rest), many(b), listening(interrupt));
       if (round == 0) first = seen;
       work.active.resize(seen.kept);
       if (seen.kept == 0 || seen.gap <= how.quiet * first.gap * (round > 0)) break;

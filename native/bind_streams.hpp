@@ -3,7 +3,9 @@
 #include "binary_stream.hpp"
 #include "bind_arrays.hpp"
 #include "bind_blocks.hpp"
+#include "enclosing_ball.hpp"
 #include "exact_weights.hpp"
+#include "pegasos.hpp"
 
 namespace manyclass {
 
@@ -87,6 +89,20 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
         return std::make_tuple(to_numpy(w.exact_squares()), to_numpy(w.rounded_squares()));
       });
 
+  using Balls = EnclosingBalls<T>;
+  nb::class_<Balls> balls(m, ("EnclosingBalls" + suffix).c_str());
+  balls
+      .def(nb::init<int64_t>(), "vectors"_a)
+      // By vectors of classes and lanes: what the variables they have left are to be multiplied by.
+      .def("factors", [](const Balls& all) {
+        std::vector<double> out;
+        for (const auto& ball : all.ball) {
+          const Wide<T> factor = ball.factor();
+          for (int l = 0; l < BinaryStream<T>::width; ++l) out.push_back(factor[l]);
+        }
+        return to_numpy(std::move(out));
+      });
+
   using Stream = BinaryStream<T>;
   nb::class_<Stream> stream(m, ("BinaryStream" + suffix).c_str());
   stream
@@ -116,6 +132,34 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
             return out;
           },
           "visits"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
+      // time: begin, end, visits, unit of PegasosTime; gives loss, gap, norm, violation of each vector.
+      .def(
+          "visit_by_pegasos",
+          [](Stream& s, std::tuple<double, double, double, double> time, bool together, uint64_t seed,
+             int threads, Interrupt& interrupt) {
+            const auto [begin, end, visits, unit] = time;
+            const PegasosTime when{begin, end, visits, unit};
+            std::vector<std::tuple<double, double, double, double>> out(s.vectors());
+            with_loss(s.loss(), [&]<Binary loss>() {
+              s.template visit_all<loss>(
+                  seed, threads, interrupt, [&](int64_t b, const VisitedRows<T>& on, auto interrupted) {
+                    Pegasos<T, loss> pegasos(on, when);
+                    const BlockSums seen = together ? pegasos.block(interrupted) : pegasos.rows(interrupted);
+                    out[b] = {seen.loss, seen.gap, seen.norm, seen.violation};
+                  });
+            });
+            return out;
+          },
+          "time"_a, "together"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
+      .def(
+          "grow_balls",
+          [](Stream& s, Balls& balls, uint64_t seed, int threads, Interrupt& interrupt) {
+            s.template visit_all<Binary::squared_hinge>(
+                seed, threads, interrupt, [&](int64_t b, const VisitedRows<T>& on, auto interrupted) {
+                  balls.ball.at(b).grow(on, interrupted);
+                });
+          },
+          "balls"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
       .def(
           "measure",
           [](Stream& s, int threads) {

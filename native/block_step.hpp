@@ -49,6 +49,66 @@ struct LabelSides {
   vec<T> kept_part(int64_t, vec<T> change) const { return change; }
 };
 
+// Some rows, in the order of their visits, for the problems of one vector. W: features of the head x lanes;
+// states: rows x lanes.
+template <class T>
+struct VisitedRows {
+  const Layout<T>& rows;
+  const std::vector<T>& penalties;
+  LabelSides<T> sides;
+  const std::vector<int32_t>& order;
+  int64_t lanes;
+  T* W;
+  T* states;
+
+  static constexpr int width = Lanes<T>::count;
+
+  int64_t count() const { return static_cast<int64_t>(order.size()); }
+  void prefetch(int64_t place) const {
+    if (place >= count()) return;
+    const int64_t i = order[place];
+    __builtin_prefetch(states + i * width);
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
+      __builtin_prefetch(W + int64_t(rows.head_index[h]) * width);
+  }
+  // x_i.W, without the features that row i alone has
+  vec<T> score(int64_t i) const {
+    vec<T> s = {};
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
+      s += rows.head_value[h] * load(W + int64_t(rows.head_index[h]) * width);
+    return s;
+  }
+  // to += x_i change
+  void add(int64_t i, vec<T> change, T* to) const {
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h) {
+      T* w = to + int64_t(rows.head_index[h]) * width;
+      store(w, load(w) + rows.head_value[h] * change);
+    }
+  }
+};
+
+// What visits have seen, in each lane.
+template <class T>
+struct LaneSums {
+  vec<T> losses = {}, gaps = {}, norms = {}, worst = {};
+
+  // product: the variable times its margin
+  void add(const Measured<T>& seen, vec<T> product) {
+    losses += seen.loss;
+    gaps += seen.loss - seen.gain + product;
+    norms += product;
+    worst = larger<T>(worst, seen.violation);
+  }
+  BlockSums over(int64_t lanes) const {
+    BlockSums sums;
+    sums.loss = sum_lanes<T>(losses, lanes);
+    sums.gap = sum_lanes<T>(gaps, lanes);
+    sums.norm = sum_lanes<T>(norms, lanes);
+    for (int64_t l = 0; l < lanes; ++l) sums.violation = std::max<double>(sums.violation, worst[l]);
+    return sums;
+  }
+};
+
 // Those of the active rows that change stay active, and come first. W: features of the head x lanes; state:
 // rows x lanes. `rest`: how much a variable has to move to move at all, where the loss has no bounds to rest
 // at.
@@ -63,9 +123,8 @@ BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, cons
       __builtin_prefetch(W + int64_t(rows.head_index[h]) * width);
   };
   const int64_t count = static_cast<int64_t>(active.size());
-  BlockSums sums;
-  sums.visited = count;
-  vec<T> losses = {}, gaps = {}, norms = {}, worst = {};
+  int64_t kept = 0;
+  LaneSums<T> sums;
   const vec<T> zero = {};
   for (int64_t r = 0; r < count; ++r) {
     if (r % 1024 == 0 && interrupted()) break;
@@ -88,12 +147,9 @@ BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, cons
       product *= part;
       next = part > zero ? next : state;
     }
-    losses += seen.loss;
-    gaps += seen.loss - seen.gain + product;
-    norms += product;
-    worst = larger<T>(worst, seen.violation);
+    sums.add(seen, product);
     if (!any_nonzero<T>(next - state)) continue;
-    active[sums.kept++] = static_cast<int32_t>(i);
+    active[kept++] = static_cast<int32_t>(i);
     store(states + i * width, next);
     const vec<T> change = t * (Loss::variable(next, C) - a);
     if (!sides.all()) {
@@ -108,11 +164,10 @@ BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, cons
       store(w, load(w) + rows.head_value[h] * change);
     }
   }
-  sums.loss = sum_lanes<T>(losses, lanes);
-  sums.gap = sum_lanes<T>(gaps, lanes);
-  sums.norm = sum_lanes<T>(norms, lanes);
-  for (int64_t l = 0; l < lanes; ++l) sums.violation = std::max<double>(sums.violation, worst[l]);
-  return sums;
+  BlockSums all = sums.over(lanes);
+  all.visited = count;
+  all.kept = kept;
+  return all;
 }
 
 }  // namespace manyclass
