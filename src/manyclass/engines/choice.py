@@ -34,6 +34,8 @@ def check_engine(engine: Any, problem: Problem) -> None:
             "engine='joblib' sends classes, or pairs of them, to different workers: it is for one-vs-rest and "
             f"one-vs-one. {problem.name!r} trains all classes together; use engine='memory'"
         )
+    if isinstance(engine, DiskEngine):
+        engine.check_loss(problem)
 
 
 def disk_engine(engine: Any) -> DiskEngine:

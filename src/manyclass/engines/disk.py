@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from ..solvers import (
     BinaryStream,
     Certificate,
     CoupledStream,
+    EnclosingBallStream,
+    PegasosStream,
     Progress,
     RowBlock,
     StopRule,
@@ -66,6 +69,7 @@ class DiskFits:
             make_stream(
                 problem,
                 BlockReader(data, self._dtype).shape,
+                engine,
                 dtype=self._dtype,
                 seed=seed,
                 threads=threads,
@@ -73,7 +77,7 @@ class DiskFits:
             )
             for _ in self._variables
         ]
-        self._rounds: int | str = 1 if engine.rounds == "auto" else engine.rounds
+        self._rounds = engine.first_rounds
         self._names = [re.sub(r"\.safetensors$", "", entry.file) for entry in data.store.manifest.blocks]
         self._pass = 0
         self._running: Generator[Batch] | None = None
@@ -190,7 +194,7 @@ class DiskFits:
         """Certify the fits that are under way; those that meet the rule are so no longer."""
         chosen = self._under_way
         self._from_variables = False
-        self._set_weights(chosen)
+        self._set_weights(chosen, project=any(self._fits[f].unsettled for f in chosen))
         has_singles = bool((self._data.store.frequencies == 1).any())
         self._singles: list[tuple[np.ndarray, ...]] = []
         for batch in self._batches():
@@ -292,10 +296,21 @@ class FromDisk(DiskFits):
 
 
 def make_stream(
-    problem: Problem, shape: StreamShape, *, dtype: np.dtype, seed: int, threads: int, interrupt: Any
+    problem: Problem,
+    shape: StreamShape,
+    engine: DiskEngine,
+    *,
+    dtype: np.dtype,
+    seed: int,
+    threads: int,
+    interrupt: Any,
 ) -> Stream:
     """The solver of a loss for rows that come block by block."""
     kind: Callable[..., Stream] = BinaryStream if isinstance(problem, Binary) else CoupledStream
+    if engine.method == "pegasos":
+        kind = partial(PegasosStream, update=engine.update)
+    elif engine.method == "streamsvm":
+        kind = EnclosingBallStream
     return kind(problem, shape, dtype=dtype, seed=seed, threads=threads, interrupt=interrupt)
 
 

@@ -13,6 +13,12 @@ from .stored_rows import StoredRows
 # while the next is read. Then what goes with each row.
 BYTES_A_NONZERO, BYTES_A_ROW = 32, 160
 LANES = 16
+# How to train, and the losses that are trained so (None: all of them).
+METHODS: dict[str, tuple[str, ...] | None] = {
+    "dual": None,
+    "pegasos": ("hinge", "squared_hinge", "logistic"),
+    "streamsvm": ("squared_hinge",),
+}
 # What is visited together is no more than this: reading is to go on beside solving, in many pieces.
 LARGEST_BATCH = 512 << 20
 
@@ -30,22 +36,61 @@ class DiskEngine:
         How many blocks are visited together, their rows mixed: others in every pass. Blocks that are always visited
         alone fit what they have in common each in their own way, and take many more passes. None for as many as
         there is room for, up to a few dozen.
-    rounds : int, "tol" or "auto"
+    rounds : int, "tol" or "auto", optional
         How often the rows of a block are visited before the next one: so many times; until they gain little; or as
         often as there is time for while the next block is read (then the last bits of the model depend on the speed
-        of the disk).
+        of the disk). None for 2 with the method "dual"; the others make one visit, and no other number.
+    method : "dual", "pegasos" or "streamsvm"
+        Coordinate ascent on the dual, for all losses. The other two are there to compare with, for one-vs-rest:
+        stochastic subgradients ("hinge", "squared_hinge", "logistic"), and a single pass that grows a ball around
+        the rows ("squared_hinge"), after which the fit ends with whatever gap it has.
+    update : "row" or "block"
+        Of "pegasos": whether the weights change with each row, or once for all rows that are visited together.
     """
 
     memory: int | str = "1GB"
-    rounds: int | str = 2
+    rounds: int | str | None = None
     together: int | None = None
+    method: str = "dual"
+    update: str = "row"
 
     def __post_init__(self) -> None:
         parse_size(self.memory)
-        if not (self.rounds in ("tol", "auto") or (isinstance(self.rounds, int) and self.rounds >= 1)):
-            raise ValueError(f'rounds must be a positive number, "tol" or "auto"; got {self.rounds!r}')
+        if not (self.rounds in (None, "tol", "auto") or (isinstance(self.rounds, int) and self.rounds >= 1)):
+            raise ValueError(f'rounds must be a positive number, "tol", "auto" or None; got {self.rounds!r}')
         if not (self.together is None or (isinstance(self.together, int) and self.together >= 1)):
             raise ValueError(f"together must be a positive number or None, got {self.together!r}")
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
+        if self.update not in ("row", "block"):
+            raise ValueError(f"update must be 'row' or 'block', got {self.update!r}")
+        if self.update != "row" and self.method != "pegasos":
+            raise ValueError(f"update={self.update!r} is for method='pegasos', not for {self.method!r}; leave it out")
+        if self.method != "dual" and self.rounds not in (None, 1):
+            raise ValueError(f"method={self.method!r} visits a row once a pass; leave out rounds={self.rounds!r}")
+
+    @property
+    def first_rounds(self) -> int | str:
+        """The rounds of the first pass."""
+        if self.rounds is None:
+            return 2 if self.method == "dual" else 1
+        return 1 if self.rounds == "auto" else self.rounds
+
+    def check_loss(self, problem: Problem) -> None:
+        """Say no to a loss that the method does not train.
+
+        Raises
+        ------
+        ValueError
+            With what to do instead.
+        """
+        trained = METHODS[self.method]
+        if trained is not None and problem.name not in trained:
+            names = " or ".join(map(repr, trained))
+            raise ValueError(
+                f"method={self.method!r} trains the one-vs-rest losses {names} only, not {problem.name!r}; "
+                "leave out method, or choose another loss"
+            )
 
 
 @dataclass(frozen=True)
@@ -90,6 +135,8 @@ def divide_memory(
     entries = data.store.manifest.blocks
     rows, nnz = max(entry.rows for entry in entries), max(entry.nnz for entry in entries)
     block = nnz * BYTES_A_NONZERO + rows * (BYTES_A_ROW + _bytes_of_variables(problem, K, value))
+    if engine.update == "block":  # the responses of all rows; their sum takes the room of exact weights
+        block += rows * 2 * LANES * value
     together = engine.together or 1
     least = heads * LANES * 8
     needed = weights + max(together * block + least, model)

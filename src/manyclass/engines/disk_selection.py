@@ -94,8 +94,9 @@ def _train(fits: DiskFits, rule: StopRule, budget: Budget, interrupt: Any, place
         if interrupt.requested:
             raise KeyboardInterrupt
         passes += ended
-        spent = passes >= budget.max_iter
-        if not ended or not (spent or all(progress.ready for progress in fits.progress().values())):
+        standing = fits.progress().values()
+        spent = passes >= budget.max_iter or all(progress.exhausted for progress in standing)
+        if not ended or not (spent or all(progress.ready for progress in standing)):
             continue
         for fold, found in fits.certificates(rule).items():
             results.gaps[place, fold] = found.gap

@@ -88,6 +88,7 @@ class BlockReader:
             n_classes=data.n_classes,
             width=store.nnz / max(1, store.n_rows) + (data.constant != 0),
             constant=data.constant,
+            n_rows=store.n_rows,
         )
 
     def read(self, numbers: tuple[int, ...], batch: int) -> Batch:

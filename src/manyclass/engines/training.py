@@ -127,6 +127,7 @@ def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget, go
     what, advice = {
         "max_iter": (f"stopped after max_iter={budget.max_iter} passes", "raise max_iter"),
         "time_limit": (f"stopped after time_limit={budget.time_limit} seconds", "raise time_limit"),
+        "one_pass": ("stopped after one pass, as StreamSVM does,", "train with method='dual'"),
         "interrupted": ("interrupted", f"fit again with {go_on}=True to go on"),
     }[reason]
     return (
@@ -315,6 +316,8 @@ def _budget_spent(budget: Budget, clock: _Clock, progress: Progress, interrupt: 
         return "interrupted"
     if out_of_time:
         return "time_limit"
+    if progress.exhausted:
+        return "one_pass"
     # Solvers that finish their classes one after another keep to max_iter themselves.
     if progress.epochs >= budget.max_iter and progress.active in (0.0, 1.0) and progress.row_ended:
         return "max_iter"

@@ -4,9 +4,11 @@ from .binary_stream import BinaryStream
 from .class_blocks import ClassBlocks
 from .coupled_rows import CoupledRows
 from .coupled_stream import CoupledStream
+from .enclosing_ball_stream import EnclosingBallStream
 from .estimate import estimate_memory, refuse_absurd_pairs
 from .leagues import Leagues
 from .peers import Alone, Peers, share
+from .pegasos_stream import PegasosStream
 from .solver import Certificate, Progress, Restorable, Solver, StopRule, TrainingSet
 from .stream import RowBlock, Stream, StreamShape, Variables
 
@@ -17,8 +19,10 @@ __all__ = [
     "ClassBlocks",
     "CoupledRows",
     "CoupledStream",
+    "EnclosingBallStream",
     "Leagues",
     "Peers",
+    "PegasosStream",
     "Progress",
     "Restorable",
     "RowBlock",

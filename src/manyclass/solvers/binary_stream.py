@@ -19,6 +19,8 @@ MOST_TRUSTED, NEARLY_ALL, WAKE = 0.2, 0.7, 0.2
 class BinaryStream:
     """One-vs-rest, a row with any number of labels; see `native/binary_stream.hpp`."""
 
+    unsettled = False
+
     def __init__(
         self, problem: Problem, shape: StreamShape, *, dtype: np.dtype, seed: int, threads: int, interrupt: Any
     ):
@@ -90,11 +92,15 @@ class BinaryStream:
         most, settled = (MOST_ROUNDS, SETTLED) if rounds == "tol" else (int(rounds), 0.0)
         working = np.flatnonzero(self._working).tolist()
         visits = [(b, bool(self._all[b]), self._rest(rule, b), most, settled) for b in working]
-        seed = int(np.random.SeedSequence([self._seed, pass_number, self._block.number]).generate_state(1)[0])
+        seed = self._seed_of(pass_number)
         found = np.array(self._kernel.visit(visits, seed, self._threads, self._interrupt)).reshape(-1, 6).T
         self._seen[:, working] += found[:3]
         self._violation[working] = np.maximum(self._violation[working], found[3])
         self._visited[working] += found[4]
+
+    def _seed_of(self, pass_number: int) -> int:
+        """Of the order of the rows that are loaded."""
+        return int(np.random.SeedSequence([self._seed, pass_number, self._block.number]).generate_state(1)[0])
 
     def _rest(self, rule: StopRule, b: int) -> float:
         # A step of the logistic loss by less than this is left for later: its share of the gap is its square.
@@ -119,17 +125,22 @@ class BinaryStream:
         self._all = np.where(working, quiet | (gap <= WAKE * self._last_of_all), self._all)
         self._working = working & ~(quiet & enough)
         self._passes += 1
-        total_primal, total_dual = self._sums[:2].sum(axis=1).tolist()
+        estimate = self._total()
         self.progress = Progress(
             self._passes,
-            total_primal,
-            total_dual,
-            float(self._sums[2].max()),
+            estimate.primal,
+            estimate.dual,
+            estimate.violation,
             active=1.0,
             ready=not self._working.any(),
             row_ended=True,
         )
         self._begin_pass()
+
+    def _total(self) -> Certificate:
+        """What is known of all classes together."""
+        primal, dual, violation = self._sums
+        return Certificate(float(primal.sum()), float(dual.sum()), float(violation.max(initial=0.0)))
 
     def add_to(self, exact: Any) -> None:
         """Add the rows that are loaded to exact weights."""
@@ -163,7 +174,7 @@ class BinaryStream:
         self._asked[again] /= 2
         self._all[again] = True
         self._working |= ~met
-        return Certificate(float(primal.sum()), float(dual.sum()), float(violation.max(initial=0.0)))
+        return self._total()
 
     def best_classes(self) -> np.ndarray:
         """The class of each row that is loaded with the largest score."""

@@ -17,6 +17,8 @@ from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 class CoupledStream:
     """The coupled losses and maximum entropy; see `native/coupled.hpp`."""
 
+    unsettled = False
+
     def __init__(
         self, problem: Problem, shape: StreamShape, *, dtype: np.dtype, seed: int, threads: int, interrupt: Any
     ):

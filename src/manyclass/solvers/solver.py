@@ -53,7 +53,7 @@ class Certificate:
     violation : float
         The largest violation of the optimality conditions.
     exit_reason : str
-        "converged", "max_iter", "time_limit" or "interrupted".
+        "converged", "max_iter", "time_limit", "one_pass" (of a method that makes no more) or "interrupted".
     message : str
         What was reached, and for a fit that did not converge what to change.
     """
@@ -98,6 +98,8 @@ class Progress:
         The solver believes that the stopping rule is met: time for a certificate.
     row_ended : bool
         A pass has ended; a line for the history.
+    exhausted : bool
+        More passes would change nothing, whether the rule is met or not.
     """
 
     epochs: float
@@ -107,6 +109,7 @@ class Progress:
     active: float
     ready: bool
     row_ended: bool
+    exhausted: bool = False
 
 
 class Solver(Protocol):

@@ -70,18 +70,25 @@ class StreamShape:
         Features of a row, on average.
     constant : float
         Value of the constant feature; 0 for none.
+    n_rows : int
     """
 
     places: Any
     n_classes: int
     width: float
     constant: float
+    n_rows: int
 
 
 class Stream(Protocol):
     """A solver that is given its rows block by block."""
 
     progress: Progress
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether variables that were kept have to be loaded once more with `project` before a certificate."""
+        ...
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
         """Go on with these rows and the variables of their parts, or None for parts that have none yet.
