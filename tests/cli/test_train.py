@@ -190,6 +190,19 @@ def test_the_number_of_leagues_reaches_the_estimator(shell, svm):
         )
 
 
+def test_methods_for_stores_reach_the_engine(shell, svm):
+    shell("convert", "train.svm", "s")
+    command = ["train", "s", "-m", "m", "--loss", "squared_hinge", "--together", 1]
+    by_block = [*command, "--method", "pegasos", "--update", "block", "--tol", 0.05, "--max-iter", 5000]
+    assert shell.json(*by_block)["certificate"]["exit_reason"] == "converged"
+    stopped = shell(*command, "--method", "streamsvm", code=3)
+    assert "one pass, as StreamSVM does" in stopped.stderr and "leave out --method" in stopped.stderr
+    assert load_model("m").certificate["exit_reason"] == "one_pass"
+    assert "one-vs-rest" in shell("train", "s", "--loss", "ww", "--method", "pegasos", code=2).stderr
+    assert "method='pegasos'" in shell(*command, "--update", "block", code=2).stderr
+    assert "from a store" in shell("train", "train.svm", "--method", "pegasos", code=2).stderr
+
+
 # ---- Checkpoints
 
 

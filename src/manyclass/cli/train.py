@@ -43,6 +43,21 @@ class Solver(str, Enum):
     leagues = "leagues"
 
 
+class Method(str, Enum):
+    """How it is trained from a store."""
+
+    dual = "dual"
+    pegasos = "pegasos"
+    streamsvm = "streamsvm"
+
+
+class Update(str, Enum):
+    """With how many rows Pegasos changes the weights at a time."""
+
+    row = "row"
+    block = "block"
+
+
 class Calibrate(str, Enum):
     """How scores become probabilities."""
 
@@ -142,6 +157,15 @@ def train(
     rounds: Annotated[
         Any, typer.Option(parser=number_of_rounds, metavar="N", help="From a store: visits a block; tol, auto.")
     ] = None,
+    together: Annotated[
+        int | None, typer.Option(min=1, help="From a store: blocks visited together. [default: as many as fit]")
+    ] = None,
+    method: Annotated[
+        Method | None, typer.Option(help="From a store: others than dual are to compare with. [default: dual]")
+    ] = None,
+    update: Annotated[
+        Update | None, typer.Option(help="Of --method pegasos: by rows, or by all of a block. [default: row]")
+    ] = None,
     engine: Annotated[
         Engine, typer.Option(help="auto: all ranks under mpirun, else memory; joblib: one-vs-rest, one-vs-one.")
     ] = Engine.auto,
@@ -209,7 +233,7 @@ def train(
     store = open_store(data)
     rows, codes = None, np.empty(0)
     if store is None:
-        _refuse_without_store(memory=memory, rounds=rounds)
+        _refuse_without_store(memory=memory, rounds=rounds, together=together, method=method, update=update)
         rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
         codes = _check_labels(data, rows)
     elif calibrate is not Calibrate.none:
@@ -238,7 +262,16 @@ def train(
         checkpoint=checkpoint,
         every=every,
         resume=resume,
-        engine=_disk_engine(engine, memory, rounds) if store else _engine(engine),
+        engine=_disk_engine(
+            engine,
+            memory=memory,
+            rounds=rounds,
+            together=together,
+            method=method and method.value,
+            update=update and update.value,
+        )
+        if store
+        else _engine(engine),
         n_jobs=jobs,
         random_state=seed,
         dtype=dtype.value,
@@ -282,10 +315,9 @@ def _refuse_without_store(**given: Any) -> None:
             raise typer.BadParameter("it is for training from a store", param_hint=f"--{name}")
 
 
-def _disk_engine(chosen: Engine, memory: int | None, rounds: int | str | None) -> DiskEngine:
+def _disk_engine(chosen: Engine, **given: Any) -> DiskEngine:
     if chosen not in (Engine.auto, Engine.disk) or ranks.peers().size > 1:
         raise InputError("a store is trained by one process, from disk: leave out --engine and mpirun")
-    given: dict[str, Any] = {"memory": memory, "rounds": rounds}
     return DiskEngine(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -398,6 +430,7 @@ def _leave(done: Fit, target: Path) -> None:
     what, advice = {
         "max_iter": (f"stopped after {estimator.max_iter} passes", "raise --max-iter"),
         "time_limit": (f"stopped after {estimator.time_limit} seconds", "raise --time-limit"),
+        "one_pass": ("stopped after one pass, as StreamSVM does,", "leave out --method"),
         "interrupted": ("interrupted", "let it run longer"),
     }[reason]
     output.fail(
