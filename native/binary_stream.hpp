@@ -60,8 +60,8 @@ class BinaryStream {
 
   // Other rows from now on, with variables where they begin; their labels are those from ptr[i] to ptr[i +
   // 1].
-  void replace_rows(Layout<T> layout, const int64_t* ptr, const int32_t* labels, std::vector<T> C) {
-    rows_ = std::move(layout);
+  void swap_rows(Layout<T>& layout, const int64_t* ptr, const int32_t* labels, std::vector<T> C) {
+    std::swap(rows_, layout);
     C_ = std::move(C);
     if (rows_.tails() != 0 || rows_.heads() != heads_) throw std::logic_error("rows of other features");
     for (auto& one : variables_) one = {};
@@ -87,6 +87,7 @@ class BinaryStream {
       for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e)
         own_[next[labels[e] / width]++] = {static_cast<int32_t>(i), labels[e] % width};
   }
+  void return_rows(Layout<T>& layout) { std::swap(rows_, layout); }
 
   // One visit of the rows for each of these vectors of classes; what their first rounds have seen.
   std::vector<BlockSums> visit(const std::vector<StreamVisit>& visits, uint64_t seed, int threads,

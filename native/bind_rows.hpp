@@ -17,10 +17,10 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
       },
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "tail_rows"_a, NoGil());
   cls.def(
-      "__init__",
-      [](Layout<T>* self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, double constant,
+      "add_rows",
+      [](Layout<T>& self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, double constant,
          const FeaturePlaces& places) {
-        new (self) Layout<T>(lay_out<T>(view(ptr, index, value, features, constant), places));
+        add_rows(self, view(ptr, index, value, features, constant), places);
       },
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "places"_a, NoGil());
 }
@@ -85,7 +85,9 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
   bind_layout<T, float, int64_t>(layout);
   bind_layout<T, double, int32_t>(layout);
   bind_layout<T, double, int64_t>(layout);
-  layout.def("copy", [](const Layout<T>& l) { return Layout<T>(l); })
+  // Rows in parts: begin_rows, with as many rows and entries at the most as will come, then add_rows.
+  layout.def(nb::init<>())
+      .def("begin_rows", &begin_rows<T>, "places"_a, "rows"_a, "entries"_a, NoGil())
       .def_prop_ro("bytes", &Layout<T>::bytes)
       .def_prop_ro("heads", &Layout<T>::heads)
       .def_prop_ro("tails", &Layout<T>::tails);

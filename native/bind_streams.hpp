@@ -33,6 +33,8 @@ void bind_stream(nb::class_<Solver>& solver) {
             w.round([&](int64_t head, int64_t c) { return s.weight(head, c); });
           },
           NoGil())
+      // Gives back the rows that `swap_rows` has taken, and takes those that it has given.
+      .def("return_rows", [](Solver& s, Layout<T>& rows) { s.return_rows(rows); })
       // The class of each row with the largest score.
       .def(
           "best_classes",
@@ -57,9 +59,9 @@ void bind_row_stream(nb::class_<Solver>& solver) {
   bind_stream<T>(solver);
   solver
       .def(
-          "replace_rows",
+          "swap_rows",
           [](Solver& s, Layout<T>& rows, In<int32_t> labels, In<T> C) {
-            s.replace_rows(std::move(rows), to_vector(labels), to_vector(C));
+            s.swap_rows(rows, to_vector(labels), to_vector(C));
           },
           NoGil())
       .def(
@@ -113,9 +115,9 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
           },
           "heads"_a, "classes"_a, "loss"_a)
       .def(
-          "replace_rows",
+          "swap_rows",
           [](Stream& s, Layout<T>& rows, In<int64_t> ptr, In<int32_t> labels, In<T> C) {
-            s.replace_rows(std::move(rows), ptr.data(), labels.data(), to_vector(C));
+            s.swap_rows(rows, ptr.data(), labels.data(), to_vector(C));
           },
           "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, NoGil())
       // visits: vector, all, rest, rounds, quiet of each; gives loss, gap, norm, violation, visited, kept.

@@ -66,13 +66,14 @@ class CoupledSolver {
   }
 
   // Other rows from now on, of which no variable is in use yet; the weights stay as they are.
-  void replace_rows(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C) {
-    rows_ = std::move(layout);
+  void swap_rows(Layout<T>& layout, std::vector<int32_t> labels, std::vector<T> C) {
+    std::swap(rows_, layout);
     y_ = std::move(labels);
     C_ = std::move(C);
     alpha_.reset(rows_.n);
     steps_.begin_pass();
   }
+  void return_rows(Layout<T>& layout) { std::swap(rows_, layout); }
 
   // What these rows add to the certificate at the weights as they are.
   Certificate measure(int threads) const {

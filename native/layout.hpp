@@ -7,8 +7,11 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "vector.hpp"
@@ -28,13 +31,32 @@ struct CsrView {
   int64_t row_end(int64_t i) const { return ptr[i + 1]; }
 };
 
+// Of arrays that are written as soon as they have grown: what is new in them is not cleared before.
+template <class T>
+struct Uncleared : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Uncleared<U>;
+  };
+  template <class U>
+  void construct(U* place) noexcept {
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <class U, class Value>
+  void construct(U* place, Value&& value) {
+    ::new (static_cast<void*>(place)) U(std::forward<Value>(value));
+  }
+};
+
 template <class T>
 struct Layout {
   int64_t n = 0;
   std::vector<int64_t> head_features, tail_features;  // their indices in the caller's matrix
   std::vector<int64_t> head_ptr, tail_ptr;            // by row
-  std::vector<int32_t> head_index, tail_index;
-  std::vector<T> head_value, tail_value;
+  std::vector<int32_t, Uncleared<int32_t>> head_index;
+  std::vector<T, Uncleared<T>> head_value;
+  std::vector<int32_t> tail_index;
+  std::vector<T> tail_value;
   std::vector<int64_t> column_ptr;  // the tail by columns: who else has this feature
   std::vector<int32_t> column_row;
   std::vector<T> column_value;
@@ -201,6 +223,74 @@ Layout<T> lay_out(const View& X, const FeaturePlaces& places) {
     out.tail_norm[i] = static_cast<T>(tail_norm);
   }
   return out;
+}
+
+// Rows that come in parts, in place of those that were there before, whose memory they take.
+template <class T>
+void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64_t entries) {
+  if (!places.tail_features.empty()) throw std::logic_error("rows that come in parts have no tail");
+  out.n = 0;
+  if (out.head_features != places.head_features) out.head_features = places.head_features;
+  for (auto* ptr : {&out.head_ptr, &out.tail_ptr, &out.single_ptr}) {
+    ptr->reserve(rows + 1);
+    ptr->assign(1, 0);
+  }
+  out.column_ptr.assign(1, 0);
+  out.norm.clear();
+  out.norm.reserve(rows);
+  out.tail_norm.clear();
+  out.tail_norm.reserve(rows);
+  out.head_index.clear();
+  out.head_index.reserve(entries);
+  out.head_value.clear();
+  out.head_value.reserve(entries);
+  out.single_index.clear();
+  out.single_value.clear();
+}
+
+// The next part.
+template <class T, class View>
+void add_rows(Layout<T>& out, const View& X, const FeaturePlaces& places) {
+  const int64_t constant = X.constant != 0;
+  if (out.n + X.n_rows >= INT32_MAX) throw std::length_error("more than 2^31 - 2 rows at once");
+  if (X.n_features + constant > static_cast<int64_t>(places.place.size()))
+    throw std::logic_error("places of other features");
+  const int32_t* place = places.place.data();
+  int64_t h = static_cast<int64_t>(out.head_index.size());
+  const int64_t most = h + X.row_begin(X.n_rows) - X.row_begin(0) + constant * X.n_rows + 1;
+  out.head_index.resize(most);
+  out.head_value.resize(most);
+  int32_t* index = out.head_index.data();
+  T* value = out.head_value.data();
+  for (int64_t i = 0; i < X.n_rows; ++i) {
+    double norm = X.constant * X.constant, single_norm = 0;
+    for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e) {
+      const int32_t p = place[X.index[e]];
+      const T x = static_cast<T>(X.value[e]);
+      norm += double(x) * double(x);
+      // Written in any case, and kept if it is one of the head.
+      index[h] = p;
+      value[h] = x;
+      h += (p >= 0) & (x != 0);
+      if (p < 0 && x != 0) {
+        single_norm += double(x) * double(x);
+        out.single_index.push_back(X.index[e]);
+        out.single_value.push_back(x);
+      }
+    }
+    if (constant) {
+      index[h] = places.place.back();
+      value[h++] = static_cast<T>(X.constant);
+    }
+    out.head_ptr.push_back(h);
+    out.tail_ptr.push_back(0);
+    out.single_ptr.push_back(static_cast<int64_t>(out.single_index.size()));
+    out.norm.push_back(static_cast<T>(norm));
+    out.tail_norm.push_back(static_cast<T>(single_norm));
+  }
+  out.n += X.n_rows;
+  out.head_index.resize(h);
+  out.head_value.resize(h);
 }
 
 // All rows are here: `tail_rows` as FeaturePlaces has it.

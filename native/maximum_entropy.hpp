@@ -60,14 +60,15 @@ class MaximumEntropySolver {
   }
 
   // As in coupled.hpp; these begin as all rows do.
-  void replace_rows(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C) {
-    rows_ = std::move(layout);
+  void swap_rows(Layout<T>& layout, std::vector<int32_t> labels, std::vector<T> C) {
+    std::swap(rows_, layout);
     y_ = std::move(labels);
     C_ = std::move(C);
     state_.reset(rows_.n * stride_);
     begin();
     slots_.begin_pass();
   }
+  void return_rows(Layout<T>& layout) { std::swap(rows_, layout); }
 
   Certificate measure(int threads) const {
     const Coefficients coef = coefficients();

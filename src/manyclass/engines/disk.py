@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -110,9 +110,9 @@ class DiskFits:
         batch = next(self._running)
         read = time.perf_counter()
         for f in self._under_way:
-            self._load(f, batch)
-            self._fits[f].visit(rule, self._rounds, self._pass)
-            self._keep(f, batch)
+            with self._loaded(f, batch) as fit:
+                fit.visit(rule, self._rounds, self._pass)
+                self._keep(f, batch)
         self._waited += read - begin
         self._worked += time.perf_counter() - read
         self._left -= len(batch.blocks)
@@ -137,14 +137,21 @@ class DiskFits:
         if self._folds is None:
             return rows
         taken = folds_of(np.concatenate(batch.ids), self._folds, self._seed) != f
-        return replace(rows, layout=rows.layout.copy(), C=rows.C * taken.astype(rows.C.dtype))
+        return replace(rows, C=rows.C * taken.astype(rows.C.dtype))
 
-    def _load(self, f: int, batch: Batch, *, project: bool = False) -> None:
+    @contextmanager
+    def _loaded(self, f: int, batch: Batch, *, project: bool = False) -> Iterator[Stream]:
+        """Fit f, while it has these rows and their variables."""
         stored = [self._variables[f].get(self._names[number]) for number in batch.blocks]
         parts = [
             None if part is None else self._of_rows(f, part, ids) for part, ids in zip(stored, batch.ids, strict=True)
         ]
-        self._fits[f].load(self._rows_of(f, batch), parts, project=project)
+        fit = self._fits[f]
+        fit.load(self._rows_of(f, batch), parts, project=project)
+        try:
+            yield fit
+        finally:
+            fit.unload()
 
     def _keep(self, f: int, batch: Batch) -> None:
         for number, ids, part in zip(batch.blocks, batch.ids, self._fits[f].variables(), strict=True):
@@ -182,10 +189,10 @@ class DiskFits:
             exact = {f: new(self._shape.places.heads, low, min(K, low + of_fit), K) for f in fits}
             for batch in self._batches():
                 for f in fits:
-                    self._load(f, batch, project=project)
-                    if project:
-                        self._keep(f, batch)
-                    self._fits[f].add_to(exact[f])
+                    with self._loaded(f, batch, project=project) as fit:
+                        if project:
+                            self._keep(f, batch)
+                        fit.add_to(exact[f])
             for f in fits:
                 self._fits[f].set_weights(exact[f])
             project = False
@@ -199,10 +206,10 @@ class DiskFits:
         self._singles: list[tuple[np.ndarray, ...]] = []
         for batch in self._batches():
             for f in chosen:
-                self._load(f, batch)
-                self._fits[f].measure()
-                if has_singles and self._folds is None:
-                    self._singles.append(self._fits[f].single_weights())
+                with self._loaded(f, batch) as fit:
+                    fit.measure()
+                    if has_singles and self._folds is None:
+                        self._singles.append(fit.single_weights())
         for f in chosen:
             self._variables[f].flush()
         found = {f: self._fits[f].certificate(rule) for f in chosen}
@@ -223,6 +230,7 @@ class DiskFits:
                 fit.load(self._rows_of(f, batch), [None] * len(batch.blocks))
                 mine = fold == f
                 right[f] += np.count_nonzero(fit.best_classes()[mine] == batch.rows.labels[mine])
+                fit.unload()
                 rows[f] += np.count_nonzero(mine)
         return right / np.maximum(rows, 1)
 

@@ -3,11 +3,12 @@
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .._native import core
-from ..data.block_file import Block, join_blocks
+from ..data.block_file import Block
 from ..data.block_store import BlockStore
 from ..data.dealing import shuffled
 from ..solvers import RowBlock, StreamShape
@@ -81,6 +82,7 @@ class BlockReader:
 
     def __init__(self, data: StoredRows, dtype: np.dtype):
         self._data, self._dtype = data, np.dtype(dtype)
+        self._spares: list[Any] = []  # layouts of batches that were used: the next ones take their memory
         store = data.store
         frequencies = np.append(store.frequencies, store.n_rows) if data.constant else store.frequencies
         self.shape = StreamShape(
@@ -100,19 +102,27 @@ class BlockReader:
             If one is damaged.
         """
         data = self._data
-        blocks = [data.store.read(number) for number in numbers]
-        ids = tuple(block.ids for block in blocks)
-        ends = tuple(np.cumsum([block.n_rows for block in blocks]).tolist())
-        block = join_blocks(blocks)
-        del blocks
-        layout = native(core, "Layout", self._dtype)(
-            block.indptr, block.indices, block.values, data.store.n_features, data.constant, self.shape.places
-        )
-        C = data.penalties(block).astype(self._dtype)
-        return Batch(numbers, ids, RowBlock(layout, block.label_ptr, block.labels, C, ends, batch))
+        entries = [data.store.manifest.blocks[number] for number in numbers]
+        rows, nnz = sum(entry.rows for entry in entries), sum(entry.nnz for entry in entries)
+        layout = self._spares.pop() if self._spares else native(core, "Layout", self._dtype)()
+        layout.begin_rows(self.shape.places, rows, nnz + rows * (data.constant != 0))
+        ids, labels, label_counts, C = [], [], [], []
+        for number in numbers:
+            block = data.store.read(number)
+            layout.add_rows(
+                block.indptr, block.indices, block.values, block.n_features, data.constant, self.shape.places
+            )
+            ids.append(block.ids)
+            labels.append(block.labels)
+            label_counts.append(np.diff(block.label_ptr))
+            C.append(data.penalties(block).astype(self._dtype))
+        ends = tuple(np.cumsum([part.size for part in ids]).tolist())
+        label_ptr = np.concatenate([[0], np.cumsum(np.concatenate(label_counts))])
+        rows_of_all = RowBlock(layout, label_ptr, np.concatenate(labels), np.concatenate(C), ends, batch)
+        return Batch(numbers, tuple(ids), rows_of_all)
 
     def batches(self, order: Sequence[int], at_once: int) -> Generator[Batch]:
-        """Read these blocks, so many at once."""
+        """Read these blocks, so many at once. A batch is good until the next one is asked for."""
         groups = [tuple(order[begin : begin + at_once]) for begin in range(0, len(order), at_once)]
         with ThreadPoolExecutor(1, "manyclass-read") as beside:
             ahead = beside.submit(self.read, groups[0], 0)
@@ -120,8 +130,10 @@ class BlockReader:
                 batch = ahead.result()
                 ahead = beside.submit(self.read, group, number)
                 yield batch
-                del batch
-            yield ahead.result()
+                self._spares.append(batch.rows.layout)
+            batch = ahead.result()
+            yield batch
+            self._spares.append(batch.rows.layout)
 
 
 def folds_of(ids: np.ndarray, folds: int, seed: int) -> np.ndarray:

@@ -51,7 +51,7 @@ class BinaryStream:
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
         """Go on with these rows and variables."""
         self._block = block
-        self._kernel.replace_rows(block.layout, block.label_ptr, block.labels, block.C)
+        self._kernel.swap_rows(block.layout, block.label_ptr, block.labels, block.C)
         for (begin, end), part in zip(block.parts, variables, strict=True):
             if part is None:
                 continue
@@ -63,6 +63,10 @@ class BinaryStream:
             self._kernel.set_variables(begin, end, part["counts"], part["rows"], part["lanes"], values)
             if not project:
                 self._kernel.set_active(begin, end, part["active"])
+
+    def unload(self) -> None:
+        """Give the rows back."""
+        self._kernel.return_rows(self._block.layout)
 
     def variables(self) -> list[Variables]:
         """Those of the rows that are loaded, by their parts, and which rows are still visited."""

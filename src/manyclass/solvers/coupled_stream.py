@@ -30,14 +30,8 @@ class CoupledStream:
         rows = WAVE if problem.sparse_weights else DENSE_WAVE
         self._wave = rows if shape.width * self._K >= WORTH_SHARING else 1
         none = np.empty(0, np.int32)
-        layout = native(core, "Layout", self._dtype)(
-            np.zeros(1, np.int64),
-            none,
-            none.astype(self._dtype),
-            shape.places.features - (shape.constant != 0),
-            shape.constant,
-            shape.places,
-        )
+        layout = native(core, "Layout", self._dtype)()
+        layout.begin_rows(shape.places, 0, 0)
         self._kernel = native(core, KERNELS[problem.kernel], self._dtype)(
             layout, none, none.astype(self._dtype), self._K, problem.name, getattr(problem, "gamma", 0.5), False
         )
@@ -57,7 +51,7 @@ class CoupledStream:
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
         """Go on with these rows and variables."""
         self._block = block
-        self._kernel.replace_rows(block.layout, block.labels, block.C)
+        self._kernel.swap_rows(block.layout, block.labels, block.C)
         if self._maxent:
             held = self._kernel.variables.reshape(block.n_rows, -1)
             for (begin, end), part in zip(block.parts, variables, strict=True):
@@ -80,6 +74,10 @@ class CoupledStream:
             sums = np.bincount(row, weights=values, minlength=block.n_rows)
             values = values * np.minimum(1.0, self._problem.total(block.C) / np.maximum(sums, 1e-300))[row]
         self._kernel.set_alpha(indptr, classes, values.astype(self._dtype, copy=False))
+
+    def unload(self) -> None:
+        """Give the rows back."""
+        self._kernel.return_rows(self._block.layout)
 
     def variables(self) -> list[Variables]:
         """Those of the rows that are loaded, by their parts."""

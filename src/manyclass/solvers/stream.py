@@ -28,7 +28,7 @@ class RowBlock:
     Attributes
     ----------
     layout : Layout32 or Layout64
-        It is taken over by the first solver that loads it.
+        A solver that loads it has the rows until it unloads them.
     label_ptr, labels : ndarray
         The labels of all rows one after the other, and where each row's begin.
     C : ndarray of shape (n,)
@@ -95,6 +95,10 @@ class Stream(Protocol):
 
         `project` brings variables of other penalties to the feasible set.
         """
+        ...
+
+    def unload(self) -> None:
+        """Give the rows back, for other solvers to load."""
         ...
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
