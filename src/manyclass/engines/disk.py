@@ -102,7 +102,7 @@ class DiskFits:
             self._from_variables = False
             self._set_weights(self._under_way, project=True)
         if self._running is None:
-            order = np.random.default_rng([self._seed, self._pass]).permutation(self._data.store.n_blocks)
+            order = self._order_of_blocks()
             self._running = self._reader.batches(order.tolist(), self._room.together)
             self._left = order.size
             self._waited = self._worked = 0.0
@@ -125,6 +125,9 @@ class DiskFits:
         if self._engine.rounds == "auto":
             self._choose_rounds()
         return True
+
+    def _order_of_blocks(self) -> np.ndarray:
+        return np.random.default_rng([self._seed, self._pass]).permutation(self._data.store.n_blocks)
 
     def _choose_rounds(self) -> None:
         """As many as fit into the time that a pass took, waiting included."""
