@@ -5,8 +5,6 @@
 // them out, and the result does not depend on how. A row rests for a vector of classes after a visit that
 // changed none of its variables; the caller says when all are to be visited again.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -256,7 +254,7 @@ class BinaryStream {
     return scramble(seed ^ scramble(b * 0x10001 + round));
   }
   static auto listening(Interrupt& interrupt) {
-    return [&] { return omp_get_thread_num() == 0 ? interrupt.poll() : interrupt.requested(); };
+    return [&] { return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested(); };
   }
 
   template <Binary loss>

@@ -6,8 +6,6 @@
 // rest at); before a block is done all rows are visited again, and its certificate covers every variable in
 // float64.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -26,6 +24,7 @@
 #include "model_columns.hpp"
 #include "newton.hpp"
 #include "shuffle.hpp"
+#include "team.hpp"
 #include "vector.hpp"
 
 namespace manyclass {
@@ -191,7 +190,7 @@ class BlockTraining {
     return result;
   }
 
-  bool interrupted() { return omp_get_thread_num() == 0 ? interrupt_.poll() : interrupt_.requested(); }
+  bool interrupted() { return Team::my_number() == 0 ? interrupt_.poll() : interrupt_.requested(); }
 
   vec<T> variable(int64_t i) const {
     return Loss::variable(load(work_.state.data() + i * width), data_.C[i]);

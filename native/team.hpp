@@ -4,12 +4,12 @@
 // every core is free and then sleeps: a thread whose core is taken by somebody else must not make its partner
 // burn another one.
 #pragma once
-#include <omp.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace manyclass {
@@ -52,14 +52,31 @@ class Team {
     nanoseconds_asleep_.fetch_add(std::chrono::nanoseconds(slept).count(), std::memory_order_relaxed);
   }
 
+  // Which one of its team this thread is: 0 has called `run`.
+  static int my_number() { return my_number_; }
+
   // body(me) on every thread. What one of them throws comes out here, when all have ended.
+  //
+  // Threads of their own, not those of OpenMP: these spin for milliseconds after their work, on a core that
+  // another thread, which reads the next rows, may be waiting for.
   template <class F>
   void run(F body) {
-#pragma omp parallel num_threads(threads_)
-    {
-      const int me = omp_get_thread_num();
-      catching([&] { body(me); });
+    std::atomic<int> start{waiting};
+    std::vector<std::jthread> others;
+    try {
+      for (int me = 1; me < threads_; ++me)
+        others.emplace_back([&, me] {
+          start.wait(waiting);
+          my_number_ = me;
+          if (start.load() == all_are_here) catching([&] { body(me); });
+        });
+    } catch (...) {  // the system gives no more threads: those that are there must not wait for the others
+      start_all(start, some_are_missing);
+      throw;
     }
+    start_all(start, all_are_here);
+    catching([&] { body(0); });
+    others.clear();
     if (thrown_) std::rethrow_exception(thrown_);
   }
 
@@ -79,17 +96,26 @@ class Team {
   }
 
  private:
+  enum { waiting, all_are_here, some_are_missing };
+  static inline thread_local int my_number_ = 0;
+
+  static void start_all(std::atomic<int>& start, int how) {
+    start.store(how);
+    start.notify_all();
+  }
+
   template <class F>
   void catching(F f) noexcept {
     try {
       f();
     } catch (...) {
-#pragma omp critical(manyclass_team_thrown)
+      const std::lock_guard<std::mutex> guard(throwing_);
       thrown_ = std::current_exception();
     }
   }
 
   const int threads_;
+  std::mutex throwing_;
   std::exception_ptr thrown_;
   alignas(64) std::atomic<int> missing_;
   alignas(64) std::atomic<uint32_t> generation_{0};
