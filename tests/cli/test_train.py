@@ -162,7 +162,7 @@ def test_bad_tables_are_shown_where_they_are(shell, tmp_path, name, content, mes
 def test_missing_files_and_folders_are_named(shell, svm):
     assert "absent.svm" in shell("train", "absent.svm", code=2).stderr
     assert "no folder none" in shell("train", "train.svm", "--model", "none/m", code=2).stderr
-    assert "a folder" in shell("train", ".", "--model", "m", code=2).stderr
+    assert "no store" in shell("train", ".", "--model", "m", code=2).stderr
 
 
 def test_solver_and_feature_reduction_reach_the_estimator(shell, svm):

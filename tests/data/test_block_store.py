@@ -44,6 +44,36 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_matrices_in_parts_make_the_store_of_one_matrix(multilabel, tmp_path):
+    X, y = rows()
+    if multilabel:
+        y = sp.random(300, 7, 0.3, format="csr", random_state=1)
+        y.data[:] = 1
+    bounds = [0, 10, 10, 150, 300]
+    parts = ((X[a:b], y[a:b]) for a, b in itertools.pairwise(bounds) if b > a)
+    whole = BlockStore.create(tmp_path / "whole", X, y, blocks=5)
+    in_parts = BlockStore.create(tmp_path / "parts", parts, blocks=5)
+    for entry in whole.manifest.blocks:
+        assert (tmp_path / "parts" / entry.file).read_bytes() == (tmp_path / "whole" / entry.file).read_bytes()
+    whole.remove([3, 299])
+    left = np.setdiff1d(np.arange(300), [3, 299])
+    found, labels = whole.load()
+    assert_same(found, X[left])
+    if multilabel:
+        assert (labels != y[left]).nnz == 0
+    else:
+        np.testing.assert_array_equal(labels, y[left])
+    save_svmlight(X, np.arange(300), tmp_path / "x.svm")
+    assert BlockStore.create(tmp_path / "file", tmp_path / "x.svm").n_rows == in_parts.n_rows
+    with pytest.raises(ValueError, match="pass y"):
+        BlockStore.create(tmp_path / "no", X)
+    with pytest.raises(TypeError, match="part 0 must be a pair"):
+        BlockStore.create(tmp_path / "no", [X])
+    with pytest.raises(StoreError, match="store already"):
+        BlockStore.create(tmp_path / "whole", X, np.zeros(300))
+
+
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("blocks", [None, 1, 2, 7, 40])

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import DTypeLike
 
 from .block_file import VALUE_TYPES, Block, BlockError, read_block
 from .checksums import checksum_of
@@ -136,7 +137,83 @@ class BlockStore:
             parts.append(sp.csr_matrix((ones, (rows[known], columns[known])), (block.n_rows, n_classes)))
         return sp.vstack(parts, "csr")[np.argsort(np.concatenate(ids))]
 
-    # ---- Changing it
+    def load(self) -> tuple[sp.csr_matrix, Any]:
+        """All rows in the order of their ids, in memory.
+
+        Returns
+        -------
+        X : csr_matrix of shape (n, d)
+        y : ndarray of shape (n,), or csr_matrix of shape (n, K)
+            Labels; ones for them by the order of `classes`, where rows have other than one each.
+        """
+        lengths = np.zeros(self.manifest.next_id, np.int64)
+        there = np.zeros(self.manifest.next_id, bool)
+        for number in range(self.n_blocks):
+            block = self.read(number)
+            lengths[block.ids], there[block.ids] = np.diff(block.indptr), True
+        ends = np.cumsum(lengths)
+        X = sp.csr_matrix((self.n_rows, self.n_features), dtype=self.dtype)
+        X.indptr = np.concatenate([[0], ends[there]])
+        index_type = np.int32 if self.n_features <= np.iinfo(np.int32).max else np.int64
+        X.data, X.indices = np.empty(ends[-1], self.dtype), np.empty(ends[-1], index_type)
+        for number in range(self.n_blocks):
+            block = self.read(number)
+            place = np.repeat(ends[block.ids] - block.indptr[1:], np.diff(block.indptr)) + np.arange(block.indptr[-1])
+            X.data[place], X.indices[place] = block.values, block.indices
+        if self.manifest.multilabel:
+            return X, self.label_matrix(np.arange(self.classes.size), self.classes.size)
+        return X, self.labels()
+
+    # ---- Making and changing it
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        rows: Any,
+        y: Any = None,
+        *,
+        dtype: DTypeLike = np.float32,
+        memory: int | str = "512MB",
+        blocks: int | None = None,
+        compression: str = "zstd",
+        seed: int = 0,
+    ) -> "BlockStore":
+        """Make a store.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A folder that is not there yet, or empty.
+        rows : matrix, iterable of pairs, path, sequence of paths, or RowSource
+            A sparse or dense matrix, with `y`; such matrices with their labels one after the other, `(X, y)`; or
+            svmlight files.
+        y : labels, or sparse indicator
+            Of a matrix.
+        dtype : float32 or float64
+            Of the values.
+        memory : int or str
+            Bytes that may be used, such as "512MB"; a fit that is given as much finds blocks of the right size.
+        blocks : int, optional
+            How many blocks are wanted, if not as many as follow from the memory.
+        compression : str
+            As `PlaneWriter` has it.
+        seed : int
+            Of the dealing of rows to blocks.
+
+        Returns
+        -------
+        BlockStore
+
+        Raises
+        ------
+        StoreError
+            If the folder holds something else.
+        """
+        from .store_changes import create_store  # which needs this file
+
+        options: dict[str, Any] = {"blocks": blocks, "compression": compression, "seed": seed}
+        return create_store(path, rows, y, dtype=dtype, memory=memory, **options)
 
     def append(
         self, rows: Any, y: Any = None, *, memory: int | str = "512MB", compression: str = "zstd", seed: int = 0
@@ -148,8 +225,8 @@ class BlockStore:
 
         Parameters
         ----------
-        rows : matrix, path, sequence of paths, or RowSource
-            A sparse or dense matrix, with `y`; or files of the kind that the store was made of.
+        rows : matrix, iterable of pairs, path, sequence of paths, or RowSource
+            As for `create`; files of the kind that the store was made of.
         y : labels, or sparse indicator
             Of a matrix.
         memory : int or str

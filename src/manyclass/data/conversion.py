@@ -6,7 +6,7 @@ they are too many rows for one; bins of few rows become a block together.
 
 | file | what it holds |
 |---|---|
-| `conversion.json` | how far it has come; replaced after each spill and each block |
+| `conversion.json` | how far it has come; replaced after each spill, and now and then while blocks are written |
 | `spill-5.safetensors` | part 5 of all bins |
 
 A conversion that was stopped goes on when it is asked for again. A store is there when its manifest is, in the end.
@@ -15,6 +15,7 @@ Rows are appended in the same way: the manifest that is there stays until the ne
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -43,6 +44,7 @@ COMPRESSED = 4
 MOST_BINS = 1 << 14
 # Rows of an input of unknown length are dealt to so many bins; small ones share a block.
 UNKNOWN = 1 << 10
+SECONDS_A_JOURNAL = 1.0
 
 
 @dataclass
@@ -269,6 +271,7 @@ class Conversion:
         self._start_counts(max(0, journal.max_index + 1 - self._base))
         for entry in journal.blocks:
             self._count(read_block(self._folder / entry.file, rows=entry.rows, nnz=entry.nnz))
+        written = time.monotonic()
         while journal.dealt < journal.bins:
             last = self._last_of_block(spills, journal.dealt)
             for block in self._blocks_of(spills, journal.dealt, last):
@@ -277,7 +280,10 @@ class Conversion:
                 name = f"block-{self._settings['generation']}-{len(journal.blocks)}.safetensors"
                 journal.blocks.append(write_block(self._folder / name, counted, self._writer))
             journal.dealt = last
-            journal.write(self._folder)
+            # It names all blocks so far: to write it after each would take longer the more there are.
+            if time.monotonic() - written > SECONDS_A_JOURNAL or last == journal.bins:
+                journal.write(self._folder)
+                written = time.monotonic()
 
     def _last_of_block(self, spills: list[Spill], first: int) -> int:
         """The bin before which the block that begins with a bin ends."""

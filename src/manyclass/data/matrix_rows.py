@@ -1,6 +1,7 @@
-"""Rows of a matrix in memory, as a source of rows for a store."""
+"""Rows of matrices in memory, as a source of rows for a store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ class MatrixRows:
         self.reading: dict[str, Any] = {}
         self.end = Place(1)
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self._rows.shape[0])
+
     def settings(self) -> dict[str, Any]:
         """What tells whether this is the same source as another: nothing does."""
         return {"files": [{"name": "<matrix>"}], "dtype": self.dtype.name}
@@ -64,3 +70,38 @@ class MatrixRows:
                 Place(0, rows=last),
                 0,
             )
+
+
+class MatrixParts:
+    """The rows of matrices that come one after the other, such as from a generator; see `RowSource`.
+
+    Parameters
+    ----------
+    parts : iterable of pairs
+        Matrices of the same columns, each with its labels, as `MatrixRows` takes them.
+    dtype : float32 or float64
+        Of the values.
+    """
+
+    def __init__(self, parts: Iterable[tuple[Any, Any]], *, dtype: DTypeLike = np.float32):
+        self._parts, self.dtype = parts, np.dtype(dtype)
+        self.index_base: int | None = 0
+        self.min_index, self.max_index = 0, -1
+        self.reading: dict[str, Any] = {}
+        self.end = Place(1)
+
+    def settings(self) -> dict[str, Any]:
+        """What tells whether this is the same source as another: nothing does."""
+        return {"files": [{"name": "<matrices>"}], "dtype": self.dtype.name}
+
+    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
+        """The rows of one matrix after the other."""
+        rows = 0
+        for number, pair in enumerate(self._parts):
+            if not (isinstance(pair, tuple | list) and len(pair) == 2):
+                raise TypeError(f"part {number} must be a pair of rows and labels, not {type(pair).__name__}")
+            matrix = MatrixRows(*pair, dtype=self.dtype)
+            self.max_index = max(self.max_index, matrix.max_index)
+            for part in matrix.parts():
+                yield replace(part, end=Place(0, rows=rows + part.end.rows))
+            rows += matrix.n_rows

@@ -1,18 +1,19 @@
-"""Adding rows to a store, and taking rows away: each makes a new generation of the manifest."""
+"""Making a store, adding rows to it, and taking rows away: each makes a new generation of the manifest."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .block_file import read_ids
 from .block_store import BlockStore
 from .conversion import Conversion
 from .manifest import Catalogue, StoreError
-from .matrix_rows import MatrixRows
+from .matrix_rows import MatrixParts, MatrixRows
 from .row_parts import RowSource, TextRows
 from .sizes import parse_size
 from .store_lock import sweep, writing
@@ -21,24 +22,34 @@ from .table_rows import TableRows
 SHOWN = 5
 
 
+def create_store(
+    path: str | os.PathLike[str], rows: Any, y: Any, *, dtype: DTypeLike, memory: int | str, **options: Any
+) -> BlockStore:
+    """Make a store; see `BlockStore.create`."""
+    source = _source(rows, y, np.dtype(dtype), lambda files: TextRows(files, dtype=dtype))
+    return Conversion(source, path, memory=parse_size(memory), **options).run()
+
+
 def append_rows(path: Path, rows: Any, y: Any, *, memory: int | str, **options: Any) -> None:
     """Add rows; see `BlockStore.append`."""
-    source = _source(BlockStore(path), rows, y)
+    store = BlockStore(path)
+    source = _source(rows, y, store.dtype, lambda files: more_of(store, files))
     Conversion(source, path, memory=parse_size(memory), append=True, **options).run()
 
 
-def _source(store: BlockStore, rows: Any, y: Any) -> RowSource:
-    dtype = store.dtype
+def _source(rows: Any, y: Any, dtype: np.dtype, of_files: Callable[[Any], RowSource]) -> RowSource:
     files = [rows] if isinstance(rows, str | os.PathLike) else rows
     if isinstance(files, list | tuple) and files and all(isinstance(file, str | os.PathLike) for file in files):
         if y is not None:
             raise ValueError("files have labels of their own; y is for a matrix")
-        return more_of(store, files)
+        return of_files(files)
     if hasattr(rows, "parts"):
         return rows
-    if y is None:
+    if y is not None:
+        return MatrixRows(rows, y, dtype=dtype)
+    if hasattr(rows, "shape") or not isinstance(rows, Iterable):
         raise ValueError("a matrix needs the labels of its rows: pass y")
-    return MatrixRows(rows, y, dtype=dtype)
+    return MatrixParts(rows, dtype=dtype)
 
 
 def more_of(store: BlockStore, files: Any, *, xmc: bool | None = None, **columns: Any) -> RowSource:
