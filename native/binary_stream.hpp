@@ -309,6 +309,12 @@ class BinaryStream {
     }
   }
 
+  // The feature that is read some time after entry h, where rows are visited as they lie: weights are
+  // everywhere.
+  int64_t head_ahead(int64_t h) const {
+    return rows_.head_index[std::min<int64_t>(h + 48, rows_.head_index.size() - 1)];
+  }
+
   // t_i a_i
   template <Binary loss>
   Wide<T> coefficient(int64_t i, const Work& work) const {
@@ -331,6 +337,8 @@ class BinaryStream {
       if (BinaryLoss<loss>::sparse && !any_nonzero<T>(load(work.state.data() + int64_t(i) * width))) continue;
       const Wide<T> coef = coefficient<loss>(i, work);
       for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        const double* soon = exact.at(head_ahead(h), b * width);
+        for (int v = 0; v < parts; ++v) __builtin_prefetch(soon + v * L, 1);
         double* w = exact.at(rows_.head_index[h], b * width);
         for (int v = 0; v < parts; ++v)
           store(w + v * L, load(w + v * L) + double(rows_.head_value[h]) * coef.part[v]);
@@ -349,6 +357,7 @@ class BinaryStream {
     for (int32_t i : filled_) {
       Wide<T> s;
       for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        __builtin_prefetch(W + head_ahead(h) * width);
         const T* w = W + int64_t(rows_.head_index[h]) * width;
         for (int v = 0; v < parts; ++v) s.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
       }

@@ -248,6 +248,12 @@ void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64
   out.single_value.clear();
 }
 
+template <class T, class X>
+inline double squared(X value) {
+  const double x = static_cast<T>(value);
+  return x * x;
+}
+
 // The next part.
 template <class T, class View>
 void add_rows(Layout<T>& out, const View& X, const FeaturePlaces& places) {
@@ -263,17 +269,19 @@ void add_rows(Layout<T>& out, const View& X, const FeaturePlaces& places) {
   int32_t* index = out.head_index.data();
   T* value = out.head_value.data();
   for (int64_t i = 0; i < X.n_rows; ++i) {
-    double norm = X.constant * X.constant, single_norm = 0;
+    double norm = 0, single_norm = 0;
+#pragma omp simd reduction(+ : norm)
+    for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e) norm += squared<T>(X.value[e]);
+    norm += X.constant * X.constant;
     for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e) {
       const int32_t p = place[X.index[e]];
       const T x = static_cast<T>(X.value[e]);
-      norm += double(x) * double(x);
       // Written in any case, and kept if it is one of the head.
       index[h] = p;
       value[h] = x;
       h += (p >= 0) & (x != 0);
       if (p < 0 && x != 0) {
-        single_norm += double(x) * double(x);
+        single_norm += squared<T>(x);
         out.single_index.push_back(X.index[e]);
         out.single_value.push_back(x);
       }

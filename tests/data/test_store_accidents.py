@@ -18,7 +18,6 @@ from manyclass.data.conversion import Conversion
 from manyclass.data.manifest import StoreError
 from manyclass.data.row_parts import TextRows
 
-MOMENTS = 4  # at which a process is killed
 ROWS = 6000
 
 # Small parts and little memory, so that there are many spills and blocks.
@@ -103,14 +102,14 @@ def run_for(seconds, what, text, folder):
 
 
 @pytest.mark.parametrize("what", ["convert", "append"])
-def test_killed_at_random_moments_nothing_is_lost_and_nothing_wrong_is_there(what, texts, tmp_path, moments=MOMENTS):
+def test_killed_at_random_moments_nothing_is_lost_and_nothing_wrong_is_there(what, texts, tmp_path, kills):
     X, y = texts
     folder, before = prepare(what, tmp_path, "trial")
     done, whole = run_for(60, what, tmp_path / "b.svm", folder)
     assert done
     folder, before = prepare(what, tmp_path, "s")
     after = before + ROWS // 2
-    for moment in np.random.default_rng().uniform(0, 0.7 * whole, moments):
+    for moment in np.random.default_rng().uniform(0, 0.7 * whole, kills):
         done, _ = run_for(moment, what, tmp_path / "b.svm", folder)
         found = rows_in(folder)
         assert found in ((after,) if done else (before, after))

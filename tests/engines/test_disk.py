@@ -294,10 +294,10 @@ save_model(fitted.model_, model)
 
 
 @pytest.mark.parametrize("loss", ["cs", "squared_hinge"])
-def test_killed_at_random_moments_it_goes_on(loss, tmp_path):
+def test_killed_at_random_moments_it_goes_on(loss, tmp_path, kills):
     X, y = text_like(200, 90, 6, seed=14)
     store_of(X, y, tmp_path / "s", 10)
-    moments = np.random.default_rng(len(loss)).uniform(0, 0.6, 4)
+    moments = np.random.default_rng(len(loss)).uniform(0, 0.6, kills)
     command = [sys.executable, "-c", TRAIN, loss, tmp_path / "s", tmp_path / "folder", tmp_path / "m.manyclass"]
     for moment in moments:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
