@@ -129,7 +129,7 @@ def test_streams_of_unknown_length(tmp_path, monkeypatch):
     store = Conversion(MatrixRows(X, y), tmp_path / "s", memory=250_000).run()
     assert_holds(store, range(3000), X, y)
     sizes = [entry.nnz for entry in store.manifest.blocks]
-    assert 5 < store.n_blocks < 30 and max(sizes) < 3 * np.median(sizes)
+    assert 20 < store.n_blocks < 120 and max(sizes) < 3 * np.median(sizes)
     assert all((np.diff(store.read(number).ids) > 0).all() for number in range(store.n_blocks))
 
 

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import mmap
 import os
 
 import numpy as np
@@ -133,9 +134,9 @@ def test_weights_are_mapped_not_copied_and_lie_at_a_cache_line(tmp_path, sparse,
     for part in [*parts, model.intercept]:
         assert part.flags.aligned and part.flags.c_contiguous and not part.flags.writeable
         base = part
-        while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        while isinstance(base, np.ndarray):
             base = base.base
-        assert isinstance(base, np.memmap)
+        assert isinstance(base.obj, mmap.mmap)
     assert parts[0].ctypes.data % 64 == 0
 
 

@@ -36,8 +36,8 @@ from .tensor_file import TensorFile, tensor_file_content
 
 # Shares of the memory: what bins may hold before they are spilled, and what a block may be when it is read: training
 # mixes the rows of several.
-BUFFERED, BLOCK = 1 / 4, 1 / 128
-LARGEST_BLOCK = 8 << 20
+BUFFERED, BLOCK = 1 / 4, 1 / 64
+LARGEST_BLOCK = 16 << 20
 LEAST_MEMORY = 64 * 10**6
 # Text is as much longer than what it is compressed to, if nothing else is known.
 COMPRESSED = 4
@@ -177,7 +177,7 @@ class Conversion:
         if found is not None and self._goes_on(found):
             self._journal = found
             for spill in found.spills:
-                known += json.loads(TensorFile(self._folder / spill).arrays()["new_labels"].tobytes())
+                known += json.loads(TensorFile(self._folder / spill)["new_labels"].tobytes())
             self._rows.min_index, self._rows.max_index = found.min_index, found.max_index
         else:
             sweep(self._folder, self._files(self._before.manifest) if self._before else ())

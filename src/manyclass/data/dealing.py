@@ -77,9 +77,8 @@ class Spill:
 
     def __init__(self, path: Any):
         self._file = TensorFile(path)
-        arrays = self._file.arrays()
-        self._bounds = [arrays[name].tolist() for name in BOUNDS]
-        self._bytes = arrays["indices"].itemsize + arrays["values"].itemsize
+        self._bounds = [self._file[name].tolist() for name in BOUNDS]
+        self._bytes = self._file["indices"].itemsize + self._file["values"].itemsize
 
     def size(self, first: int, last: int) -> int:
         """Bytes of the features of bins [first, last)."""

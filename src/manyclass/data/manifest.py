@@ -225,7 +225,7 @@ class Catalogue:
         try:
             if checksum_of(path) != manifest.catalogue_checksum:
                 raise StoreError(f"{path} is not the file that the manifest names; restore it, or convert anew")
-            tensors = TensorFile(path, mmap=False).arrays()
+            tensors = dict(TensorFile(path, mmap=False))
             found = cls(read_classes(tensors), *(tensors[about.name] for about in fields(cls)[1:]))
             if found.class_of_code.max(initial=-1) >= found.classes.size:
                 raise ValueError("it has codes of unknown classes")

@@ -7,6 +7,8 @@ copies every array once.
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from mmap import ACCESS_READ
+from mmap import mmap as Mapped  # noqa: N812
 from typing import Any
 
 import numpy as np
@@ -94,8 +96,11 @@ def _header(
     return len(text).to_bytes(8, "little") + text
 
 
-class TensorFile:
-    """A file of arrays, its header checked.
+class TensorFile(Mapping[str, np.ndarray]):
+    """A file of arrays by name, its header checked.
+
+    An array is looked at when it is asked for: KeyError and ValueError then tell of a type that NumPy does not have,
+    or a shape that does not fit.
 
     Parameters
     ----------
@@ -103,6 +108,10 @@ class TensorFile:
         The file.
     mmap : bool
         Map the file into memory, so that arrays are read when they are used; False reads all of it.
+    checked : bool
+        Whether the arrays have to fill the file to its end without holes and overlaps. False is for many small files
+        of which each array is checked when it is used: it may then be shorter than it says, and what is wrong with
+        the header raises whatever it does.
 
     Attributes
     ----------
@@ -114,28 +123,36 @@ class TensorFile:
         If the file is no safetensors, or cut short.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True):
-        with open(path, "rb"):  # unlike safetensors, the system names what it cannot open
-            pass
-        # Checks the header, and that the tensors fill the file to its end without holes and overlaps.
-        with safe_open(path, framework="numpy"):
-            pass
-        content = np.asarray(np.memmap(path, np.uint8, "r") if mmap else np.fromfile(path, np.uint8))
+    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True, checked: bool = True):
+        with open(path, "rb") as file:  # unlike safetensors, the system names what it cannot open
+            if checked:
+                with safe_open(path, framework="numpy"):
+                    pass
+            if mmap:
+                content = np.frombuffer(Mapped(file.fileno(), 0, access=ACCESS_READ), np.uint8)
+            else:
+                content = np.fromfile(file, np.uint8)
         size = 8 + int.from_bytes(content[:8].tobytes(), "little")
         self._entries: dict[str, Any] = json.loads(content[8:size].tobytes())
         self._content = content[size:]
         self._path, self._begin = path, size
         self.metadata: dict[str, str] = self._entries.pop("__metadata__", {})
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The arrays by name.
+    def __getitem__(self, name: str) -> np.ndarray:
+        entry = self._entries[name]
+        begin, end = entry["data_offsets"]
+        array = self._content[begin:end].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
+        # Other writers may lay a file out otherwise; what the kernels read must be aligned.
+        return array if array.flags.aligned else array.copy()
 
-        Raises
-        ------
-        KeyError, ValueError
-            For a type that NumPy does not have, or a shape that does not fit.
-        """
-        return {name: self._view(entry) for name, entry in self._entries.items()}
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def part(self, name: str, begin: int, end: int) -> np.ndarray:
         """Some numbers of a vector, read from the file: a mapped one would be held in memory as far as it was used.
@@ -152,9 +169,3 @@ class TensorFile:
         if found.size != end - begin:
             raise OSError(f"{os.fspath(self._path)} is cut short")
         return found
-
-    def _view(self, entry: dict[str, Any]) -> np.ndarray:
-        begin, end = entry["data_offsets"]
-        array = self._content[begin:end].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
-        # Other writers may lay a file out otherwise; what the kernels read must be aligned.
-        return array if array.flags.aligned else array.copy()

@@ -205,7 +205,7 @@ class CheckpointFolder:
             raise ValueError(f"{part.file} has {path.stat().st_size} bytes instead of {part.size}")
         if checksum_of(path) != part.checksum:
             raise ValueError(f"the checksum of {part.file} is wrong")
-        return TensorFile(path).arrays()
+        return dict(TensorFile(path))
 
     # ---- Names
 

@@ -9,9 +9,8 @@ from ..problems import Problem
 from ..solvers import StreamShape
 from .stored_rows import StoredRows
 
-# Of a block: features of its rows as they are decoded, as planes before that, and laid out, twice: one is solved
-# while the next is read. Then what goes with each row.
-BYTES_A_NONZERO, BYTES_A_ROW = 32, 160
+# What goes with each row, besides its features and variables.
+BYTES_A_ROW = 160
 LANES = 16
 # How to train, and the losses that are trained so (None: all of them).
 METHODS: dict[str, tuple[str, ...] | None] = {
@@ -134,26 +133,29 @@ def divide_memory(
     model = fits * data.store.n_features * shape.n_classes * value
     entries = data.store.manifest.blocks
     rows, nnz = max(entry.rows for entry in entries), max(entry.nnz for entry in entries)
-    block = nnz * BYTES_A_NONZERO + rows * (BYTES_A_ROW + _bytes_of_variables(problem, K, value))
+    # Features are laid out twice, since a batch is solved while the next one is read; beside them one block is
+    # decoded from its planes, into memory that the last one has left.
+    block = nnz * 2 * (4 + value) + rows * (BYTES_A_ROW + _bytes_of_variables(problem, K, value))
+    decoding = nnz * (2 * (4 + data.store.dtype.itemsize) + 8)
     if engine.update == "block":  # the responses of all rows; their sum takes the room of exact weights
         block += rows * 2 * LANES * value
     together = engine.together or 1
     least = heads * LANES * 8
-    needed = weights + max(together * block + least, model)
+    needed = weights + max(decoding + together * block + least, model)
     if needed > limit:
         raise ValueError(
             f"memory={show_size(limit)} is too little: {show_size(needed)} are needed, "
             f"{show_size(weights)} of them for the weights of {heads:,} features and {shape.n_classes:,} classes, "
-            f"{show_size(together * block)} for blocks of up to {rows:,} rows; give more memory, or convert to "
-            "smaller blocks"
+            f"{show_size(decoding + together * block)} for blocks of up to {rows:,} rows; give more memory, or "
+            "convert to smaller blocks"
         )
-    left = limit - weights
+    left = limit - weights - decoding
     if engine.together is None:
         together = int(np.clip(min(left // 3, LARGEST_BATCH) // block, 1, len(entries)))
     left -= together * block
     exact_classes = int(min(K, max(LANES, left // 2 // max(1, heads * 8) // LANES * LANES)))
     exact = heads * exact_classes * 8
-    return Room(weights, together * block, exact, max(0, left - exact), together, exact_classes)
+    return Room(weights, decoding + together * block, exact, max(0, left - exact), together, exact_classes)
 
 
 def _bytes_of_variables(problem: Problem, K: int, value: int) -> int:

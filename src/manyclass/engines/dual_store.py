@@ -124,7 +124,7 @@ class DualStore:
             return None
         path = folder / f"{block}.variables"
         try:
-            return TensorFile(path, mmap=False).arrays()
+            return dict(TensorFile(path, mmap=False))
         except FileNotFoundError:
             return None
         except (SafetensorError, KeyError, ValueError) as error:

@@ -211,7 +211,7 @@ def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, s
         raise ModelFileError(f"{path}: not a model file, or one cut short ({error})") from error
     _check_format(path, file.metadata)
     try:
-        return file.metadata, _Tensors(file.arrays())
+        return file.metadata, _Tensors(dict(file))
     except (KeyError, ValueError) as error:
         raise ModelFileError(f"{path}: the header does not fit the tensors ({error})") from error
 
