@@ -301,7 +301,7 @@ def test_it_is_for_classes_that_are_trained_apart():
     for estimator in (MulticlassSVC(engine="joblib"), MaxEnt(engine="joblib")):
         with pytest.raises(ValueError, match=r"for one-vs-rest and one-vs-one\. '(ww|maxent)' trains all classes"):
             estimator.fit(X, y)
-    with pytest.raises(ValueError, match="engine must be one of 'memory', 'disk', .* or an MPIEngine, got 'spark'"):
+    with pytest.raises(ValueError, match=r"engine must be one of 'memory', 'disk', .* or an MPIEngine, got 'spark'"):
         OneVsRestSVC(engine="spark").fit(X, y)
     assert clone(OneVsRestSVC(engine="joblib")).get_params()["engine"] == "joblib"
 

@@ -1,9 +1,12 @@
 """The rows of a store as solvers want them, a block at a time, the next one read while this one is solved."""
 
-from collections.abc import Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from itertools import count
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +16,9 @@ from ..data.block_store import BlockStore
 from ..data.dealing import shuffled
 from ..solvers import RowBlock, StreamShape
 from ..solvers.solver import native
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -107,8 +113,7 @@ class BlockReader:
         layout = self._spares.pop() if self._spares else native(core, "Layout", self._dtype)()
         layout.begin_rows(self.shape.places, rows, nnz + rows * (data.constant != 0))
         ids, labels, label_counts, C = [], [], [], []
-        for number in numbers:
-            block = data.store.read(number)
+        for block in one_ahead(data.store.read, numbers, "manyclass-decode"):
             layout.add_rows(
                 block.indptr, block.indices, block.values, block.n_features, data.constant, self.shape.places
             )
@@ -124,16 +129,22 @@ class BlockReader:
     def batches(self, order: Sequence[int], at_once: int) -> Generator[Batch]:
         """Read these blocks, so many at once. A batch is good until the next one is asked for."""
         groups = [tuple(order[begin : begin + at_once]) for begin in range(0, len(order), at_once)]
-        with ThreadPoolExecutor(1, "manyclass-read") as beside:
-            ahead = beside.submit(self.read, groups[0], 0)
-            for number, group in enumerate(groups[1:], 1):
-                batch = ahead.result()
-                ahead = beside.submit(self.read, group, number)
+        with closing(one_ahead(lambda which: self.read(*which), zip(groups, count()), "manyclass-read")) as batches:
+            for batch in batches:
                 yield batch
                 self._spares.append(batch.rows.layout)
-            batch = ahead.result()
-            yield batch
-            self._spares.append(batch.rows.layout)
+
+
+def one_ahead(make: Callable[[T], R], items: Iterable[T], thread: str) -> Generator[R]:
+    """What `make` gives for each item; the next one is made by another thread while this one is used."""
+    with ThreadPoolExecutor(1, thread) as beside:
+        ahead: deque[Future[R]] = deque()
+        for item in items:
+            ahead.append(beside.submit(make, item))
+            if len(ahead) > 1:
+                yield ahead.popleft().result()
+        if ahead:
+            yield ahead.popleft().result()
 
 
 def folds_of(ids: np.ndarray, folds: int, seed: int) -> np.ndarray:
