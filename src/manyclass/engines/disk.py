@@ -32,6 +32,8 @@ from .dual_store import DualStore
 from .stored_rows import Batch, BlockReader, StoredRows, folds_of
 from .streamed_weights import assemble_weights
 
+# The gap that is expected of a pass, over the tolerance, up to which it is taken for the last one.
+LIKELY = 1.5
 # With rounds="auto": the largest number of rounds, and how the share of time spent waiting for blocks changes it.
 MOST_ROUNDS = 10
 
@@ -93,6 +95,8 @@ class DiskFits:
             variables.room = self._room.variables // len(self._variables)
         self._from_variables = not all(variables.empty for variables in self._variables)
         self._under_way = list(range(len(self._fits)))  # fits that are still visited
+        self._gaps = {f: (np.nan, np.nan) for f in self._under_way}  # as the last two passes have seen them
+        self._exact: dict[int, Any] = {}  # weights that the pass under way adds up
 
     # ---- One pass after the other
 
@@ -102,6 +106,7 @@ class DiskFits:
             self._from_variables = False
             self._set_weights(self._under_way, project=True)
         if self._running is None:
+            self._exact = self._new_exact(self._under_way) if self._may_be_last(rule) else {}
             order = self._order_of_blocks()
             self._running = self._reader.batches(order.tolist(), self._room.together)
             self._left = order.size
@@ -113,6 +118,8 @@ class DiskFits:
             with self._loaded(f, batch) as fit:
                 fit.visit(rule, self._rounds, self._pass)
                 self._keep(f, batch)
+                if f in self._exact:
+                    fit.add_to(self._exact[f])
         self._waited += read - begin
         self._worked += time.perf_counter() - read
         self._left -= len(batch.blocks)
@@ -122,9 +129,22 @@ class DiskFits:
         self._pass += 1
         for f in self._under_way:
             self._fits[f].end_pass(rule)
+            seen = self._fits[f].progress
+            self._gaps[f] = self._gaps[f][1], Certificate(seen.primal, seen.dual, seen.violation).gap
         if self._engine.rounds == "auto":
             self._choose_rounds()
         return True
+
+    def _may_be_last(self, rule: StopRule) -> bool:
+        """Whether the pass that begins will end the fits, at the pace of the last ones, and there is room for it.
+
+        Then the weights for the certificate are added up in it: its blocks need not be read once more.
+        """
+        if rule.stop != "gap" or self._classes_at_once(len(self._under_way)) < self._shape.n_classes:
+            return False
+        last_two = [self._gaps[f] for f in self._under_way]
+        expected = [last * last / before if before > 0 else np.inf for before, last in last_two]
+        return all(gap <= LIKELY * rule.tol for gap in expected)
 
     def _order_of_blocks(self) -> np.ndarray:
         return np.random.default_rng([self._seed, self._pass]).permutation(self._data.store.n_blocks)
@@ -185,11 +205,8 @@ class DiskFits:
         """The weights of the dual variables, in float64, for as many classes at a time as there is room for."""
         for f in fits:
             self._fits[f].begin_certificate()
-        K = self._shape.n_classes
-        of_fit = max(LANES, self._room.exact_classes // len(fits) // LANES * LANES)
-        for low in range(0, K, of_fit):
-            new = native(core, "ExactWeights", self._dtype)
-            exact = {f: new(self._shape.places.heads, low, min(K, low + of_fit), K) for f in fits}
+        for low in range(0, self._shape.n_classes, self._classes_at_once(len(fits))):
+            exact = self._new_exact(fits, low)
             for batch in self._batches():
                 for f in fits:
                     with self._loaded(f, batch, project=project) as fit:
@@ -200,11 +217,26 @@ class DiskFits:
                 self._fits[f].set_weights(exact[f])
             project = False
 
+    def _classes_at_once(self, fits: int) -> int:
+        return max(LANES, self._room.exact_classes // fits // LANES * LANES)
+
+    def _new_exact(self, fits: Sequence[int], low: int = 0) -> dict[int, Any]:
+        """Weights in float64, from a class on as many as there is room for."""
+        K, heads = self._shape.n_classes, self._shape.places.heads
+        high = min(K, low + self._classes_at_once(len(fits)))
+        return {f: native(core, "ExactWeights", self._dtype)(heads, low, high, K) for f in fits}
+
     def certificates(self, rule: StopRule) -> dict[int, Certificate]:
         """Certify the fits that are under way; those that meet the rule are so no longer."""
         chosen = self._under_way
         self._from_variables = False
-        self._set_weights(chosen, project=any(self._fits[f].unsettled for f in chosen))
+        if self._running is None and self._exact:  # the pass that has ended has added them up
+            for f in chosen:
+                self._fits[f].begin_certificate()
+                self._fits[f].set_weights(self._exact[f])
+            self._exact = {}
+        else:
+            self._set_weights(chosen, project=any(self._fits[f].unsettled for f in chosen))
         has_singles = bool((self._data.store.frequencies == 1).any())
         self._singles: list[tuple[np.ndarray, ...]] = []
         for batch in self._batches():
