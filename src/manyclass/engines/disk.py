@@ -34,7 +34,7 @@ from .streamed_weights import assemble_weights
 
 # The gap that is expected of a pass, over the tolerance, up to which it is taken for the last one.
 LIKELY = 1.5
-# With rounds="auto": the largest number of rounds, and how the share of time spent waiting for blocks changes it.
+# With rounds="auto".
 MOST_ROUNDS = 10
 
 
@@ -79,7 +79,6 @@ class DiskFits:
             )
             for _ in self._variables
         ]
-        self._rounds = engine.first_rounds
         self._names = [re.sub(r"\.safetensors$", "", entry.file) for entry in data.store.manifest.blocks]
         self._pass = 0
         self._running: Generator[Batch] | None = None
@@ -93,6 +92,7 @@ class DiskFits:
         self._room = divide_memory(data, self._shape, self._problem, self._engine, self._dtype, len(self._variables))
         for variables in self._variables:
             variables.room = self._room.variables // len(self._variables)
+        self._rounds = self._engine.first_rounds(self._room.together / data.store.n_blocks)
         self._from_variables = not all(variables.empty for variables in self._variables)
         self._under_way = list(range(len(self._fits)))  # fits that are still visited
         self._gaps = {f: (np.nan, np.nan) for f in self._under_way}  # as the last two passes have seen them

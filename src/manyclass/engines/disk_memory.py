@@ -18,6 +18,8 @@ METHODS: dict[str, tuple[str, ...] | None] = {
     "pegasos": ("hinge", "squared_hinge", "logistic"),
     "streamsvm": ("squared_hinge",),
 }
+# A share of all blocks from which on rows that are visited together gain from a second round, without the others.
+LARGE_SHARE = 1 / 10
 # What is visited together is no more than this: reading is to go on beside solving, in many pieces.
 LARGEST_BATCH = 512 << 20
 
@@ -38,7 +40,8 @@ class DiskEngine:
     rounds : int, "tol" or "auto", optional
         How often the rows of a block are visited before the next one: so many times; until they gain little; or as
         often as there is time for while the next block is read (then the last bits of the model depend on the speed
-        of the disk). None for 2 with the method "dual"; the others make one visit, and no other number.
+        of the disk). None for 2 where what is visited together is a tenth of all blocks, else 1. The methods other
+        than "dual" make one visit.
     method : "dual", "pegasos" or "streamsvm"
         Coordinate ascent on the dual, for all losses. The other two are there to compare with, for one-vs-rest:
         stochastic subgradients ("hinge", "squared_hinge", "logistic"), and a single pass that grows a ball around
@@ -68,11 +71,10 @@ class DiskEngine:
         if self.method != "dual" and self.rounds not in (None, 1):
             raise ValueError(f"method={self.method!r} visits a row once a pass; leave out rounds={self.rounds!r}")
 
-    @property
-    def first_rounds(self) -> int | str:
-        """The rounds of the first pass."""
+    def first_rounds(self, share: float) -> int | str:
+        """The rounds of the first pass, where so large a share of all blocks is visited together."""
         if self.rounds is None:
-            return 2 if self.method == "dual" else 1
+            return 2 if self.method == "dual" and share >= LARGE_SHARE else 1
         return 1 if self.rounds == "auto" else self.rounds
 
     def check_loss(self, problem: Problem) -> None:
