@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.entries.block_minimisation import (
+from benchmarks.block_methods import (
     BLOCK_L_D,
     COMPRESSIONS,
     DEFAULT,
@@ -206,6 +206,11 @@ def _plot_difference(axes: Any, own: Curve, **style: Any) -> None:
 
 
 def _label(axes: Any) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("training time (seconds)")
     axes.grid(color="#e5e5e5", lw=0.6)
     axes.set_axisbelow(True)

@@ -4,7 +4,7 @@
     lshtc-small     synthetic text in the shape of LSHTC-small: n = 4,463, K = 1,139, d = 51,033, 149 non-zeros a row
     text-12m        synthetic text: n = 200,000, K = 50, d = 100,000, 60 non-zeros a row
     text-2m, lshtc-2012, text-700m    synthetic text that is made as it is read, a part at a time: 2 million
-                    non-zeros; the shape of LSHTC-2012, 57 million; 8.4 GB at 12 bytes a non-zero, n = 7,000,000
+                    non-zeros; the shape of LSHTC-2012, 57 million; 8.3 GB at 12 bytes a non-zero, n = 7,000,000
     wordnet-min5    WordNet glosses, class = direct hypernym with five members or more: K = 4,796, d = 38,523
     wordnet         the same with every hypernym: K = 12,582
     news20          20 newsgroups, by date: K = 20

@@ -3,10 +3,11 @@
 import re
 
 import pytest
+from benchmarks.block_methods import IN_MEMORY, NUMBERS, SPLITS
 from benchmarks.block_report import BLOCKS_PLOT, DOCUMENT, METHODS_PLOT
 from benchmarks.block_report import write as write_blocks
 from benchmarks.entries import ENTRIES
-from benchmarks.entries.block_minimisation import IN_MEMORY, NUMBERS, PROBLEMS, SPLITS, _rows, curve, in_memory
+from benchmarks.entries.block_minimisation import PROBLEMS, _rows, curve, in_memory
 from benchmarks.entries.stores import OVERHEAD
 from benchmarks.league_report import between
 from benchmarks.results import Bar, Row
