@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.environments import ENVIRONMENTS, ROOT, UnavailableError
+from benchmarks.memory_limit import MemoryLimit
 from benchmarks.objective import error_rate, primal
 from benchmarks.problems import Problem
 from benchmarks.protocol import Reply, Request, load_weights, store_problem
@@ -109,28 +110,56 @@ class Runner:
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             return Run(self._ask(solver, "read", scratch, one_core=True, options={"path": str(path)}))
 
-    def _ask(
+    def do(
+        self, solver: Solver, task: str, *, one_core: bool = False, limit: MemoryLimit | None = None, **options: Any
+    ) -> Run:
+        """A task whose options name the files it works on, perhaps with a limit to its memory."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            return Run(self._ask(solver, task, scratch, one_core, limit, options=options), options=options)
+
+    def ending(self, solver: Solver, task: str, limit: MemoryLimit, **options: Any) -> tuple[int, str]:
+        """How a process ends that may well fail: its exit code, negative for a signal, and its last words."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            done, _ = self._run(solver, task, scratch, False, limit, options=options)
+            said = done.stderr.strip().splitlines()
+            return done.returncode, said[-1] if said else ""
+
+    def _ask(self, solver: Solver, *asked: Any, **fields: Any) -> Reply:
+        done, reply = self._run(solver, *asked, **fields)
+        if done.returncode != 0:
+            # After a rank's last words mpirun has its own, framed by lines of dashes.
+            said = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
+            last = said[-8:] if solver.ranks else said[-1:]
+            raise UnavailableError(f"{solver.name} failed: {'; '.join(last) or f'exit code {done.returncode}'}")
+        return Reply(**json.loads(reply.read_text()))
+
+    def _run(
         self,
         solver: Solver,
         task: str,
         scratch: str,
         one_core: bool,
+        limit: MemoryLimit | None = None,
         *,
         options: dict[str, Any],
         **fields: Any,
-    ) -> Reply:
-        request = Request(
-            task=task,
-            reply=str(Path(scratch) / "reply.json"),
-            options=solver.options | options,
-            **fields,
-        )
+    ) -> tuple[subprocess.CompletedProcess[str], Path]:
+        """Run a process to its end; where its reply is, if there is one."""
+        reply = Path(scratch) / "reply.json"
+        request = Request(task=task, reply=str(reply), options=solver.options | options, **fields)
         question = Path(scratch) / "request.json"
         question.write_text(json.dumps(asdict(request)))
         python = ENVIRONMENTS[solver.environment].ensure() if solver.environment else sys.executable
         command = [str(python), "-m", solver.module, str(question)]
         if solver.ranks:
             command = [*_mpirun(solver.ranks, self.timeout), *command]
+
+        def begin() -> None:
+            if one_core:
+                os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+            if limit is not None:
+                limit.enter()
+
         try:
             done = subprocess.run(
                 command,
@@ -140,16 +169,11 @@ class Runner:
                 env=os.environ | AS_ROOT,
                 # mpirun ends its processes by itself.
                 timeout=self.timeout + (60 if solver.ranks else 0),
-                preexec_fn=_stay_on_one_core if one_core else None,
+                preexec_fn=begin if one_core or limit is not None else None,
             )
         except subprocess.TimeoutExpired:
             raise UnavailableError(f"{solver.name} was ended after {self.timeout:.0f} s without a result") from None
-        if done.returncode != 0:
-            # After a rank's last words mpirun has its own, framed by lines of dashes.
-            said = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
-            last = said[-8:] if solver.ranks else said[-1:]
-            raise UnavailableError(f"{solver.name} failed: {'; '.join(last) or f'exit code {done.returncode}'}")
-        return Reply(**json.loads(Path(request.reply).read_text()))
+        return done, reply
 
 
 def alternate(
@@ -205,7 +229,3 @@ def _mpirun(ranks: int, timeout: float) -> list[str]:
         raise UnavailableError('there is no mpirun; pip install "manyclass[mpi]"')
     # Ranks may be more than cores, and are not bound to any: other entries let the system choose too.
     return [found, "-n", str(ranks), "--oversubscribe", "--bind-to", "none", "--timeout", str(int(timeout))]
-
-
-def _stay_on_one_core() -> None:
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})

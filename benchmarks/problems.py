@@ -2,12 +2,15 @@
 
     bench-1k        synthetic text: n = 5,000, K = 1,000, d = 50,000, 61 non-zeros a row
     lshtc-small     synthetic text in the shape of LSHTC-small: n = 4,463, K = 1,139, d = 51,033, 149 non-zeros a row
+    text-12m        synthetic text: n = 200,000, K = 50, d = 100,000, 60 non-zeros a row
+    text-2m, lshtc-2012, text-700m    synthetic text that is made as it is read, a part at a time: 2 million
+                    non-zeros; the shape of LSHTC-2012, 57 million; 8.3 GB at 12 bytes a non-zero, n = 7,000,000
     wordnet-min5    WordNet glosses, class = direct hypernym with five members or more: K = 4,796, d = 38,523
     wordnet         the same with every hypernym: K = 12,582
     news20          20 newsgroups, by date: K = 20
     letter, usps, satimage    small and dense: K = 26, 10, 6
 
-All but the first two are read from the folder that the environment variable MANYCLASS_DATA names, which holds
+All others are read from the folder that the environment variable MANYCLASS_DATA names, which holds
 ``wordnet_hyper_min5/``, ``wordnet_hyper/``, ``news20_bydate/``, ``letter/``, ``usps/`` and ``satimage/`` with
 train.svm.xz and test.svm.xz in each.
 """
@@ -17,8 +20,10 @@ from __future__ import annotations
 import lzma
 import os
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,8 +32,18 @@ from benchmarks.environments import UnavailableError
 
 FOLDERS = {"wordnet-min5": "wordnet_hyper_min5", "wordnet": "wordnet_hyper", "news20": "news20_bydate"}
 FOLDERS |= {name: name for name in ("letter", "usps", "satimage")}
-SYNTHETIC = ("bench-1k", "lshtc-small")
-NAMES = (*SYNTHETIC, *FOLDERS)
+# Arguments of `make_text_like`, and of `iter_text_like`.
+SYNTHETIC: dict[str, dict[str, Any]] = {
+    "bench-1k": {"preset": "bench-1k"},
+    "lshtc-small": {"preset": "lshtc-small"},
+    "text-12m": {"preset": "bench-1k", "n": 200_000, "n_test": 20_000, "K": 50, "d": 100_000, "nnz": 60},
+}
+STREAMED: dict[str, dict[str, Any]] = {
+    "text-2m": {"preset": "bench-1k", "n": 20_000, "n_test": 0, "K": 20, "d": 50_000, "nnz": 100},
+    "lshtc-2012": {"preset": "lshtc-2012"},
+    "text-700m": {"preset": "bench-1k", "n": 7_000_000, "n_test": 0, "K": 20, "d": 100_000, "nnz": 100},
+}
+NAMES = (*SYNTHETIC, *STREAMED, *FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -53,13 +68,20 @@ def load(name: str) -> Problem:
     if name in SYNTHETIC:
         from manyclass.data import make_text_like
 
-        return encode(name, *make_text_like(name, seed=0))
+        return encode(name, *make_text_like(**SYNTHETIC[name], seed=0))
 
     from manyclass.data import load_svmlight
 
     X, y = load_svmlight(file_of(name, "train"))
     X_test, y_test = load_svmlight(file_of(name, "test"))
     return encode(name, X, y, X_test, y_test)
+
+
+def stream(name: str) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
+    """The training rows of a problem that is too large to be held, a part at a time."""
+    from manyclass.data import iter_text_like
+
+    return iter_text_like(**STREAMED[name], seed=0)
 
 
 def encode(name: str, X, y, X_test, y_test) -> Problem:

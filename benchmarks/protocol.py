@@ -41,21 +41,22 @@ class Request:
 
     def load_problem(self) -> tuple[sp.csr_matrix, np.ndarray]:
         """The stored rows (float32) and their class codes."""
-        with np.load(self.problem) as stored:
-            arrays = stored["data"], stored["indices"], stored["indptr"]
-            X = sp.csr_matrix(arrays, shape=tuple(stored["shape"]))
-            return X, stored["y"]
+        return load_rows(self.problem)
 
 
 @dataclass
 class Outcome:
-    """What is known after a fit; `weights` is d x K, or (d + 1) x K with the intercept in the last row."""
+    """What is known after a fit; `weights` is d x K, or (d + 1) x K with the intercept in the last row.
+
+    `series` are figures of several moments, such as the passes of a fit.
+    """
 
     weights: Any = None
     iterations: int | None = None
     certificate: dict[str, float] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
+    series: dict[str, list[float]] = field(default_factory=dict)
     note: str = ""
 
 
@@ -71,6 +72,7 @@ class Reply:
     certificate: dict[str, float] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
+    series: dict[str, list[float]] = field(default_factory=dict)
     note: str = ""
 
 
@@ -88,6 +90,14 @@ def store_problem(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
     X = X.tocsr()
     X.sort_indices()
     np.savez(path, data=X.data, indices=X.indices, indptr=X.indptr, shape=np.array(X.shape), y=y)
+
+
+def load_rows(path: str) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Read what `store_problem` wrote."""
+    with np.load(path) as stored:
+        arrays = stored["data"], stored["indices"], stored["indptr"]
+        X = sp.csr_matrix(arrays, shape=tuple(stored["shape"]))
+        return X, stored["y"]
 
 
 def store_weights(stem: str, weights: Any) -> None:
@@ -133,6 +143,7 @@ def serve(tasks: Mapping[str, Task], packages: tuple[str, ...], answers: bool = 
         certificate=outcome.certificate,
         memory=outcome.memory,
         figures=outcome.figures,
+        series=outcome.series,
         note=outcome.note,
     )
     Path(request.reply).write_text(json.dumps(asdict(reply)))

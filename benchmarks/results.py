@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +31,10 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. `value` is None where nothing could be measured; `note` then says why."""
+    """One figure. `value` is None where nothing could be measured; `note` then says why.
+
+    `series` are columns of numbers that the figure was taken from; they get a file of their own.
+    """
 
     benchmark: str
     problem: str
@@ -43,6 +46,7 @@ class Row:
     repetitions: dict[str, list[float]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     note: str = ""
+    series: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def met(self) -> str:
@@ -93,15 +97,30 @@ def processor() -> str:
 def write(path: Path, rows: Iterable[Row]) -> None:
     """Write rows to a CSV file, in place of what it says about the same benchmarks of the same problems.
 
-    A full run takes long; its parts can be repeated one by one without losing the others.
+    A full run takes long; its parts can be repeated one by one without losing the others. Series of a benchmark are
+    written likewise, to a file of its name beside.
     """
-    records = [row.record() for row in rows]
-    measured = {(record["benchmark"], record["problem"]) for record in records}
+    rows = list(rows)
+    _replace(path, [row.record() for row in rows], ("benchmark", "problem"))
+    for benchmark in dict.fromkeys(row.benchmark for row in rows if row.series):
+        series = [record for row in rows if row.benchmark == benchmark for record in _series(row)]
+        _replace(path.with_name(f"{benchmark}.csv"), series, ("problem",))
+
+
+def _series(row: Row) -> Iterator[dict[str, str]]:
+    for values in zip(*row.series.values(), strict=True):
+        named = zip(row.series, (f"{value:.6g}" for value in values), strict=True)
+        yield {"problem": row.problem, "ours": row.ours, **dict(named)}
+
+
+def _replace(path: Path, records: list[dict[str, str]], key: tuple[str, ...]) -> None:
+    """Write records to a file, in place of those with the same key."""
+    replaced = {tuple(record[name] for name in key) for record in records}
     kept: list[dict[str, str]] = []
     if path.exists():
         with path.open(newline="") as file:
             told = csv.DictReader(file)
-            kept = [record for record in told if (record["benchmark"], record["problem"]) not in measured]
+            kept = [record for record in told if tuple(record[name] for name in key) not in replaced]
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(records[0]), lineterminator="\n")

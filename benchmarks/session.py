@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks import problems
 from benchmarks.environments import UnavailableError
@@ -13,6 +13,9 @@ from benchmarks.measure import Runner
 from benchmarks.problems import Problem
 from benchmarks.results import Bar, Row
 from benchmarks.solvers import Solver
+from benchmarks.store_making import Parts
+
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -32,6 +35,8 @@ class Session:
         Those that a comparison with a peer tries.
     load : callable
         Gives a problem by its name.
+    stream : callable
+        Gives the rows of one that is too large to be held, a part at a time.
     """
 
     runner: Runner
@@ -40,12 +45,17 @@ class Session:
     gap: float = 1e-2
     tolerances: tuple[float, ...] = TOLERANCES
     load: Callable[[str], Problem] = problems.load
-    _loaded: dict[str, Problem] = field(default_factory=dict)
+    stream: Callable[[str], Parts] = problems.stream
+    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def problem(self, name: str) -> Problem:
-        if name not in self._loaded:
-            self._loaded[name] = self.load(name)
-        return self._loaded[name]
+        return self.once(("problem", name), lambda: self.load(name))
+
+    def once(self, what: tuple[Any, ...], make: Callable[[], Made]) -> Made:
+        """What several cases need, made by the first of them."""
+        if what not in self._made:
+            self._made[what] = make()
+        return self._made[what]
 
     def peer_repetitions(self, first_seconds: float) -> int:
         """How often a peer is run in all, given the time of its first fit."""

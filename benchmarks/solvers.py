@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from manyclass.data.sizes import parse_size
 
 # The losses measured everywhere.
 SVMS = ("ww", "cs", "hinge", "squared_hinge")
@@ -46,6 +48,24 @@ def epochs_of_leagues(leagues: int, ranks: int = 1, threads: int = 1) -> Solver:
     return Solver(name, "benchmarks.leagues", None, "ww", options, ranks)
 
 
+def converter(memory: str) -> Solver:
+    """LIBSVM text to a store with so much memory."""
+    return Solver(
+        f"manyclass convert, {memory}", "benchmarks.from_disk", None, options={"memory": parse_size(memory)}
+    )
+
+
+def ours_from_disk(loss: str) -> Solver:
+    """The same on the rows of a store, two threads; see `benchmarks/from_disk.py`."""
+    return replace(ours(loss), name=f"manyclass {loss} from disk, 2 threads", module="benchmarks.from_disk")
+
+
+def by_passes(name: str, loss: str = "hinge", *, same_order: bool = False, **engine: Any) -> Solver:
+    """One-vs-rest from disk, pass by pass, as an engine of these parameters does it."""
+    options = {"loss": loss, "engine": engine, "same_order": same_order}
+    return Solver(name, "benchmarks.from_disk", None, loss, options)
+
+
 def _liblinear(loss: str, solver: int) -> Solver:
     return Solver(f"LIBLINEAR -s {solver}", "benchmarks.peers.liblinear", "liblinear", loss, {"solver": solver})
 
@@ -74,5 +94,6 @@ MULTICORE_SQUARED_HINGE = Solver(
 )
 PECOS = Solver("PECOS XLinearModel, 2 threads", "benchmarks.peers.pecos", "pecos", "squared_hinge", {"threads": 2})
 
+DECODER = Solver("manyclass BlockStore.read", "benchmarks.from_disk", None)
 OUR_READER = Solver("manyclass load_svmlight", "benchmarks.ours", None)
 SKLEARN_READER = Solver("scikit-learn load_svmlight_file", "benchmarks.peers.sklearn", None)

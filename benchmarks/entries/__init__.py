@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import league_report
-from benchmarks.entries import alone, checkpoints, leagues, peers, reading, threads
+from benchmarks import block_report, league_report, store_report
+from benchmarks.entries import alone, block_minimisation, checkpoints, leagues, peers, reading, stores, threads
 from benchmarks.session import Case
 
 
@@ -22,10 +22,15 @@ class Entry:
 
 
 def _entries() -> dict[str, Entry]:
-    files = (peers, reading, threads, alone, leagues, checkpoints)
+    files = (peers, reading, threads, alone, leagues, checkpoints, stores, block_minimisation)
     titles = {name: title for file in files for name, title in file.TITLES.items()}
     cases = [case for file in files for case in file.cases()]
-    reports = {"league-scaling": league_report.write}
+    reports = {
+        "league-scaling": league_report.write,
+        "block-minimisation": block_report.write,
+        "store-conversion": store_report.write,
+        "disk-vs-memory": store_report.write,
+    }
     return {
         name: Entry(name, title, tuple(case for case in cases if case.benchmark == name), reports.get(name))
         for name, title in titles.items()

@@ -1,18 +1,23 @@
 """Every entry from its cases to its rows, with a runner that makes figures up."""
 
+from contextlib import contextmanager
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks.cost_model import parcels
-from benchmarks.entries import ENTRIES, alone
+from benchmarks.entries import ENTRIES, alone, block_minimisation, stores
 from benchmarks.environments import ENVIRONMENTS, UnavailableError
 from benchmarks.measure import Run
 from benchmarks.problems import NAMES, encode
 from benchmarks.protocol import Reply
 from benchmarks.session import Session
+from benchmarks.store_making import store_of_matrix
 
 from benchmarks import __main__ as command
 
+ALL_STORES = (stores.OVERHEAD, stores.SMALLER)  # bars of every store beside the one of its case
 MEMORY = {"data": 10, "weights": 20, "dual_variables": 30, "phases": 1000}
 
 
@@ -47,8 +52,19 @@ class MadeUp:
     def read(self, solver, path):
         return self._run(1.0 if "manyclass" in solver.name else 3.5, 0.0, evaluate=False)
 
+    def do(self, solver, task, *, one_core=False, limit=None, **options):
+        assert solver.module == "benchmarks.from_disk"
+        run = self._run(3.0 if "memory" in options else 2.0, 0.0, evaluate=False)
+        run.reply.figures |= {"nonzeros": 1e6, "block_bytes": 5e6, "blocks": 4}
+        found = {"pass": [1.0, 2.0], "seconds": [5.0, 8.0], "primal": [100.5, 99.05], "accuracy": [0.5, 0.75]}
+        run.reply.series |= found
+        return run
+
+    def ending(self, solver, task, limit, *, path):
+        return -9, ""
+
     def _run(self, seconds, primal, evaluate):
-        certificate = {"gap": 0.01, "primal": primal}
+        certificate = {"gap": 0.01, "primal": primal, "dual": 0.99 * primal}
         reply = Reply(seconds, 172, 100, {"x": "1"}, 7, certificate, self.memory, note="same")
         return Run(reply, primal, 0.25) if evaluate else Run(reply)
 
@@ -64,8 +80,21 @@ def session(tmp_path, monkeypatch):
         path.write_text("1 1:1\n")
         return path
 
+    @contextmanager
+    def unlimited(limit):
+        yield SimpleNamespace(peak=1000, kills=1)
+
+    def stream(name):
+        yield sp.csr_matrix(np.eye(3, dtype=np.float32)), np.arange(3)
+
     monkeypatch.setattr("benchmarks.entries.reading.decompress", decompress)
-    return Session(MadeUp(tmp_path, MEMORY), repetitions=3, load=load)
+
+    def few_blocks(X, y, folder, blocks, **options):
+        return store_of_matrix(X, y, folder, min(blocks, 3), **options)
+
+    monkeypatch.setattr("benchmarks.entries.stores.memory_limit", unlimited)
+    monkeypatch.setattr("benchmarks.entries.block_minimisation.store_of_matrix", few_blocks)
+    return Session(MadeUp(tmp_path, MEMORY), repetitions=3, load=load, stream=stream)
 
 
 @pytest.mark.parametrize("entry", [entry for name, entry in ENTRIES.items() if name != "threads-busy"])
@@ -74,7 +103,8 @@ def test_every_case_gives_a_figure_for_its_bar(entry, session):
     for case in entry.cases:
         rows = case.run(session)
         assert all(row.value is not None and row.metric for row in rows)
-        assert [row.bar for row in rows if row.bar] == ([case.bar] if case.bar else [])
+        bars = [row.bar for row in rows if row.bar and row.bar not in ALL_STORES]
+        assert bars == ([case.bar] if case.bar else [])
         assert case.problem in NAMES
         assert case.peer is None or case.peer.environment in {None, *ENVIRONMENTS}
 
@@ -114,6 +144,39 @@ def test_memory_counts_what_is_stored_above_the_interpreter(session):
     assert row.note == f"n/a: memory_ does not tell the bytes of {', '.join(alone.STORED)}"
 
 
+def test_training_from_disk_is_compared_with_memory(session):
+    case = next(case for case in ENTRIES["disk-vs-memory"].cases if case.bar)
+    rows = case.run(session)
+    ratio = figure(rows, "seconds from disk / in memory")
+    assert (ratio.value, ratio.met, ratio.repetitions) == (1.5, "met", {"disk": [3.0] * 3, "memory": [2.0] * 3})
+    memory = stores.LEAST_LIMIT - 100  # of the limit, what the program leaves after its imports
+    assert figure(rows, "peak MB above imports and memory=").value == pytest.approx((72 - memory) / 1e6)
+    assert figure(rows, "peak MB of the control group, page cache included").value == pytest.approx(1e-3)
+
+
+def test_a_peer_within_the_limit_is_told_by_its_end(session):
+    (row,) = ENTRIES["disk-vs-memory"].cases[-1].run(session)
+    assert row.value == -9 and row.note.startswith("killed by the system for want of memory: 3 non-zeros")
+
+
+def test_a_curve_is_measured_against_the_optimum(session):
+    case = next(case for case in ENTRIES["block-minimisation"].cases if case.ours is block_minimisation.BLOCK_L_D)
+    rows = case.run(session)
+    best = 100 * (1 + 1e-6) * 0.99
+    assert rows[0].series["difference"] == pytest.approx([100.5 / best - 1, 99.05 / best - 1])
+    assert figure(rows, "seconds to 1.0% of the optimum").value == 8.0
+    assert figure(rows, "passes to 0.1% of the optimum").value == 2.0
+
+
+def test_stores_are_those_that_solvers_are_named_for(session):
+    for case in ENTRIES["block-minimisation"].cases:
+        if case.measure is not block_minimisation.in_memory:
+            store, _ = block_minimisation._store(session, case)
+            assert ("raw" in store.path.name) == ("raw" in case.ours.name)
+            assert ("-400-" in store.path.name) == ("400 blocks" in case.ours.name)
+            assert ("zlib" in store.path.name) == ("zlib" in case.ours.name)
+
+
 def test_what_is_not_to_be_had_is_a_row_with_the_reason(session):
     def load(name):
         raise UnavailableError("set MANYCLASS_DATA")
@@ -125,7 +188,10 @@ def test_what_is_not_to_be_had_is_a_row_with_the_reason(session):
 
 def test_quick_covers_small_cases_of_these_entries():
     quick = {case.benchmark for entry in ENTRIES.values() for case in entry.cases if case.quick}
-    assert quick == {"cs-liblinear", "hinge-liblinear", "squared-hinge-liblinear", "reading", "threads"}
+    assert quick == {"cs-liblinear", "hinge-liblinear", "squared-hinge-liblinear", "reading", "threads"} | {
+        "store-conversion",
+        "disk-vs-memory",
+    }
 
 
 def test_the_command_lists_and_refuses(capsys):

@@ -61,6 +61,17 @@ def test_a_repeated_benchmark_replaces_only_itself(tmp_path):
     assert [(record["benchmark"], record["value"]) for record in read(path)] == [("a", "1"), ("b", "4")]
 
 
+def test_series_have_a_file_of_their_own(tmp_path):
+    path = tmp_path / "results.csv"
+    write(path, [row("a", series={"pass": [1.0, 2.0], "seconds": [0.5, 1.5]}), row("a"), row("b")])
+    write(path, [row("b", 4.0)])
+    assert [(record["ours"], record["pass"], record["seconds"]) for record in read(tmp_path / "a.csv")] == [
+        ("manyclass cs", "1", "0.5"),
+        ("manyclass cs", "2", "1.5"),
+    ]
+    assert not (tmp_path / "b.csv").exists()
+
+
 def test_the_table_shows_figure_bar_and_verdict():
     console = Console(width=250, record=True, file=io.StringIO())
     console.print(table("Title", [row(bar=Bar(10)), row(value=None, bar=Bar(3), note="set MANYCLASS_DATA")]))

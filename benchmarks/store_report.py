@@ -1,0 +1,42 @@
+"""What docs/store.md shows of conversion and of training from disk: a table each, from the measured figures.
+
+``python -m benchmarks store-conversion disk-vs-memory`` measures and then writes them; ``python -m
+benchmarks.store_report`` writes them again from what was measured last.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from benchmarks.environments import ROOT
+from benchmarks.league_report import between
+
+DOCUMENT = ROOT / "docs" / "store.md"
+# The problems that say something of times; others are there to try the measurement out.
+SHOWN = {"store-conversion": "lshtc-2012", "disk-vs-memory": "text-700m"}
+
+
+def write(results: Path, document: Path = DOCUMENT) -> None:
+    """Write the tables of what was measured between their markers."""
+    with results.open(newline="") as file:
+        records = [record for record in csv.DictReader(file) if record["value"]]
+    text = document.read_text()
+    for benchmark, problem in SHOWN.items():
+        own = [record for record in records if (record["benchmark"], record["problem"]) == (benchmark, problem)]
+        if own:
+            text = between(text, benchmark, table(own))
+    document.write_text(text)
+
+
+def table(records: list[dict[str, str]]) -> str:
+    """Markdown, with the notes and the machine below."""
+    lines = ["| | what | figure | wanted |", "|---|---|---|---|"]
+    for record in records:
+        lines.append(f"| {record['ours']} | {record['metric']} | {float(record['value']):.4g} | {record['bar']} |")
+    notes = dict.fromkeys(record["note"] for record in records if len(record["note"].split()) > 1)
+    return "\n".join([*lines, "", f"{records[0]['processor']}. {'. '.join(notes)}."])
+
+
+if __name__ == "__main__":
+    write(ROOT / "benchmarks" / "results" / "results.csv")
