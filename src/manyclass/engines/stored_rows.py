@@ -131,8 +131,10 @@ class BlockReader:
         groups = [tuple(order[begin : begin + at_once]) for begin in range(0, len(order), at_once)]
         with closing(one_ahead(lambda which: self.read(*which), zip(groups, count()), "manyclass-read")) as batches:
             for batch in batches:
-                yield batch
-                self._spares.append(batch.rows.layout)
+                try:
+                    yield batch
+                finally:  # whoever has used the last one does not ask for more
+                    self._spares.append(batch.rows.layout)
 
 
 def one_ahead(make: Callable[[T], R], items: Iterable[T], thread: str) -> Generator[R]:
