@@ -45,20 +45,32 @@ nb::object recycled_array(size_t planes, int64_t count, Make make) {
 inline nb::object join_stored(Stored stored, int64_t count) {
   const auto planes = planes_of(stored, count);
   return recycled_array<uint32_t, uint64_t>(planes.size(), count, [&](auto* numbers) {
-    join_planes(planes, count, numbers, [](int64_t, int64_t) {});
+    Joiner<std::remove_pointer_t<decltype(numbers)>> joiner(planes);
+    for_each_part(count, [&](int64_t first, int64_t n) { joiner.part(first, n, numbers + first); });
   });
 }
 
-inline nb::object indices_of_stored(Stored stored, In<int64_t> ptr, int64_t n_features) {
+// How many entries the rows have.
+inline int64_t checked_entries(const In<int64_t>& ptr, int64_t n_features) {
   const int64_t rows = static_cast<int64_t>(ptr.size()) - 1;
   if (rows < 0 || ptr.data()[0] != 0 || !std::is_sorted(ptr.data(), ptr.data() + rows + 1))
     throw std::invalid_argument("rows do not begin where others end");
   if (n_features < 0) throw std::invalid_argument("there are fewer features than none");
-  const int64_t count = ptr.data()[rows];
+  return ptr.data()[rows];
+}
+
+inline nb::object indices_of_stored(Stored stored, In<int64_t> ptr, int64_t n_features) {
+  const int64_t count = checked_entries(ptr, n_features);
   const auto planes = planes_of(stored, count);
   return recycled_array<int32_t, int64_t>(planes.size(), count, [&]<class Index>(Index* index) {
     using Word = std::make_unsigned_t<Index>;
-    indices_of<Index, Word>(planes, ptr.data(), rows, static_cast<uint64_t>(n_features), index);
+    Joiner<Word> joiner(planes);
+    RowIndices<Index, Word> indices(ptr.data(), static_cast<uint64_t>(n_features));
+    for_each_part(count, [&](int64_t first, int64_t n) {
+      auto* words = reinterpret_cast<Word*>(index) + first;
+      joiner.part(first, n, words);
+      indices.part(words, first, n);
+    });
   });
 }
 

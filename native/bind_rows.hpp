@@ -1,6 +1,7 @@
 // The solvers that go through rows: the layout, the coupled losses, maximum entropy.
 #pragma once
 #include "bind_arrays.hpp"
+#include "bind_planes.hpp"
 #include "bind_streams.hpp"
 #include "coupled.hpp"
 #include "maximum_entropy.hpp"
@@ -23,6 +24,26 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
         add_rows(self, view(ptr, index, value, features, constant), places);
       },
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "places"_a, NoGil());
+}
+
+// Rows as a block has them on disk; on an error, rows that were added before it stay.
+template <class T>
+void bind_packed_rows(nb::class_<Layout<T>>& cls) {
+  cls.def(
+      "add_planes",
+      [](Layout<T>& self, In<int64_t> ptr, Stored index, Stored value, int64_t features, double constant,
+         const FeaturePlaces& places) {
+        const int64_t entries = checked_entries(ptr, features);
+        const auto index_planes = planes_of(index, entries), value_planes = planes_of(value, entries);
+        const int64_t rows = static_cast<int64_t>(ptr.size()) - 1;
+        nb::gil_scoped_release nogil;
+        const auto add = [&]<class I, class X>(I, X) {
+          add_planes<I, X>(self, ptr.data(), rows, index_planes, value_planes, features, constant, places);
+        };
+        const auto with_values = [&](auto i) { value_planes.size() == 4 ? add(i, float()) : add(i, double()); };
+        index_planes.size() == 4 ? with_values(int32_t()) : with_values(int64_t());
+      },
+      "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "places"_a);
 }
 
 inline auto to_tuple(const PassStats& p) {
@@ -85,7 +106,9 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
   bind_layout<T, float, int64_t>(layout);
   bind_layout<T, double, int32_t>(layout);
   bind_layout<T, double, int64_t>(layout);
-  // Rows in parts: begin_rows, with as many rows and entries at the most as will come, then add_rows.
+  bind_packed_rows<T>(layout);
+  // Rows in parts: begin_rows, with as many rows and entries at the most as will come, then add_rows or
+  // add_planes.
   layout.def(nb::init<>())
       .def("begin_rows", &begin_rows<T>, "places"_a, "rows"_a, "entries"_a, NoGil())
       .def_prop_ro("bytes", &Layout<T>::bytes)

@@ -102,23 +102,37 @@ class Plane {
   std::vector<uint8_t> table_;  // for each packed byte, what it stands for
 };
 
-// The numbers of sizeof(Word) planes, part by part. After each part `then(first, count)` is called.
-template <class Word, class Then>
-void join_planes(const std::vector<Plane>& planes, int64_t count, Word* numbers, Then then) {
-  constexpr size_t width = sizeof(Word);
-  std::vector<uint8_t> room(width * Plane::at_once);
-  std::array<const uint8_t*, width> from;
-  for (int64_t first = 0; first < count; first += Plane::at_once) {
-    const int64_t n = std::min(count - first, Plane::at_once);
-    for (size_t p = 0; p < width; ++p) from[p] = planes[p].part(first, n, room.data() + p * Plane::at_once);
-    Word* out = numbers + first;
-    for (int64_t k = 0; k < n; ++k) {
+// The numbers of sizeof(Word) planes, part by part.
+template <class Word>
+class Joiner {
+ public:
+  explicit Joiner(const std::vector<Plane>& planes) : planes_(planes), room_(width * Plane::at_once) {
+    if (planes.size() != width) throw std::invalid_argument("numbers of another number of planes");
+  }
+
+  // Numbers [first, first + count); `first` is a multiple of Plane::at_once, and `count` at most that.
+  void part(int64_t first, int64_t count, Word* out) {
+    std::array<const uint8_t*, width> from;
+    for (size_t p = 0; p < width; ++p)
+      from[p] = planes_[p].part(first, count, room_.data() + p * Plane::at_once);
+    for (int64_t k = 0; k < count; ++k) {
       Word number = 0;
       for (size_t p = 0; p < width; ++p) number |= static_cast<Word>(from[p][k]) << (8 * p);
       out[k] = number;
     }
-    then(first, n);
   }
+
+ private:
+  static constexpr size_t width = sizeof(Word);
+  const std::vector<Plane>& planes_;
+  std::vector<uint8_t> room_;
+};
+
+// f(first, count) for the parts of `total` numbers.
+template <class F>
+void for_each_part(int64_t total, F f) {
+  for (int64_t first = 0; first < total; first += Plane::at_once)
+    f(first, std::min(total - first, Plane::at_once));
 }
 
 // ptr: where each row begins, and the last one ends. Word is the unsigned type of Index.
@@ -167,30 +181,40 @@ Word not_ascending(const Word* words, int64_t count) {
   return found;
 }
 
-// The other way, from planes. What they hold may come from anywhere: indices that do not ascend (also because
-// a sum does not fit) or are not below n_features are refused.
+// The other way, part by part. Differences may come from anywhere: indices that do not ascend (also because a
+// sum does not fit) or are not below n_features are refused.
 template <class Index, class Word>
-void indices_of(const std::vector<Plane>& planes, const int64_t* ptr, int64_t rows, uint64_t n_features,
-                Index* index) {
-  const uint64_t limit = std::min(n_features, uint64_t(std::numeric_limits<Index>::max()) + 1);
-  auto* words = reinterpret_cast<Word*>(index);
-  int64_t row = 0, falls = 0;  // falls: indices not larger than the one before, within a row
-  bool too_large = false;
-  join_planes(planes, ptr[rows], words, [&](int64_t first, int64_t count) {
-    for (int64_t begin = first; begin < first + count; ++row) {
-      const int64_t end = std::min(ptr[row + 1], first + count);
+class RowIndices {
+ public:
+  RowIndices(const int64_t* ptr, uint64_t n_features)
+      : ptr_(ptr), limit_(std::min(n_features, uint64_t(std::numeric_limits<Index>::max()) + 1)) {}
+
+  // Makes indices of the differences [first, first + count), which follow on those of the call before.
+  void part(Word* words, int64_t first, int64_t count) {
+    int64_t falls = 0;  // indices not larger than the one before, within a row
+    bool too_large = false;
+    for (int64_t begin = first; begin < first + count; ++row_) {
+      const int64_t end = std::min(ptr_[row_ + 1], first + count);
       if (begin == end) continue;
-      const bool begun = begin > ptr[row];  // in the part before
-      if (!begun && begin > 0) falls -= words[begin] <= words[begin - 1];
-      too_large |= sum_up(words + begin, end - begin, begun ? words[begin - 1] : Word(0)) >= limit;
+      const bool begun = begin > ptr_[row_];  // in the part before
+      const Word before = begin > first ? words[begin - first - 1] : before_;
+      if (!begun && begin > 0) falls -= words[begin - first] <= before;
+      too_large |= sum_up(words + (begin - first), end - begin, begun ? before : Word(0)) >= limit_;
       begin = end;
-      if (end < ptr[row + 1]) break;  // it goes on in the next part
+      if (end < ptr_[row_ + 1]) break;  // it goes on in the next part
     }
-    const int64_t before = first > 0;
-    falls += static_cast<int64_t>(not_ascending(words + first - before, count + before));
-  });
-  if (falls) throw std::invalid_argument("indices of a row do not ascend");
-  if (too_large) throw std::invalid_argument("an index is too large");
-}
+    falls += first > 0 && words[0] <= before_;
+    falls += static_cast<int64_t>(not_ascending(words, count));
+    before_ = words[count - 1];
+    if (falls) throw std::invalid_argument("indices of a row do not ascend");
+    if (too_large) throw std::invalid_argument("an index is too large");
+  }
+
+ private:
+  const int64_t* ptr_;
+  const uint64_t limit_;
+  int64_t row_ = 0;
+  Word before_ = 0;  // the last one of the part before
+};
 
 }  // namespace manyclass

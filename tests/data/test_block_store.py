@@ -11,13 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyclass.data import load_svmlight, load_xmc, save_svmlight, save_xmc
-from manyclass.data.block_file import COUNTS, Block, BlockError, block_of, block_tensors, join_blocks
+from manyclass.data.block_file import COUNTS, Block, BlockError, block_tensors, join_blocks, packed_block_of
 from manyclass.data.block_store import BlockStore, StoreError
 from manyclass.data.compression import COMPRESSIONS, PlaneWriter
 from manyclass.data.conversion import Conversion, shuffled
 from manyclass.data.row_parts import Place, TextRows
 
 MEMORY = 64 << 20
+
+
+def block_of(tensors, metadata):
+    return packed_block_of(tensors, metadata).unpack()
 
 
 def rows(n=300, d=50, K=7, seed=0, dtype=np.float32):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from stored_fits import store_of, variables_of, weights_of, with_constant
 
 from manyclass import BlockStore, DiskEngine, MulticlassSVC, OneVsOneSVC, OneVsRestSVC, load_model, select_C
 from manyclass.data.block_file import BlockError
+from manyclass.data.compression import PlaneWriter
+from manyclass.data.conversion import write_block
 from manyclass.data.dealing import shuffled
 from manyclass.engines.stored_rows import folds_of
 from manyclass.estimators import estimator_for
@@ -268,6 +271,20 @@ def test_a_damaged_block_is_named(tmp_path):
     path.write_bytes(content)
     with pytest.raises(BlockError, match=path.name):
         OneVsRestSVC(engine=disk()).fit(BlockStore(tmp_path / "s"))
+
+
+@pytest.mark.parametrize("wrong", ["descending", "too large"])
+def test_features_that_cannot_be_are_named(wrong, tmp_path):
+    X, y = text_like(60, 40, 4, seed=13)
+    store = store_of(X, y, tmp_path / "s", 4)
+    block = store.read_with_removed(2)
+    indices = block.indices.copy()
+    first = slice(block.indptr[0], block.indptr[1])
+    indices[first] = indices[first][::-1] if wrong == "descending" else indices[first] + 40
+    path = tmp_path / "s" / store.manifest.blocks[2].file
+    write_block(path, replace(block, indices=indices), PlaneWriter())
+    with pytest.raises(BlockError, match=f"{path.name}.*(ascend|large)"):
+        OneVsRestSVC(engine=disk()).fit(store)
 
 
 # ---- Accidents

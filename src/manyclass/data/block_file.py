@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from .compression import PlaneError, PlaneWriter, read_numbers, read_planes
+from .compression import Plane, PlaneError, PlaneWriter, read_numbers, read_planes
 from .tensor_file import TensorFile
 
 FORMAT = "manyclass block"
@@ -87,6 +87,42 @@ class Block:
         return Block(self.ids[rows], indptr, indices, values, label_ptr, labels, self.n_features)
 
 
+@dataclass(frozen=True)
+class PackedBlock:
+    """Some rows whose features are still in planes; otherwise as `Block` has them.
+
+    Attributes
+    ----------
+    index_planes, value_planes : list of Plane
+        As the native functions take them.
+    value_type : numpy dtype
+    """
+
+    ids: np.ndarray
+    indptr: np.ndarray
+    index_planes: list[Plane]
+    value_planes: list[Plane]
+    value_type: np.dtype
+    label_ptr: np.ndarray
+    labels: np.ndarray
+    n_features: int
+
+    def unpack(self) -> Block:
+        """The rows.
+
+        Raises
+        ------
+        BlockError
+            If indices do not ascend, or are too large.
+        """
+        try:
+            indices = core.indices_of_planes(self.index_planes, self.indptr, self.n_features)
+            values = core.join_planes(self.value_planes, int(self.indptr[-1])).view(self.value_type)
+        except (ValueError, MemoryError) as error:
+            raise BlockError(str(error)) from error
+        return Block(self.ids, self.indptr, indices, values, self.label_ptr, self.labels, self.n_features)
+
+
 def _take(ptr: np.ndarray, rows: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
     counts = ptr[rows + 1] - ptr[rows]
     ends = np.zeros(rows.size + 1, np.int64)
@@ -153,7 +189,7 @@ def block_tensors(block: Block, writer: PlaneWriter) -> tuple[dict[str, np.ndarr
 # ---- Reading
 
 
-def block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> Block:
+def packed_block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> PackedBlock:
     """The block of these arrays.
 
     Raises
@@ -169,19 +205,19 @@ def block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> 
         counts = {name: int(metadata[name]) for name in COUNTS}
         if min(counts.values()) < 0:
             raise ValueError("a negative count")
-        value_type = VALUE_TYPES[counts["value_bytes"]]
+        value_type = np.dtype(VALUE_TYPES[counts["value_bytes"]])
     except (KeyError, ValueError, TypeError) as error:
         raise BlockError(f"its metadata are damaged ({error})") from error
     rows, nnz, labels = counts["rows"], counts["nnz"], counts["labels"]
     try:
         indptr = _pointers(tensors, "lengths", rows, nnz)
         label_ptr = _pointers(tensors, "label_counts", rows, labels)
-        planes = read_planes(tensors, "indices", counts["index_bytes"], nnz)
-        return Block(
+        return PackedBlock(
             ids=np.cumsum(read_numbers(tensors, "ids", np.int64, rows)),
             indptr=indptr,
-            indices=core.indices_of_planes(planes, indptr, counts["n_features"]),
-            values=read_numbers(tensors, "values", value_type, nnz),
+            index_planes=read_planes(tensors, "indices", counts["index_bytes"], nnz),
+            value_planes=read_planes(tensors, "values", value_type.itemsize, nnz),
+            value_type=value_type,
             label_ptr=label_ptr,
             labels=read_numbers(tensors, "labels", np.int32, labels),
             n_features=counts["n_features"],
@@ -204,10 +240,10 @@ def read_ids(path: str | os.PathLike[str]) -> np.ndarray:
         file = TensorFile(path, checked=False)
         return np.cumsum(read_numbers(file, "ids", np.int64, int(file.metadata["rows"])))
     except DAMAGE as error:
-        raise BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew") from error
+        raise damaged(path, error) from error
 
 
-def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
+def read_packed(path: str | os.PathLike[str], *, rows: int, nnz: int) -> PackedBlock:
     """Read a block, which has so many rows and features of rows.
 
     Raises
@@ -221,6 +257,20 @@ def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
         file = TensorFile(path, checked=False)
         if (file.metadata.get("rows"), file.metadata.get("nnz")) != (str(rows), str(nnz)):
             raise BlockError("not the block that the manifest names")
-        return block_of(file, file.metadata)
+        return packed_block_of(file, file.metadata)
     except DAMAGE as error:
-        raise BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew") from error
+        raise damaged(path, error) from error
+
+
+def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
+    """Do what `read_packed` does, and unpack it."""
+    packed = read_packed(path, rows=rows, nnz=nnz)
+    try:
+        return packed.unpack()
+    except BlockError as error:
+        raise damaged(path, error) from error
+
+
+def damaged(path: str | os.PathLike[str], error: Exception) -> BlockError:
+    """What to say of a file in which something was found."""
+    return BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew")

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from .block_file import VALUE_TYPES, Block, BlockError, read_block
+from .block_file import VALUE_TYPES, Block, BlockError, PackedBlock, damaged, read_packed
 from .checksums import checksum_of
 from .hashed_text import HashedText
 from .manifest import MANIFEST, BlockEntry, Catalogue, Manifest, StoreError
@@ -83,18 +83,37 @@ class BlockStore:
         BlockError
             If it is damaged.
         """
-        block, removed = self.read_with_removed(number), self.catalogue.removed
-        if removed.size:
-            gone = np.isin(block.ids, removed, assume_unique=True)
-            block = block.take(np.flatnonzero(~gone)) if gone.any() else block
+        block = self.read_packed(number)
+        return self._unpack(number, block) if isinstance(block, PackedBlock) else block
+
+    def read_packed(self, number: int) -> PackedBlock | Block:
+        """The same, with features still in planes if no row was removed.
+
+        Raises
+        ------
+        BlockError
+            If it is damaged, as far as can be seen without the planes.
+        """
+        packed, removed = self._read(number), self.catalogue.removed
+        gone = np.isin(packed.ids, removed, assume_unique=True) if removed.size else np.zeros(1, bool)
+        block = self._unpack(number, packed).take(np.flatnonzero(~gone)) if gone.any() else packed
         return replace(block, labels=self.catalogue.class_of_code[block.labels])
 
     def read_with_removed(self, number: int) -> Block:
         """All rows of a block as they were written, with the codes of their labels."""
+        return self._unpack(number, self._read(number))
+
+    def _unpack(self, number: int, packed: PackedBlock) -> Block:
+        try:
+            return packed.unpack()
+        except BlockError as error:
+            raise self.damage(number, error) from error
+
+    def _read(self, number: int) -> PackedBlock:
         entry = self.manifest.blocks[number]
         path = self.path / entry.file
         try:
-            block = read_block(path, rows=entry.rows, nnz=entry.nnz)
+            block = read_packed(path, rows=entry.rows, nnz=entry.nnz)
         except FileNotFoundError:
             raise BlockError(f"{path} is gone; if it was removed from the store, open that again") from None
         bounds = np.concatenate([[-1], block.ids, [self.manifest.next_id]])
@@ -106,6 +125,10 @@ class BlockStore:
         if block.labels.size and not 0 <= block.labels.min() <= block.labels.max() < codes:
             raise BlockError(f"{path}: it has labels that the store does not know")
         return block
+
+    def damage(self, number: int, error: Exception) -> BlockError:
+        """What to say of a block in whose planes something was found."""
+        return damaged(self.path / self.manifest.blocks[number].file, error)
 
     def labels(self) -> np.ndarray:
         """The labels of all rows in the order of their ids, where each has one."""

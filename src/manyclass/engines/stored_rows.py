@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._native import core
-from ..data.block_file import Block
+from ..data.block_file import Block, PackedBlock
 from ..data.block_store import BlockStore
 from ..data.dealing import shuffled
 from ..solvers import RowBlock, StreamShape
@@ -54,9 +54,9 @@ class StoredRows:
         """Of the rows that the caller holds in memory: none."""
         return 0
 
-    def penalties(self, block: Block) -> np.ndarray:
+    def penalties(self, block: PackedBlock | Block) -> np.ndarray:
         """C of each row of a block."""
-        C = np.full(block.n_rows, self.C)
+        C = np.full(block.ids.size, self.C)
         if self.class_weight is not None:
             C *= self.class_weight[block.labels]
         if self.sample_weight is not None:
@@ -113,18 +113,27 @@ class BlockReader:
         layout = self._spares.pop() if self._spares else native(core, "Layout", self._dtype)()
         layout.begin_rows(self.shape.places, rows, nnz + rows * (data.constant != 0))
         ids, labels, label_counts, C = [], [], [], []
-        for block in one_ahead(data.store.read, numbers, "manyclass-decode"):
-            layout.add_rows(
-                block.indptr, block.indices, block.values, block.n_features, data.constant, self.shape.places
-            )
-            ids.append(block.ids)
-            labels.append(block.labels)
-            label_counts.append(np.diff(block.label_ptr))
-            C.append(data.penalties(block).astype(self._dtype))
+        parts = one_ahead(data.store.read_packed, numbers, "manyclass-unzip")
+        for number, part in zip(numbers, parts, strict=True):
+            self._add(layout, number, part)
+            ids.append(part.ids)
+            labels.append(part.labels)
+            label_counts.append(np.diff(part.label_ptr))
+            C.append(data.penalties(part).astype(self._dtype))
         ends = tuple(np.cumsum([part.size for part in ids]).tolist())
         label_ptr = np.concatenate([[0], np.cumsum(np.concatenate(label_counts))])
         rows_of_all = RowBlock(layout, label_ptr, np.concatenate(labels), np.concatenate(C), ends, batch)
         return Batch(numbers, tuple(ids), rows_of_all)
+
+    def _add(self, layout: Any, number: int, part: PackedBlock | Block) -> None:
+        features = part.n_features, self._data.constant, self.shape.places
+        if isinstance(part, Block):
+            layout.add_rows(part.indptr, part.indices, part.values, *features)
+            return
+        try:
+            layout.add_planes(part.indptr, part.index_planes, part.value_planes, *features)
+        except ValueError as error:
+            raise self._data.store.damage(number, error) from error
 
     def batches(self, order: Sequence[int], at_once: int) -> Generator[Batch]:
         """Read these blocks, so many at once. A batch is good until the next one is asked for."""
