@@ -13,6 +13,7 @@ next who writes.
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,15 @@ class BlockStore:
         gone = np.isin(packed.ids, removed, assume_unique=True) if removed.size else np.zeros(1, bool)
         block = self._unpack(number, packed).take(np.flatnonzero(~gone)) if gone.any() else packed
         return replace(block, labels=self.catalogue.class_of_code[block.labels])
+
+    def expect(self, number: int) -> None:
+        """Tell the system that a block will be read soon: a wish, of which nothing depends."""
+        with suppress(OSError):
+            file = os.open(self.path / self.manifest.blocks[number].file, os.O_RDONLY)
+            try:
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_WILLNEED)
+            finally:
+                os.close(file)
 
     def read_with_removed(self, number: int) -> Block:
         """All rows of a block as they were written, with the codes of their labels."""

@@ -5,7 +5,6 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, TypeVar
 
 import numpy as np
@@ -138,7 +137,13 @@ class BlockReader:
     def batches(self, order: Sequence[int], at_once: int) -> Generator[Batch]:
         """Read these blocks, so many at once. A batch is good until the next one is asked for."""
         groups = [tuple(order[begin : begin + at_once]) for begin in range(0, len(order), at_once)]
-        with closing(one_ahead(lambda which: self.read(*which), zip(groups, count()), "manyclass-read")) as batches:
+
+        def read(number: int) -> Batch:
+            for block in groups[number + 1] if number + 1 < len(groups) else ():
+                self._data.store.expect(block)
+            return self.read(groups[number], number)
+
+        with closing(one_ahead(read, range(len(groups)), "manyclass-read")) as batches:
             for batch in batches:
                 try:
                     yield batch
