@@ -40,7 +40,9 @@ void bind_packed_rows(nb::class_<Layout<T>>& cls) {
         const auto add = [&]<class I, class X>(I, X) {
           add_planes<I, X>(self, ptr.data(), rows, index_planes, value_planes, features, constant, places);
         };
-        const auto with_values = [&](auto i) { value_planes.size() == 4 ? add(i, float()) : add(i, double()); };
+        const auto with_values = [&](auto i) {
+          value_planes.size() == 4 ? add(i, float()) : add(i, double());
+        };
         index_planes.size() == 4 ? with_values(int32_t()) : with_values(int64_t());
       },
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "places"_a);
