@@ -38,6 +38,7 @@ from .tensor_file import TensorFile, tensor_file_content
 # mixes the rows of several.
 BUFFERED, BLOCK = 1 / 4, 1 / 64
 LARGEST_BLOCK = 16 << 20
+SMALLEST_BLOCK = 1 << 18  # that is worth a file
 LEAST_MEMORY = 64 * 10**6
 # Text is as much longer than what it is compressed to, if nothing else is known.
 COMPRESSED = 4
@@ -172,6 +173,9 @@ class Conversion:
                 raise StoreError(f"{self._folder} is a store already; name another folder, or append to it")
             self._check_kind(before)
             self._before = before
+            # No larger than those that are there: who could train from them still can.
+            there = max(entry.nnz for entry in before.manifest.blocks) * (4 + before.dtype.itemsize)
+            self._largest = min(self._largest, max(there, SMALLEST_BLOCK))
             self._settings["generation"] = generation + 1
         known = self._before.catalogue.labels if self._before else []
         if found is not None and self._goes_on(found):

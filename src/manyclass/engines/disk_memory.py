@@ -36,7 +36,7 @@ class DiskEngine:
     together : int, optional
         How many blocks are visited together, their rows mixed: others in every pass. Blocks that are always visited
         alone fit what they have in common each in their own way, and take many more passes. None for as many as
-        there is room for, up to a few dozen.
+        there is room for, two at least.
     rounds : int, "tol" or "auto", optional
         How often the rows of a block are visited before the next one: so many times; until they gain little; or as
         often as there is time for while the next block is read (then the last bits of the model depend on the speed
@@ -141,19 +141,21 @@ def divide_memory(
     decoding = nnz * (2 * (4 + data.store.dtype.itemsize) + 8)
     if engine.update == "block":  # the responses of all rows; their sum takes the room of exact weights
         block += rows * 2 * LANES * value
-    together = engine.together or 1
+    # A block that is alone fits what all rows have in common (such as the constant feature) in its own way, and the
+    # next one in another: such fits may take hundreds of passes.
+    together = engine.together or min(2, len(entries))
     least = heads * LANES * 8
     needed = weights + max(decoding + together * block + least, model)
     if needed > limit:
         raise ValueError(
             f"memory={show_size(limit)} is too little: {show_size(needed)} are needed, "
             f"{show_size(weights)} of them for the weights of {heads:,} features and {shape.n_classes:,} classes, "
-            f"{show_size(decoding + together * block)} for blocks of up to {rows:,} rows; give more memory, or "
-            "convert to smaller blocks"
+            f"{show_size(decoding + together * block)} for blocks of up to {rows:,} rows, {together} at a time, the "
+            "rest for the certificate or the model; give more memory, or convert with less, to smaller blocks"
         )
     left = limit - weights - decoding
     if engine.together is None:
-        together = int(np.clip(min(left // 3, LARGEST_BATCH) // block, 1, len(entries)))
+        together = int(np.clip(min(left // 3, LARGEST_BATCH) // block, together, len(entries)))
     left -= together * block
     exact_classes = int(min(K, max(LANES, left // 2 // max(1, heads * 8) // LANES * LANES)))
     exact = heads * exact_classes * 8
