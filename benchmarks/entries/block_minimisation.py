@@ -44,7 +44,7 @@ TITLES = {NAME: "Methods, splits, numbers of blocks and compressions of Yu et al
 PROBLEMS = ("news20", "text-12m")
 
 # A curve ends near the optimum, or after so many passes or seconds.
-PASSES, SECONDS = 50, 15.0
+PASSES, SECONDS = 50, 8.0
 TOLERANCES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 TEN_PASSES = 10
 
