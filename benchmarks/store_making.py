@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,47 +13,20 @@ import scipy.sparse as sp
 from manyclass.data import BlockStore
 from manyclass.data.conversion import LEAST_MEMORY, Conversion
 from manyclass.data.matrix_rows import MatrixRows
-from manyclass.data.row_parts import Place, RowPart
 from manyclass.data.svmlight import format_blocks
 
 Parts = Iterable[tuple[sp.csr_matrix, np.ndarray]]
 MEMORY = 8 * LEAST_MEMORY
 
 
-class StreamedRows:
-    """Rows that are made as they are asked for; see `RowSource`."""
-
-    dtype = np.dtype(np.float32)
-
-    def __init__(self, parts: Parts):
-        self._parts = parts
-        self.index_base: int | None = 0
-        self.min_index, self.max_index = 0, -1
-        self.reading: dict[str, Any] = {}
-        self.end = Place(1)
-
-    def settings(self) -> dict[str, Any]:
-        """What tells whether this is the same source as another: nothing does."""
-        return {"files": [{"name": "<stream>"}], "dtype": self.dtype.name}
-
-    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
-        """As they come."""
-        rows = 0
-        for X, y in self._parts:
-            rows += X.shape[0]
-            self.max_index = max(self.max_index, X.shape[1] - 1)
-            indptr = X.indptr.astype(np.int64)
-            yield RowPart(indptr, X.indices, X.data, np.arange(len(y) + 1), y, Place(0, rows=rows), 0)
-
-
 def store_of_stream(parts: Parts, folder: Path, memory: int) -> BlockStore:
     """A store of rows as they come, made with so many bytes of memory."""
-    return Conversion(StreamedRows(parts), folder, memory=memory).run()
+    return BlockStore.create(folder, parts, memory=memory)
 
 
 def store_of_matrix(X: sp.csr_matrix, y: np.ndarray, folder: Path, blocks: int, **options: Any) -> BlockStore:
     """A store of so many blocks, rows dealt to them at random."""
-    return Conversion(MatrixRows(X, y), folder, memory=MEMORY, blocks=blocks, **options).run()
+    return BlockStore.create(folder, X, y, blocks=blocks, **options)
 
 
 def store_in_order(X: sp.csr_matrix, y: np.ndarray, folder: Path, blocks: int) -> BlockStore:

@@ -101,7 +101,7 @@ class BlockStore:
         return replace(block, labels=self.catalogue.class_of_code[block.labels])
 
     def expect(self, number: int) -> None:
-        """Tell the system that a block will be read soon: a wish, of which nothing depends."""
+        """Tell the system that a block will be read soon: a wish, on which nothing depends."""
         with suppress(OSError):
             file = os.open(self.path / self.manifest.blocks[number].file, os.O_RDONLY)
             try:
