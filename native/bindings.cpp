@@ -1,19 +1,17 @@
-// The module. This file and the bind_*.hpp are all that knows Python: arrays in, arrays out, the GIL released
-// while a kernel runs.
+// The module. This file and those named bind_* are all that knows Python: arrays in, arrays out, the GIL
+// released while a kernel runs.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <string>
 #include <vector>
 
-#include "bind_blocks.hpp"
-#include "bind_leagues.hpp"
-#include "bind_planes.hpp"
-#include "bind_prediction.hpp"
-#include "bind_rows.hpp"
-#include "bind_streams.hpp"
-#include "bind_text.hpp"
+#include "bindings.hpp"
 #include "interrupt.hpp"
 
+namespace nb = nanobind;
+using namespace nb::literals;
 using namespace manyclass;
 
 namespace {
@@ -49,23 +47,15 @@ void bind_interrupt(nb::module_& m) {
       .def_prop_ro("requested", &Interrupt::requested);
 }
 
-template <class T>
-void bind_all(nb::module_& m, const std::string& suffix) {
-  bind_rows<T>(m, suffix);
-  bind_streams<T>(m, suffix);
-  bind_leagues<T>(m, suffix);
-  bind_blocks<T>(m, suffix);
-  bind_predictions<T>(m);
-}
-
 }  // namespace
 
 NB_MODULE(CORE_NAME, m) {
   m.def("supported_builds", &supported_builds, "The builds that this processor can run.");
   bind_interrupt(m);
-  bind_places(m);
-  bind_all<float>(m, "32");
-  bind_all<double>(m, "64");
-  bind_text_formats(m);
-  bind_planes(m);
+  bind_rows(m);
+  bind_streams(m);
+  bind_leagues(m);
+  bind_blocks(m);
+  bind_prediction(m);
+  bind_text(m);
 }
