@@ -21,7 +21,7 @@ class TrainingSet:
     X : RowMatrix
         n rows.
     codes : int32 ndarray of shape (n,)
-        Their classes, 0..n_classes-1.
+        Their classes, 0..n_classes-1; empty where rows have sets of labels.
     C : ndarray of shape (n,)
         Their penalties `C * sample weight * class weight`, all positive.
     n_classes : int
@@ -30,6 +30,8 @@ class TrainingSet:
         Value of the constant feature; 0 for none.
     reduced : bool
         Feature reduction: a class has weights only for features that some of its rows have.
+    Y : csr_matrix of shape (n, n_classes), optional
+        The sets of labels of the rows, where they may have any number: ones, indices sorted, none twice.
     """
 
     X: RowMatrix
@@ -38,6 +40,24 @@ class TrainingSet:
     n_classes: int
     constant: float = 0.0
     reduced: bool = False
+    Y: sp.csr_matrix | None = None
+
+    def rows_by_class(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of each class, one class after the other.
+
+        Returns
+        -------
+        ptr : int64 ndarray of shape (n_classes + 1,)
+            Where the rows of each class begin.
+        rows : int32 ndarray
+            Ascending within a class.
+        """
+        if self.Y is not None:
+            by_class = self.Y.tocsc()
+            by_class.sort_indices()
+            return by_class.indptr.astype(np.int64), by_class.indices.astype(np.int32)
+        counts = np.bincount(self.codes, minlength=self.n_classes)
+        return np.concatenate([[0], np.cumsum(counts)]), np.argsort(self.codes, kind="stable").astype(np.int32)
 
 
 @dataclass(frozen=True)
