@@ -1,4 +1,5 @@
-// What each part of the module binds: a part is compiled alone, so that a change in one kernel builds one part.
+// What each part of the module binds: a part is compiled alone, so that a change in one kernel builds one
+// part.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -8,6 +9,7 @@ void bind_rows(nanobind::module_& m);
 void bind_streams(nanobind::module_& m);
 void bind_leagues(nanobind::module_& m);
 void bind_blocks(nanobind::module_& m);
+void bind_labels(nanobind::module_& m);
 void bind_prediction(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 

@@ -38,19 +38,29 @@ def _losses(loss, scores, y, K):
     row, column = np.nonzero(signs)
     margins = cp.multiply(signs[row, column], scores[row, column])
     hinges = cp.pos(1 - margins)
-    kinds = {"hinge": hinges, "squared_hinge": cp.square(hinges), "logistic": cp.logistic(-margins)}
+    kinds = {
+        "hinge": hinges,
+        "squared_hinge": cp.square(hinges) / (2 if loss.startswith("ppd_") else 1),
+        "logistic": cp.logistic(-margins),
+    }
     add_up = sp.csr_matrix((np.ones(len(row)), (row, np.arange(len(row)))), shape=(len(y), len(row)))
-    return add_up @ kinds[loss.removeprefix("ovo_")]
+    return add_up @ kinds[loss.removeprefix("ovo_").removeprefix("ppd_")]
 
 
-def optimum(loss, X, y, C, K, constant=0.0, reduced=False):
-    """The least primal value; `X` dense or sparse, `C` one penalty a row, `reduced`: with feature reduction."""
+def optimum(loss, X, y, C, K, constant=0.0, reduced=False, lam=0.01, tau=1.0):
+    """The least primal value; `X` dense or sparse, `C` one penalty a row, `reduced`: with feature reduction.
+
+    `lam` and `tau` are those of the losses with an elastic net.
+    """
     X = np.asarray(X.todense() if hasattr(X, "todense") else X)
     if constant:
         X = np.hstack([X, np.full((len(X), 1), constant)])
     W = cp.Variable((X.shape[1], K * (K - 1) // 2 if loss.startswith("ovo_") else K))
     used = cp.multiply(np.stack([(X[y == c] != 0).any(axis=0) for c in range(K)], axis=1), W) if reduced else W
-    objective = cp.sum_squares(W) / 2 + C @ _losses(loss, X @ used, y, K)
+    sparse = loss.startswith("ppd_")
+    objective = (tau if sparse else 1) / 2 * cp.sum_squares(W) + C @ _losses(loss, X @ used, y, K)
+    if sparse:
+        objective += lam * cp.sum(cp.abs(W[:-1] if constant else W))
     problem = cp.Problem(cp.Minimize(objective), [cp.sum(W, axis=1) == 0] if loss in CENTRED else [])
     # Exponential cones do not always come as close as is asked; those who compare allow for it.
     exponential = loss.endswith(("logistic", "maxent"))

@@ -106,7 +106,7 @@ def test_dense_rows_with_negative_values(loss):
     check(loss, X, rng.integers(0, 3, 40))
 
 
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if PROBLEMS[loss].kernel != "binary"])
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if PROBLEMS[loss].kernel in ("coupled", "maximum_entropy")])
 def test_waves_and_tail_features(loss):
     """Enough classes for several rows to move together and (where weights are sparse) for features without any."""
     X, y = text_like(400, 3000, 310, seed=9, nnz=140)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..problems import Binary, Problem
-from ..solvers import Alone, ClassBlocks, CoupledRows, Leagues, Peers, Solver, TrainingSet
+from ..problems import Binary, ElasticNet, Problem
+from ..solvers import Alone, ClassBlocks, CoupledRows, LabelBlocks, Leagues, Peers, Solver, TrainingSet
 from .disk import FromDisk
 from .disk_memory import DiskEngine
 from .dual_store import DualStore
@@ -117,4 +117,5 @@ def make_solver(
     }
     if engine == "joblib":
         return SentBlocks(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
-    return ClassBlocks(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)
+    blocks = LabelBlocks if isinstance(problem, ElasticNet) else ClassBlocks
+    return blocks(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)

@@ -4,6 +4,7 @@ from typing import Any
 
 from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
+from .ppd_sparse import PPDSparse
 from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 
 #: All losses, by the names that `manyclass.problems.PROBLEMS` has.
@@ -23,6 +24,8 @@ ESTIMATORS: dict[str, type[LinearClassifier]] = {
     "ovo_hinge": OneVsOneSVC,
     "ovo_squared_hinge": OneVsOneSVC,
     "ovo_logistic": OneVsOneLogistic,
+    "ppd_hinge": PPDSparse,
+    "ppd_squared_hinge": PPDSparse,
 }
 
 
@@ -43,4 +46,6 @@ def estimator_for(loss: str, **parameters: Any) -> LinearClassifier:
     if loss not in ESTIMATORS:
         raise ValueError(f"there is no loss {loss!r}; there are {', '.join(ESTIMATORS)}")
     kind: Any = ESTIMATORS[loss]
-    return kind(**parameters) if hasattr(kind, "loss") else kind(loss.removeprefix("ovo_"), **parameters)
+    if hasattr(kind, "loss"):  # it has no other
+        return kind(**parameters)
+    return kind(loss.removeprefix("ovo_").removeprefix("ppd_"), **parameters)

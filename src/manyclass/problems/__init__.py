@@ -9,6 +9,7 @@ from .absolute_margin import (
     SumOfAll,
 )
 from .binary import Binary, Hinge, Logistic, SquaredHinge
+from .elastic_net import ElasticNet, SparseHinge, SparseSquaredHinge
 from .maximum_entropy import MaximumEntropy
 from .problem import Problem
 from .relative_margin import CrammerSinger, WestonWatkins
@@ -31,7 +32,9 @@ PROBLEMS: dict[str, Problem] = {
         Hinge(pairs=True),
         SquaredHinge(pairs=True),
         Logistic(pairs=True),
+        SparseHinge(),
+        SparseSquaredHinge(),
     )
 }
 
-__all__ = ["PROBLEMS", "Binary", "Problem", "Reinforced"]
+__all__ = ["PROBLEMS", "Binary", "ElasticNet", "Problem", "Reinforced", "SparseHinge", "SparseSquaredHinge"]

@@ -59,7 +59,16 @@ class ClassBlocks:
         self._n, self._n_classes = data.X.n_rows, data.n_classes
         self._problems = problem.columns(data.n_classes)
         self._features = data.X.n_features + (data.constant != 0)
-        self._kernel = native(core, "BinaryBlocks", self._dtype)(
+        self._kernel = self._make_kernel(problem, data, newton, keep_state)
+        self._peers = peers or Alone()
+        self._at_once = BLOCKS_A_THREAD * sum(self._peers.gather(threads))
+        self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
+        self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
+        self._start: dict[str, np.ndarray] = {}  # dual variables that were loaded
+        self._rule: StopRule | None = None  # by which blocks were trained so far
+
+    def _make_kernel(self, problem: Binary, data: TrainingSet, newton: bool, keep_state: bool) -> Any:
+        return native(core, "BinaryBlocks", self._dtype)(
             make_layout(data, self._dtype, 1),
             data.codes,
             data.C.astype(self._dtype),
@@ -71,13 +80,6 @@ class ClassBlocks:
             data.reduced,
             keep_state,
         )
-        self._width = self._kernel.width
-        self._peers = peers or Alone()
-        self._at_once = BLOCKS_A_THREAD * sum(self._peers.gather(threads))
-        self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
-        self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
-        self._start: dict[str, np.ndarray] = {}  # dual variables that were loaded
-        self._rule: StopRule | None = None  # by which blocks were trained so far
 
     @property
     def blocks(self) -> int:
@@ -162,7 +164,7 @@ class ClassBlocks:
 
     def memory(self) -> dict[str, int]:
         """Bytes of data, and of weights and dual variables (one block a thread, and those that are kept)."""
-        block = self._width * self._dtype.itemsize
+        block = self._kernel.width * self._dtype.itemsize
         return {
             "data": self._kernel.data_bytes,
             "weights": self._threads * (self._kernel.heads + self._n) * block,

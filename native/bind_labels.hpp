@@ -1,0 +1,121 @@
+// Labels with an elastic net.
+#pragma once
+#include "bind_arrays.hpp"
+#include "interrupt.hpp"
+#include "label_blocks.hpp"
+
+namespace manyclass {
+
+// features x labels: an array if that is no larger than the arrays of a sparse matrix, else those. The blocks
+// are given up on the way.
+template <class T>
+nb::object label_weights(LabelBlocks<T>& labels) {
+  const bool constant = labels.data().net.constant != 0;
+  const int64_t features = labels.data().X.d + constant, K = labels.labels();
+  std::vector<int64_t> ptr(features + 1, 0);
+  const auto for_each = [&](int64_t b, auto f) {
+    const BlockOfLabels<T>& block = labels.block(b);
+    for (int64_t l = 0; l < static_cast<int64_t>(block.constant.size()); ++l) {
+      for (int64_t e = block.weight_ptr[l]; e < block.weight_ptr[l + 1]; ++e)
+        f(block.feature[e], labels.first(b) + l, block.weight[e]);
+      if (constant && block.constant[l] != 0) f(features - 1, labels.first(b) + l, block.constant[l]);
+    }
+  };
+  for (int64_t b = 0; b < labels.blocks(); ++b) for_each(b, [&](int64_t f, int64_t, T) { ++ptr[f + 1]; });
+  for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
+  const int64_t nonzeros = ptr.back(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
+  if (dense_bytes <= small_model ||
+      nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
+    auto W = new_array<T>({features, K});
+    for (int64_t b = 0; b < labels.blocks(); ++b)
+      for_each(b, [&](int64_t f, int64_t c, T w) { W.data()[f * K + c] = w; });
+    return nb::cast(W);
+  }
+  auto classes = new_array<int32_t>({nonzeros});
+  auto values = new_array<T>({nonzeros});
+  std::vector<int64_t> next(ptr.begin(), ptr.end() - 1);
+  for (int64_t b = 0; b < labels.blocks(); ++b) {
+    for_each(b, [&](int64_t f, int64_t c, T w) {
+      classes.data()[next[f]] = static_cast<int32_t>(c);
+      values.data()[next[f]++] = w;
+    });
+    labels.block(b) = {};
+  }
+  return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
+}
+
+template <class T>
+void bind_labels(nb::module_& m, const std::string& suffix) {
+  using Labels = LabelBlocks<T>;
+  nb::class_<Labels>(m, ("LabelBlocks" + suffix).c_str())
+      .def(
+          "__init__",
+          // The arrays of the rows are not copied: they must live as long as this does.
+          [](Labels* self, In<int64_t> ptr, In<int32_t> index, In<T> value, int64_t features, In<double> C,
+             In<int64_t> own_ptr, In<int32_t> own, double lambda, double tau, double constant, bool squared,
+             int64_t draws, bool keep_variables, int threads) {
+            const SparseRows<T> X{ptr.data(), index.data(), value.data(),
+                                  static_cast<int64_t>(ptr.size()) - 1, features};
+            if (static_cast<int64_t>(C.size()) != X.n || index.size() != value.size() ||
+                static_cast<int64_t>(own.size()) != own_ptr.data()[own_ptr.size() - 1])
+              throw std::invalid_argument("arrays of different lengths");
+            nb::gil_scoped_release nogil;
+            auto data = std::make_shared<const LabelData<T>>(LabelData<T>{X,
+                                                                          InvertedIndex<T>(X, threads),
+                                                                          to_vector(C),
+                                                                          to_vector(own_ptr),
+                                                                          to_vector(own),
+                                                                          {lambda, tau, constant},
+                                                                          squared,
+                                                                          draws});
+            new (self) Labels(std::move(data), static_cast<int64_t>(own_ptr.size()) - 1, keep_variables);
+          },
+          "indptr"_a, "indices"_a, "values"_a, "features"_a, "C"_a, "own_ptr"_a, "own"_a, "lambda_"_a,
+          "tau"_a, "constant"_a, "squared"_a, "draws"_a, "keep_variables"_a, "threads"_a)
+      .def(
+          "train",
+          // A line a label: primal, dual, violation, rounds, visited, support, done, cut.
+          [](Labels& s, const std::vector<int64_t>& blocks, bool by_gap, double tol, int64_t max_rounds,
+             uint64_t seed, int threads, Interrupt& interrupt) {
+            std::vector<LabelResult> found;
+            {
+              nb::gil_scoped_release nogil;
+              found = s.train(blocks, {by_gap, tol, max_rounds}, seed, threads, interrupt);
+            }
+            auto out = new_array<double>({static_cast<int64_t>(found.size()), 8});
+            double* to = out.data();
+            for (const LabelResult& r : found)
+              for (double number :
+                   {r.certificate.primal, r.certificate.dual, r.certificate.violation, double(r.rounds),
+                    r.visited, double(r.support), double(r.done), double(r.cut)})
+                *to++ = number;
+            return out;
+          },
+          "blocks"_a, "by_gap"_a, "tol"_a, "max_rounds"_a, "seed"_a, "threads"_a, "interrupt"_a)
+      .def(
+          "sibling", [](const Labels& s) { return new Labels(&s); }, nb::rv_policy::take_ownership)
+      .def("block",
+           // Weights by label, features ascending; constants; variables by label, rows ascending.
+           [](Labels& s, int64_t b) {
+             const BlockOfLabels<T>& block = s.block(b);
+             return std::make_tuple(to_numpy(block.weight_ptr), to_numpy(block.feature),
+                                    to_numpy(block.weight), to_numpy(block.constant), to_numpy(block.row_ptr),
+                                    to_numpy(block.row), to_numpy(block.variable));
+           })
+      .def("set_block",
+           [](Labels& s, int64_t b, In<int64_t> weight_ptr, In<int32_t> feature, In<T> weight, In<T> constant,
+              In<int64_t> row_ptr, In<int32_t> row, In<T> variable) {
+             s.set_block(b, {to_vector(weight_ptr), to_vector(row_ptr), to_vector(feature), to_vector(row),
+                             to_vector(weight), to_vector(constant), to_vector(variable)});
+           })
+      .def("clear", [](Labels& s, int64_t b) { s.block(b) = {}; })
+      .def("weights", &label_weights<T>)
+      .def("first", &Labels::first)
+      .def("many", &Labels::many)
+      .def_prop_ro("blocks", &Labels::blocks)
+      .def_prop_ro("index_bytes", [](const Labels& s) { return s.data().index.bytes(); })
+      .def_prop_ro("held_bytes", &Labels::held_bytes)
+      .def_prop_ro("work_bytes", &Labels::work_bytes);
+}
+
+}  // namespace manyclass

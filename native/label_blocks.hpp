@@ -1,0 +1,310 @@
+// The labels of label_training.hpp in blocks of neighbouring ones, each block trained to its end by one
+// thread, and the weights they come to. Labels share nothing but the rows, so nothing depends on who trains
+// what.
+//
+// Labels that the inverted index does not do for are searched for together: one pass over all rows scores a
+// vector of them.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "interrupt.hpp"
+#include "label_search.hpp"
+#include "label_training.hpp"
+#include "team.hpp"
+#include "vector.hpp"
+
+namespace manyclass {
+
+// How one label has ended.
+struct LabelResult {
+  Certificate certificate;
+  int64_t rounds = 0;
+  double visited = 0;  // active rows visited, in units of all rows
+  int64_t support = 0;
+  bool done = false;
+  bool cut = false;  // by an interrupt: it may not be where it would have ended without
+};
+
+// Weights and, if they are kept, dual variables of the labels of a block, one label after the other.
+template <class T>
+struct BlockOfLabels {
+  std::vector<int64_t> weight_ptr, row_ptr;
+  std::vector<int32_t> feature, row;
+  std::vector<T> weight, constant, variable;
+
+  int64_t bytes() const {
+    auto size = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
+    return size(weight_ptr) + size(row_ptr) + size(feature) + size(row) + size(weight) + size(constant) +
+           size(variable);
+  }
+};
+
+template <class T>
+class LabelBlocks {
+ public:
+  LabelBlocks(std::shared_ptr<const LabelData<T>> data, int64_t labels, bool keep_variables)
+      : data_(std::move(data)),
+        labels_(labels),
+        width_(labels >= 4096  ? 64
+               : labels >= 512 ? 16
+                               : 4),
+        keep_variables_(keep_variables),
+        held_((labels + width_ - 1) / width_) {}
+
+  explicit LabelBlocks(const LabelBlocks* other)
+      : LabelBlocks(other->data_, other->labels_, other->keep_variables_) {}
+  LabelBlocks(const LabelBlocks&) = delete;
+
+  int64_t blocks() const { return static_cast<int64_t>(held_.size()); }
+  int64_t labels() const { return labels_; }
+  int64_t first(int64_t b) const { return b * width_; }
+  int64_t many(int64_t b) const { return std::min(width_, labels_ - first(b)); }
+  const LabelData<T>& data() const { return *data_; }
+  BlockOfLabels<T>& block(int64_t b) { return held_.at(b); }
+  // What another object of the same problem has made of a block.
+  void set_block(int64_t b, BlockOfLabels<T> block) {
+    const auto fits = [&](const std::vector<int64_t>& ptr, size_t size, const std::vector<int32_t>& index,
+                          int64_t limit) {
+      if (ptr.empty()) return size == 0;
+      bool good = static_cast<int64_t>(ptr.size()) == many(b) + 1 && ptr.front() == 0 &&
+                  ptr.back() == static_cast<int64_t>(size) && index.size() == size &&
+                  std::is_sorted(ptr.begin(), ptr.end());
+      for (int32_t i : index) good = good && 0 <= i && i < limit;
+      return good;
+    };
+    if (!fits(block.weight_ptr, block.weight.size(), block.feature, data_->X.d) ||
+        !fits(block.row_ptr, block.variable.size(), block.row, data_->X.n) ||
+        block.constant.size() + 1 != std::max<size_t>(1, block.weight_ptr.size()))
+      throw std::invalid_argument("a block of another problem");
+    held_[check(b)] = std::move(block);
+  }
+  int64_t held_bytes() const {
+    int64_t total = 0;
+    for (const auto& one : held_) total += one.bytes();
+    return total;
+  }
+  int64_t work_bytes() const {
+    int64_t total = 0;
+    for (const auto& one : work_)
+      total += one.search.bytes() + static_cast<int64_t>(one.place.size() * sizeof(int32_t)) +
+               one.together.size() * static_cast<int64_t>(sizeof(double));
+    return total;
+  }
+
+  // Trains these blocks, each going on from the variables it has; a result for each of their labels. After an
+  // interrupt the labels under way end as they are, and those not begun have no rounds.
+  std::vector<LabelResult> train(const std::vector<int64_t>& chosen, const LabelRule& rule, uint64_t seed,
+                                 int threads, Interrupt& interrupt) {
+    std::vector<int64_t> start{0};
+    for (int64_t b : chosen) start.push_back(start.back() + many(check(b)));
+    std::vector<LabelResult> results(start.back());
+    const int64_t count = static_cast<int64_t>(chosen.size());
+    threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
+    while (static_cast<int>(work_.size()) < threads) work_.emplace_back(*data_);
+    std::atomic<int64_t> next{0};
+    std::atomic<int> working{threads};
+    Team team(threads);
+    team.run([&](int me) {
+      for (int64_t k; (k = next.fetch_add(1)) < count && !interrupt.requested();)
+        train_block(chosen[k], rule, seed, work_[me], interrupt, results.data() + start[k]);
+      --working;
+      // The thread that hears Ctrl-C stays awake while others work.
+      if (me == 0)
+        while (working.load() > 0) {
+          interrupt.poll();
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    });
+    return results;
+  }
+
+ private:
+  static constexpr int lanes = Lanes<double>::count;
+  // Entries of the index that a search may read, as a share of all: one pass for a vector of labels costs
+  // each of them about as much.
+  static constexpr int64_t share = 8;
+
+  static constexpr int most_explored = 5;
+
+  struct Work {
+    explicit Work(const LabelData<T>& data) : search(data.X, data.index), place(data.X.d, -1) {}
+    LabelSearch<T> search;
+    std::vector<int32_t> place;  // by feature: its number among those of the label under way; -1: none
+    Buffer<double> together;     // weights of a vector of labels, features x lanes; all 0 between searches
+  };
+
+  // The label's numbers of features, for as long as this lives.
+  struct Placed {
+    Placed(std::vector<int32_t>& place, const ActiveRows<T>& rows) : place(place), rows(rows) {
+      for (int64_t f = 0; f < rows.features(); ++f) place[rows.feature[f]] = static_cast<int32_t>(f);
+    }
+    Placed(const Placed&) = delete;
+    ~Placed() {
+      for (int32_t f : rows.feature) place[f] = -1;
+    }
+    std::vector<int32_t>& place;
+    const ActiveRows<T>& rows;
+  };
+
+  int64_t check(int64_t b) const {
+    if (b < 0 || b >= blocks()) throw std::out_of_range("there is no such block");
+    return b;
+  }
+
+  bool interrupted(Interrupt& interrupt) const {
+    return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested();
+  }
+
+  void train_block(int64_t b, const LabelRule& rule, uint64_t seed, Work& work, Interrupt& interrupt,
+                   LabelResult* results) {
+    const BlockOfLabels<T> from = std::move(held_[b]);
+    std::deque<LabelTraining<T>> trained;
+    std::vector<LabelTraining<T>*> waiting;
+    std::vector<ScoredRow> found;
+    bool cut = false;
+    for (int64_t l = 0; l < many(b) && !(cut = interrupted(interrupt)); ++l) {
+      LabelTraining<T>& label = trained.emplace_back(*data_, first(b) + l, seed);
+      const Placed placed(work.place, label.rows());
+      const int64_t at = from.row_ptr.empty() ? 0 : from.row_ptr[l];
+      const int64_t variables = from.row_ptr.empty() ? 0 : from.row_ptr[l + 1] - at;
+      label.begin(work.search, work.place, from.row.data() + at, from.variable.data() + at, variables);
+      if (go_on(label, rule, work, interrupt, found)) waiting.push_back(&label);
+    }
+    while (!waiting.empty() && !(cut = cut || interrupted(interrupt))) {
+      std::vector<LabelTraining<T>*> still;
+      for (size_t k = 0; k < waiting.size(); k += lanes) {
+        std::vector<LabelTraining<T>*> some(waiting.begin() + k,
+                                            waiting.begin() + std::min(waiting.size(), k + lanes));
+        std::vector<std::vector<ScoredRow>> above = search_all_rows(some, work);
+        for (size_t s = 0; s < some.size(); ++s) {
+          const Placed placed(work.place, some[s]->rows());
+          if (!some[s]->take(above[s], rule, work.place) && go_on(*some[s], rule, work, interrupt, found))
+            still.push_back(some[s]);
+        }
+      }
+      waiting = std::move(still);
+    }
+    for (LabelTraining<T>* label : waiting) finish_early(*label, rule, work);
+    keep(b, trained, cut, results);
+  }
+
+  // Ascends and searches until the label is done, or has to wait for a pass over all rows: whether it has to.
+  bool go_on(LabelTraining<T>& label, const LabelRule& rule, Work& work, Interrupt& interrupt,
+             std::vector<ScoredRow>& found) {
+    const int64_t most = data_->X.entries() / share;
+    for (int explored = 0;;) {
+      label.ascend(rule);
+      label.round_weights();
+      if (explored < most_explored && label.rounds == 0 && !label.wants_all_rows()) {
+        ++explored;
+        if (label.explore(work.search, found, work.place)) continue;
+        label.ascend(rule);
+        label.round_weights();
+        explored = most_explored;
+      }
+      if (!label.wants_all_rows() && !work.search.rows_above(label.weights, most, found)) {
+        label.want_all_rows();
+        label.round_weights();
+      }
+      if (label.wants_all_rows()) return true;
+      if (label.take(found, rule, work.place) || interrupted(interrupt)) return false;
+    }
+  }
+
+  // An interrupt has come before the label was searched for: a certificate still takes all rows.
+  void finish_early(LabelTraining<T>& label, LabelRule rule, Work& work) {
+    rule.max_rounds = 0;
+    auto above = search_all_rows({&label}, work);
+    const Placed placed(work.place, label.rows());
+    label.take(above[0], rule, work.place);
+  }
+
+  std::vector<std::vector<ScoredRow>> search_all_rows(const std::vector<LabelTraining<T>*>& some,
+                                                      Work& work) {
+    const SparseRows<T>& X = data_->X;
+    if (work.together.size() == 0) work.together = Buffer<double>(X.d * lanes);
+    double* const W = work.together.data();
+    vec<double> bias = {};
+    for (size_t s = 0; s < some.size(); ++s) {
+      const LabelWeights& w = some[s]->weights;
+      for (size_t f = 0; f < w.feature.size(); ++f) W[int64_t(w.feature[f]) * lanes + s] = w.weight[f];
+      bias[s] = w.bias;
+    }
+    std::vector<std::vector<ScoredRow>> above(some.size());
+    for (int64_t i = 0; i < X.n; ++i) {
+      vec<double> s = bias;
+      for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e)
+        s += load(W + int64_t(X.index[e]) * lanes) * double(X.value[e]);
+      for (size_t l = 0; l < some.size(); ++l)
+        if (s[l] > -1) above[l].push_back({static_cast<int32_t>(i), s[l]});
+    }
+    for (const LabelTraining<T>* label : some)
+      for (int32_t f : label->weights.feature) std::fill_n(W + int64_t(f) * lanes, lanes, 0.0);
+    return above;
+  }
+
+  void keep(int64_t b, std::deque<LabelTraining<T>>& trained, bool cut, LabelResult* results) {
+    BlockOfLabels<T>& out = held_[b];
+    out = {};
+    out.weight_ptr.push_back(0);
+    out.row_ptr.push_back(0);
+    for (int64_t l = 0; l < many(b); ++l) {
+      if (l < static_cast<int64_t>(trained.size())) {
+        keep(trained[l], out);
+        results[l] = result_of(trained[l]);
+        results[l].cut = cut && !results[l].done;
+      } else {
+        out.constant.push_back(0);
+      }
+      out.weight_ptr.push_back(static_cast<int64_t>(out.feature.size()));
+      out.row_ptr.push_back(static_cast<int64_t>(out.row.size()));
+    }
+    for (auto* one : {&out.feature, &out.row}) one->shrink_to_fit();
+    for (auto* one : {&out.weight, &out.variable}) one->shrink_to_fit();
+  }
+
+  void keep(const LabelTraining<T>& label, BlockOfLabels<T>& out) const {
+    std::vector<std::pair<int32_t, double>> sorted;
+    for (size_t f = 0; f < label.weights.feature.size(); ++f)
+      sorted.emplace_back(label.weights.feature[f], label.weights.weight[f]);
+    std::sort(sorted.begin(), sorted.end());
+    for (const auto& [feature, weight] : sorted) {
+      out.feature.push_back(feature);
+      out.weight.push_back(static_cast<T>(weight));
+    }
+    out.constant.push_back(label.constant_weight);
+    if (!keep_variables_) return;
+    sorted.clear();
+    for (int64_t r = 0; r < label.rows().count(); ++r)
+      if (label.rows().a[r] > 0) sorted.emplace_back(label.rows().row[r], label.rows().a[r]);
+    std::sort(sorted.begin(), sorted.end());
+    for (const auto& [row, variable] : sorted) {
+      out.row.push_back(row);
+      out.variable.push_back(static_cast<T>(variable));
+    }
+  }
+
+  LabelResult result_of(const LabelTraining<T>& label) const {
+    LabelResult result{label.certificate, label.rounds, label.visited / double(data_->X.n), 0,
+                       label.done,        false};
+    for (double a : label.rows().a) result.support += a > 0;
+    return result;
+  }
+
+  std::shared_ptr<const LabelData<T>> data_;
+  int64_t labels_, width_;
+  bool keep_variables_;
+  std::vector<BlockOfLabels<T>> held_;  // by block
+  std::deque<Work> work_;               // by thread
+};
+
+}  // namespace manyclass

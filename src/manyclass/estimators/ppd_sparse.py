@@ -1,0 +1,102 @@
+"""PPDSparse: sparse one-vs-rest for very many labels."""
+
+import os
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+
+from ..problems import Problem, SparseHinge, SparseSquaredHinge
+from .linear_classifier import PARAMETERS, LinearClassifier
+
+LOSSES = {"squared_hinge": SparseSquaredHinge, "hinge": SparseHinge}
+
+
+class PPDSparse(LinearClassifier):
+    __doc__ = f"""One sparse binary machine a label, trained on the rows that matter to it: for 10^4 to 10^6 labels.
+
+    Minimises `lam |w_c|_1 + tau/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each label c, with `t_ic = 1` for its own rows
+    and -1 for all others, by the greedy active sets of Yen et al. (PPDSparse, KDD 2017). The intercept is in the l2 term and
+    not in the l1 term. What a label costs follows its own rows and those that look like them, not the number of rows. Each
+    label ends with a certificate of its own, over all rows (`label_certificates_`): `tol` is for every label.
+
+    Parameters
+    ----------
+    loss : "squared_hinge" or "hinge"
+        `1/2 max(0, 1 - m)^2` or `max(0, 1 - m)`.
+    lam : float
+        Factor of the l1 norm: larger makes the model smaller.
+    tau : float
+        Factor of half the squared l2 norm.
+    draws : int, optional
+        Search for the rows that matter by the weights of so many features, drawn at random by their size (algorithm 3 of
+        the paper), instead of all. The optimum is the same.
+    {PARAMETERS.strip()}
+    label_certificates_ : structured ndarray of shape (K,)
+        Of each label: primal, dual, violation, rounds of search, support (rows with a dual variable above 0).
+    """
+
+    _losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearClassifier._parameter_constraints,
+        "lam": [Interval(Real, 0, None, closed="left")],
+        "tau": [Interval(Real, 0, None, closed="neither")],
+        "draws": [None, Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        loss: str = "squared_hinge",
+        *,
+        lam: float = 0.01,
+        tau: float = 1.0,
+        draws: int | None = None,
+        C: float = 1.0,
+        stop: str = "gap",
+        tol: float = 0.01,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        dtype: Any = "float32",
+        solver: str = "auto",
+        feature_reduction: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = 600.0,
+        resume: bool = False,
+        engine: str = "memory",
+        verbose: int = 0,
+    ):
+        super().__init__(
+            C=C,
+            stop=stop,
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            dtype=dtype,
+            solver=solver,
+            feature_reduction=feature_reduction,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
+            engine=engine,
+            verbose=verbose,
+        )
+        self.loss = loss
+        self.lam = lam
+        self.tau = tau
+        self.draws = draws
+
+    def _problem(self) -> Problem:
+        return LOSSES[self.loss](self.lam, self.tau, constant=bool(self.fit_intercept), draws=int(self.draws or 0))
