@@ -202,9 +202,9 @@ class LabelBlocks {
              std::vector<ScoredRow>& found) {
     const int64_t most = data_->X.entries() / share;
     for (int explored = 0;;) {
-      label.ascend(rule);
+      if (!label.warm()) label.ascend(rule);
       label.round_weights();
-      if (explored < most_explored && label.rounds == 0 && !label.wants_all_rows()) {
+      if (!label.warm() && explored < most_explored && label.rounds == 0 && !label.wants_all_rows()) {
         ++explored;
         if (label.explore(work.search, found, work.place)) continue;
         label.ascend(rule);

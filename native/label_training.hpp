@@ -51,6 +51,9 @@ class LabelTraining {
   void begin(LabelSearch<T>& search, std::vector<int32_t>& place, const int32_t* row, const T* variable,
              int64_t variables);
 
+  // Whether the label goes on from variables of another fit, and has not been searched for.
+  bool warm() const { return warm_ && rounds == 0; }
+
   // Ascends on the active rows.
   void ascend(const LabelRule& rule) {
     if (data_.squared)
@@ -177,7 +180,7 @@ class LabelTraining {
   const uint64_t seed_;
   ActiveRows<T> rows_;
   double outside_ = 0;  // loss of rows that are not active, as of the last search
-  bool all_rows_ = false, own_bias_ = false;
+  bool all_rows_ = false, own_bias_ = false, warm_ = false;
   int64_t passes_ = 0;
   uint64_t drawn_ = 0;  // the last random number
 };
@@ -195,7 +198,11 @@ void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place
   for (const int32_t* i = own; i < end; ++i) rows_.add(data_.X, *i, true, data_.C[*i], given(*i), place);
   for (int64_t k = 0; k < variables; ++k)
     if (!is_own(row[k])) rows_.add(data_.X, row[k], false, data_.C[row[k]], double(variable[k]), place);
-  if (variables > 0) return;
+  if (variables > 0) {  // which may be good as they are
+    rows_.refresh();
+    warm_ = true;
+    return;
+  }
   // Who is most like them: by the sum of their rows.
   for (double& a : rows_.a) a = 1;
   rows_.refresh();

@@ -20,8 +20,11 @@ def ascend(problem, X, y, C, K, epochs):
             change = problem.coefficients(np.stack([new]), y[i : i + 1]) - problem.coefficients(
                 alpha[i : i + 1], y[i : i + 1]
             )
-            W += np.outer(X[i], change)
             alpha[i] = new
+            if problem.kernel == "elastic_net":  # whose weights do not follow the variables one by one
+                W = problem.weights(alpha, X, y)
+            else:
+                W += np.outer(X[i], change)
         primal = problem.primal(W, X, y, C)
         if primal - problem.dual(alpha, X, y, C) < 1e-8 * primal:
             break

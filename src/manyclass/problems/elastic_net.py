@@ -37,7 +37,7 @@ class ElasticNet(Binary):
 
     kernel = "elastic_net"
 
-    def __init__(self, lam: float = 0.01, tau: float = 1.0, constant: bool = True, draws: int = 0):
+    def __init__(self, lam: float = 0.01, tau: float = 1.0, constant: bool = False, draws: int = 0):
         super().__init__()
         self.name = f"ppd_{self.loss}"
         self.lam, self.tau, self.constant, self.draws = lam, tau, constant, draws
