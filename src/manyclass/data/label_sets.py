@@ -60,8 +60,8 @@ def encode_label_sets(y: Any) -> tuple[np.ndarray, sp.csr_matrix]:
     Raises
     ------
     ValueError, TypeError
-        If a value of a matrix is neither 0 nor 1, a label is NaN or cannot be hashed, with its row; or if no row has a
-        label.
+        If a value of a matrix is neither 0 nor 1, a label is NaN or cannot be hashed, with its row; or if no row has
+        a label.
     """
     y = _unwrapped(y)
     if not _is_list(y) or is_dense_indicator(y):
@@ -174,8 +174,8 @@ def _of_array(y: np.ndarray) -> sp.csr_matrix:
 def _refuse(row: int, column: int, value: Any) -> None:
     shown = value.item() if isinstance(value, np.generic) else value
     raise ValueError(
-        f"y has {shown!r} in row {row}, column {column}; where rows have several labels, a matrix is 1 for those that a "
-        "row has and else 0. Pass a vector for one label a row, or the labels themselves as a list of sets"
+        f"y has {shown!r} in row {row}, column {column}; a matrix of labels is 1 for those that a row has, else 0. "
+        "Pass a vector for one label a row, or the labels themselves as a list of sets"
     )
 
 

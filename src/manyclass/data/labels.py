@@ -35,6 +35,10 @@ def as_labels(y: Iterable[Any]) -> np.ndarray:
     return boxed
 
 
+def _named(place: int, of_row: np.ndarray | None) -> str:
+    return f"the label of row {place}" if of_row is None else f"a label of row {of_row[place]}"
+
+
 def reject_nan(labels: np.ndarray, of_row: np.ndarray | None = None) -> None:
     """Refuse NaN; `of_row`: the row of each label, where rows may have several."""
     if labels.dtype.kind == "O":
@@ -44,9 +48,10 @@ def reject_nan(labels: np.ndarray, of_row: np.ndarray | None = None) -> None:
     else:
         return
     if missing.any():
-        rows = np.flatnonzero(missing) if of_row is None else np.unique(of_row[missing])
+        places = np.flatnonzero(missing)
+        rows = places.size if of_row is None else np.unique(of_row[places]).size
         raise ValueError(
-            f"{'the' if of_row is None else 'a'} label of row {rows[0]} is NaN ({rows.size} rows in all); give these rows a label or remove them"
+            f"{_named(places[0], of_row)} is NaN ({rows} rows in all); give these rows a label or remove them"
         )
 
 
@@ -57,7 +62,7 @@ def _number_objects(labels: np.ndarray, of_row: np.ndarray | None) -> dict[Any, 
             numbers.setdefault(label, len(numbers))
         except TypeError as error:
             raise TypeError(
-                f"{'the' if of_row is None else 'a'} label of row {place if of_row is None else of_row[place]} is a {type(label).__name__}, which is not hashable; "
+                f"{_named(place, of_row)} is a {type(label).__name__}, which is not hashable; "
                 "use numbers, strings or tuples as labels"
             ) from error
     return numbers

@@ -67,8 +67,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._validate_params()
         if has_label_sets(y):
             raise ValueError(
-                "y has sets of labels, and probabilities are fitted to one label a row; OneVsRestLogistic has those of "
-                "each label without"
+                "y has sets of labels, and probabilities are fitted to one label a row; OneVsRestLogistic has those "
+                "of each label without"
             )
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)

@@ -218,8 +218,8 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             Rows. CSR in float32 or float64, with 32- or 64-bit indices, is read as it is; what has to be
             converted is listed in `copies_`. A store is trained from block by block, and has the labels.
         y : array-like of shape (n,), or for one-vs-rest sets of labels
-            Labels of any hashable kind. Sets: a sparse matrix or an array of zeros and ones of shape (n, K), or a list
-            of n lists, sets or arrays of labels; a set may be empty.
+            Labels of any hashable kind. Sets: a sparse matrix or an array of zeros and ones of shape (n, K), or a
+            list of n lists, sets or arrays of labels; a set may be empty.
         sample_weight : array-like of shape (n,), optional
             Factors of C; a weight of 2 is the same as the row twice, a weight of 0 as no row. Of the rows of a
             store, by their ids.
@@ -330,7 +330,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         if self.model_.multilabel and not isinstance(X, BlockStore):
             Y, unknown = encode_known_sets(y, self.classes_, unknown="count")
             found = sp.csr_matrix(self.predict(X))
-            right = (np.diff((Y != found).tocsr().indptr) == 0) & (unknown == 0)
+            right = (np.diff((found != Y).tocsr().indptr) == 0) & (unknown == 0)
             return float(np.average(right, weights=sample_weight))
         if not isinstance(X, BlockStore):
             return super().score(X, y, sample_weight)
@@ -427,7 +427,8 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         given = labels.shape[0] if sp.issparse(labels) else len(labels)
         if given != n_rows:
             raise ValueError(
-                f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {given} labels"
+                "Found input variables with inconsistent numbers of samples: "
+                f"X has {n_rows} rows, y has {given} labels"
             )
         return labels
 

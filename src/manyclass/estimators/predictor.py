@@ -31,9 +31,7 @@ class Predictor:
     _indicator_dtype: np.dtype | None = None  # of y, if it was an array of zeros and ones
     _probability: ClassVar[dict[str, Any] | None] = None  # from scores to probabilities, if the loss knows how
 
-    def predict(
-        self, X: Any, *, k: int | None = None, threshold: float = 0.0
-    ) -> np.ndarray | sp.csr_matrix:
+    def predict(self, X: Any, *, k: int | None = None, threshold: float = 0.0) -> np.ndarray | sp.csr_matrix:
         """Predict the class of each row; after training on sets of labels, the labels.
 
         Parameters
@@ -209,7 +207,7 @@ class Predictor:
             raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
         return rows
 
-    def _for_rows(self, X: Any, find: Callable[[Any], Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
+    def _for_rows(self, X: Any, find: Callable[[Any], Sequence[Any]]) -> tuple[Any, ...]:
         """What `find` gives for the rows; those of a store are read block by block, and come in the order of ids."""
         check_is_fitted(self)
         if isinstance(X, BlockStore):
@@ -218,9 +216,7 @@ class Predictor:
         return tuple(find(rows.as_csr() if rows.is_sparse else rows.dense))
 
 
-def by_blocks(
-    store: BlockStore, n_features: int, find: Callable[[sp.csr_matrix], Sequence[np.ndarray]]
-) -> tuple[np.ndarray, ...]:
+def by_blocks(store: BlockStore, n_features: int, find: Callable[[sp.csr_matrix], Sequence[Any]]) -> tuple[Any, ...]:
     """What `find` gives for the rows of all blocks, in the order of their ids.
 
     Raises

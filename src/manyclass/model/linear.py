@@ -231,7 +231,9 @@ class LinearModel:
         if self.multilabel:
             return predict_sets(self, X, k=k, threshold=threshold, n_jobs=n_jobs)
         if k is not None or threshold != 0:
-            raise ValueError("k and threshold are for models of sets of labels; predict_topk gives the k best classes")
+            raise ValueError(
+                "k and threshold are for models of sets of labels; predict_topk gives the k best classes"
+            )
         return self.classes[self.topk(X, 1, n_jobs=n_jobs)[0][:, 0]]
 
     def _check(self, X: Any) -> RowMatrix:
