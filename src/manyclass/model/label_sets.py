@@ -51,8 +51,7 @@ def scores_above(model: "LinearModel", X: Any, threshold: float, n_jobs: int | N
 def topk_matrix(model: "LinearModel", X: Any, k: int, *, n_jobs: int | None = None) -> sp.csr_matrix:
     """The scores of the k best classes of each row; k entries a row, zeros included."""
     codes, scores = model.topk(X, k, n_jobs=n_jobs)
-    found = sp.csr_matrix((codes.shape[0], model.n_classes), dtype=scores.dtype)
-    found.indptr = np.arange(0, codes.size + 1, k)
-    found.indices, found.data = codes.reshape(-1), scores.reshape(-1)
-    found.sort_indices()
-    return found
+    ascending = np.argsort(codes, axis=1)
+    indices, values = (np.take_along_axis(array, ascending, axis=1).reshape(-1) for array in (codes, scores))
+    indptr = np.arange(0, codes.size + 1, k)
+    return sp.csr_matrix((values, indices, indptr), shape=(codes.shape[0], model.n_classes))
