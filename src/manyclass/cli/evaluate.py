@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import scipy.sparse as sp
 import typer
 
 from ..data import BlockStore, encode_known
@@ -13,7 +14,7 @@ from ..estimators.predictor import by_blocks
 from ..metrics import error_rate, f1_scores, precisions_at_k, topk_error
 from ..model import LinearModel, load_model
 from . import output, ranks
-from .inputs import Columns, DataFormat, naming, open_store, read_for_evaluation
+from .inputs import Columns, DataFormat, naming, open_store, read_for_evaluation, read_sets_for_evaluation
 from .output import InputError
 
 NAMED_AT_MOST = 10
@@ -76,6 +77,9 @@ def evaluate(
             report = _of_store(loaded, store, wanted, unknown, jobs)
         output_report(report, as_json)
         return
+    if loaded.multilabel:
+        output_report(_of_sets(loaded, data, format, wanted, unknown, jobs), as_json)
+        return
     X, labels = read_for_evaluation(loaded, data, format, Columns(text_column, label_column))
     with naming(data):
         codes = _known_codes(loaded, labels, unknown)
@@ -113,6 +117,33 @@ def _of_store(
         "rows": store.n_rows,
         "precision_at": dict(zip(wanted, precisions, strict=True)),
         "seconds_a_row": duration / max(1, store.n_rows),
+        "model_bytes": model.nbytes,
+        "density": model.density,
+    }
+
+
+def _of_sets(
+    model: LinearModel, data: str, format: DataFormat, wanted: list[int], unknown: Unknown, jobs: int | None
+) -> dict[str, Any]:
+    X, Y, others = read_sets_for_evaluation(model, data, format)
+    begin = time.perf_counter()
+    if ranks.one_each(data):
+        found = ranks.peers().gather((Y, others, model.topk(X, wanted[-1], n_jobs=jobs)[0]))
+        Y = sp.vstack([part[0] for part in found], "csr")
+        others, best = (np.concatenate([part[place] for part in found]) for place in (1, 2))
+    else:
+        best = ranks.topk(model, X, wanted[-1], jobs=jobs)
+    duration = time.perf_counter() - begin
+    if others.any() and unknown is Unknown.error:
+        raise InputError(
+            f"{data}: {others.sum()} labels in {np.count_nonzero(others)} of {others.size} rows are none that the "
+            "model was trained on; remove them, or pass --unknown wrong to count them as labels that it misses"
+        )
+    return {
+        "rows": Y.shape[0],
+        "labels_unknown": int(others.sum()),
+        "precision_at": dict(zip(wanted, precisions_at_k(Y, best, wanted), strict=True)),
+        "seconds_a_row": duration / max(1, Y.shape[0]),
         "model_bytes": model.nbytes,
         "density": model.density,
     }
