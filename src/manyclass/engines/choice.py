@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from ..problems import Binary, ElasticNet, Problem
-from ..solvers import Alone, ClassBlocks, CoupledRows, LabelBlocks, Leagues, Peers, Solver, TrainingSet
+from ..solvers import Alone, CoupledRows, Leagues, Peers, Solver, TrainingSet, blocks_of
 from .disk import FromDisk
 from .disk_memory import DiskEngine
 from .dual_store import DualStore
-from .label_parallel import SentBlocks
+from .label_parallel import SentBlocks, SentLabelBlocks
 from .mpi import MPIEngine, MPIPeers
 from .stored_rows import StoredRows
 
@@ -116,6 +116,6 @@ def make_solver(
         "keep_state": keep_state,
     }
     if engine == "joblib":
-        return SentBlocks(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
-    blocks = LabelBlocks if isinstance(problem, ElasticNet) else ClassBlocks
-    return blocks(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)
+        sent = SentLabelBlocks if isinstance(problem, ElasticNet) else SentBlocks
+        return sent(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
+    return blocks_of(problem)(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)

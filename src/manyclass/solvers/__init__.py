@@ -6,7 +6,7 @@ from .coupled_rows import CoupledRows
 from .coupled_stream import CoupledStream
 from .enclosing_ball_stream import EnclosingBallStream
 from .estimate import estimate_memory, refuse_absurd_pairs
-from .label_blocks import LabelBlocks
+from .label_blocks import LabelBlocks, blocks_of
 from .leagues import Leagues
 from .peers import Alone, Peers, share
 from .pegasos_stream import PegasosStream
@@ -34,6 +34,7 @@ __all__ = [
     "StreamShape",
     "TrainingSet",
     "Variables",
+    "blocks_of",
     "estimate_memory",
     "refuse_absurd_pairs",
     "share",
