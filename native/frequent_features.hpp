@@ -40,17 +40,17 @@ class FrequentFeatures {
     for (int64_t h = 0; h < count(); ++h) draw(weights, h);
   }
 
+  int64_t blocks() const { return blocks_; }
   int64_t count() const { return static_cast<int64_t>(features_.size()); }
   // Which of them a feature is; -1: none.
   int32_t number(int64_t feature) const { return number_.empty() ? -1 : number_[feature]; }
   double step(int64_t h) const { return step_[h]; }
   const int8_t* sketch(int64_t h) const { return sketch_.data() + h * blocks_ * sketch_block; }
-  // The place of class c among the weights, or the end of its block.
+  // The weight of class c.
   template <class T, class V>
-  bool find(const SparseWeights<T, V>& weights, int64_t h, int32_t c, int64_t& place) const {
+  T find(const SparseWeights<T, V>& weights, int64_t h, int32_t c) const {
     const int64_t* first = first_.data() + h * (blocks_ + 1) + c / sketch_block;
-    place = weights.find(first[0], first[1], c);
-    return place != first[1];
+    return weights.find(first[0], first[1], c);
   }
 
  private:
@@ -58,7 +58,7 @@ class FrequentFeatures {
   void draw(const SparseWeights<T, V>& weights, int64_t h) {
     const int64_t j = features_[h];
     number_[j] = static_cast<int32_t>(h);
-    const double largest = static_cast<double>(weights.largest(j));
+    const double largest = static_cast<double>(weights.largest(weights.ptr[j], weights.ptr[j + 1]));
     step_[h] = largest / 127;
     const double per_step = largest > 0 ? 127 / largest : 0;
     int8_t* q = sketch_.data() + h * blocks_ * sketch_block;

@@ -8,8 +8,8 @@
 // so all ways to predict agree to the last bit.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
-#include <limits>
 
 namespace manyclass {
 
@@ -47,16 +47,28 @@ struct SparseWeights {
   void add(int64_t feature, T x, T* s) const {
     for (int64_t e = ptr[feature]; e < ptr[feature + 1]; ++e) s[index[e]] += x * static_cast<T>(value[e]);
   }
-  T largest(int64_t feature) const {
+  T largest(int64_t begin, int64_t end) const {
     T most = 0;
-    for (int64_t e = ptr[feature]; e < ptr[feature + 1]; ++e)
-      most = std::max(most, std::abs(static_cast<T>(value[e])));
+    for (int64_t e = begin; e < end; ++e) most = std::max(most, std::abs(static_cast<T>(value[e])));
     return most;
   }
-  // The place of class c among the weights from `begin` to `end`; `end` if it is not there.
-  int64_t find(int64_t begin, int64_t end, int32_t c) const {
-    const int32_t* at = std::lower_bound(index + begin, index + end, c);
-    return at != index + end && *at == c ? at - index : end;
+  // The weight of class c, which lies between these places if it is not 0.
+  T find(int64_t begin, int64_t end, int32_t c) const {
+    // Few enough, they are all looked at: a processor guesses wrong every other time which half it will be.
+    while (end - begin > 64) {
+      const int64_t middle = begin + (end - begin) / 2;
+      const bool behind = index[middle] <= c;
+      begin = behind ? middle : begin;
+      end = behind ? end : middle;
+    }
+    int64_t place = begin;
+    for (int64_t e = begin; e < end; ++e) place += index[e] < c;
+    return place < end && index[place] == c ? static_cast<T>(value[place]) : T(0);
+  }
+  // Asks for what will be read soon.
+  void prefetch(int64_t feature) const {
+    __builtin_prefetch(index + ptr[feature]);
+    __builtin_prefetch(value + ptr[feature]);
   }
 };
 

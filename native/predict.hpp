@@ -37,6 +37,7 @@ struct Workspace {
   };
   std::vector<Candidate> candidates;
   std::vector<T> best;  // a heap of the best estimates: the worst of them in front
+  std::vector<T> largest;  // estimate of each block
 
   template <class View>
   void read(const View& X, int64_t i) {
@@ -145,7 +146,10 @@ class SparsePart : public Part<T> {
     std::sort(by_intercept_.begin(), by_intercept_.end(), [&](int32_t a, int32_t b) {
       return better(finish.intercept[a], a, finish.intercept[b], b);
     });
-    if (frequent_.count()) pad(finish);
+    if (frequent_.count()) {
+      largest_weight_ = static_cast<double>(weights.largest(0, weights.ptr[weights.features]));
+      pad(finish);
+    }
   }
 
   void add_row(const Workspace<T>& row, T* s) const override {
@@ -155,12 +159,13 @@ class SparsePart : public Part<T> {
   void find_best(Workspace<T>& row, TopClasses<T>& top) const override {
     int64_t touched = 0;
     bool sketched = false;
-    for (int64_t e = 0; e < row.size(); ++e) {
-      touched += weights_.count(row.feature[e]);
-      sketched = sketched || frequent_.number(row.feature[e]) >= 0;
+    for (int64_t j : row.feature) {
+      touched += weights_.count(j);
+      sketched = sketched || frequent_.number(j) >= 0;
+      weights_.prefetch(j);
     }
+    if (sketched && 2 * top.k() <= most_candidates && find_by_sketch(row, top)) return;
     T* s = row.sums.data();
-    if (sketched && find_by_sketch(row, top)) return;
     add_row(row, s);
     if (touched * 16 < this->classes_)
       offer_touched(row, s, top);
@@ -169,7 +174,8 @@ class SparsePart : public Part<T> {
   }
 
  private:
-  static constexpr int64_t most_candidates = 1024;
+  // An exact score costs a search for each of its weights.
+  static constexpr int64_t most_candidates = 64;
 
   void pad(const Finish<T>& finish) {
     const int64_t whole = (this->classes_ + sketch_block - 1) / sketch_block * sketch_block;
@@ -203,12 +209,11 @@ class SparsePart : public Part<T> {
   // the k-th best estimate less `error`, and a class whose estimate is lower by twice the error is not among
   // the best. False: too many are left, and nothing was offered.
   bool find_by_sketch(Workspace<T>& row, TopClasses<T>& top) const {
-    if (top.k() > most_candidates / 4) return false;
     const T margin = static_cast<T>(2 * add_rare(row));
-    if (!gather_candidates(row, top, margin)) return false;
-    const T cut = cut_of(row, top, margin);
-    for (const auto& candidate : row.candidates)
-      if (candidate.estimate >= cut) this->offer(top, exact_score(row, candidate.code), candidate.code);
+    gather_candidates(row, top, margin);
+    std::fill(row.sums.data(), row.sums.data() + this->classes_, T(0));
+    if (static_cast<int64_t>(row.candidates.size()) > most_candidates) return false;
+    for (const auto& candidate : row.candidates) this->offer(top, exact_score(row, candidate.code), candidate.code);
     return true;
   }
 
@@ -223,7 +228,7 @@ class SparsePart : public Part<T> {
       const int32_t h = frequent_.number(j);
       if (h < 0) {
         weights_.add(j, x, row.sums.data());
-        size += std::abs(double(x)) * double(weights_.largest(j));
+        size += std::abs(double(x)) * largest_weight_;
         continue;
       }
       const double step = frequent_.step(h);
@@ -235,34 +240,39 @@ class SparsePart : public Part<T> {
     return 1.001 * largest_scale_ * of_sketches + rounding * (largest_scale_ * size + largest_intercept_);
   }
 
-  // The least estimate of a class that may be among the best.
-  T cut_of(const Workspace<T>& row, const TopClasses<T>& top, T margin) const {
-    const bool enough = static_cast<int64_t>(row.best.size()) == top.k();
-    return std::max(top.worst(), enough ? row.best.front() : -std::numeric_limits<T>::infinity()) - margin;
-  }
-
-  // Goes through all classes once and clears the sums.
-  bool gather_candidates(Workspace<T>& row, const TopClasses<T>& top, T margin) const {
+  // The classes that may be among the best, from the blocks that have some.
+  void gather_candidates(Workspace<T>& row, const TopClasses<T>& top, T margin) const {
+    const T least = least_of_best(row, top);
+    T cut = least - margin;
     row.candidates.clear();
     row.best.clear();
-    T cut = cut_of(row, top, margin);
-    bool few = true;
-    for (int64_t c = 0; c < this->classes_; c += sketch_block) {
+    for (int64_t b = 0; b < frequent_.blocks(); ++b) {
+      if (row.largest[b] < cut) continue;
+      const int64_t c = b * sketch_block, width = std::min(sketch_block, this->classes_ - c);
       alignas(64) T estimates[sketch_block];
-      if (!estimate_block(row, c, cut, estimates) || !few) continue;
-      const int64_t width = std::min(sketch_block, this->classes_ - c);
+      estimate_block(row, c, [&](int64_t l, vec<T> v) { store(estimates + l, v); });
       for (int64_t l = 0; l < width; ++l)
         if (estimates[l] >= cut) {
           row.candidates.push_back({estimates[l], static_cast<int32_t>(c + l)});
           keep_best(row.best, estimates[l], top.k());
-          cut = cut_of(row, top, margin);
+          if (static_cast<int64_t>(row.best.size()) == top.k()) cut = std::max(least, row.best.front()) - margin;
         }
-      if (static_cast<int64_t>(row.candidates.size()) > most_candidates) {
-        std::erase_if(row.candidates, [&](const auto& candidate) { return candidate.estimate < cut; });
-        few = static_cast<int64_t>(row.candidates.size()) <= most_candidates / 2;
-      }
     }
-    return few;
+    std::erase_if(row.candidates, [&](const auto& candidate) { return candidate.estimate < cut; });
+  }
+
+  // The k-th best estimate is at least the k-th largest of the largest of the blocks.
+  T least_of_best(Workspace<T>& row, const TopClasses<T>& top) const {
+    row.best.clear();
+    row.largest.resize(frequent_.blocks());
+    for (int64_t b = 0; b < frequent_.blocks(); ++b) {
+      vec<T> most = vec<T>{} - std::numeric_limits<T>::infinity();
+      estimate_block(row, b * sketch_block, [&](int64_t, vec<T> v) { most = larger<T>(most, v); });
+      row.largest[b] = largest_lane<T>(most);
+    }
+    for (int64_t b = 0; b < frequent_.blocks(); ++b) keep_best(row.best, row.largest[b], top.k());
+    const bool enough = static_cast<int64_t>(row.best.size()) == top.k();
+    return std::max(top.worst(), enough ? row.best.front() : -std::numeric_limits<T>::infinity());
   }
 
   static void keep_best(std::vector<T>& best, T value, int64_t k) {
@@ -276,26 +286,18 @@ class SparsePart : public Part<T> {
     }
   }
 
-  // Whether some class of a block reaches the cut; only then the estimates are written.
-  bool estimate_block(Workspace<T>& row, int64_t c, T cut, T* estimates) const {
+  // write(l, v) for the vectors of estimates of a block: v has the classes from c + l on.
+  template <class F>
+  void estimate_block(const Workspace<T>& row, int64_t c, F write) const {
     constexpr int L = Lanes<T>::count, parts = sketch_block / L;
-    T* s = row.sums.data() + c;
     vec<T> sum[parts];
-    for (int v = 0; v < parts; ++v) {
-      sum[v] = load(s + v * L);
-      store(s + v * L, vec<T>{});
-    }
+    for (int v = 0; v < parts; ++v) sum[v] = load(row.sums.data() + c + v * L);
     for (const auto& feature : row.sketched)
       for (int v = 0; v < parts; ++v) sum[v] += feature.x * widened<T>(feature.sketch + c + v * L);
-    vec<T> most = vec<T>{} - std::numeric_limits<T>::infinity();
     for (int v = 0; v < parts; ++v) {
       if (this->finish_.scale) sum[v] *= load(scale_.data() + c + v * L);
-      sum[v] += load(intercept_.data() + c + v * L);
-      most = larger<T>(most, sum[v]);
+      write(v * L, sum[v] + load(intercept_.data() + c + v * L));
     }
-    if (!any_nonzero<T>(most >= cut ? vec<T>{} + 1 : vec<T>{})) return false;
-    for (int v = 0; v < parts; ++v) store(estimates + v * L, sum[v]);
-    return true;
   }
 
   T exact_score(const Workspace<T>& row, int32_t c) const {
@@ -303,14 +305,8 @@ class SparsePart : public Part<T> {
     for (int64_t e = 0; e < row.size(); ++e) {
       const int64_t j = row.feature[e];
       const int32_t h = frequent_.number(j);
-      int64_t place;
-      if (h >= 0) {
-        if (!frequent_.find(weights_, h, c, place)) continue;
-      } else {
-        place = weights_.find(weights_.ptr[j], weights_.ptr[j + 1], c);
-        if (place == weights_.ptr[j + 1]) continue;
-      }
-      s += row.value[e] * static_cast<T>(weights_.value[place]);
+      s += row.value[e] *
+           (h >= 0 ? frequent_.find(weights_, h, c) : weights_.find(weights_.ptr[j], weights_.ptr[j + 1], c));
     }
     return this->finish_(c, s);
   }
@@ -318,7 +314,7 @@ class SparsePart : public Part<T> {
   const SparseWeights<T, V> weights_;
   const FrequentFeatures frequent_;
   std::vector<int32_t> by_intercept_;
-  double largest_intercept_ = 0, largest_scale_ = 0;
+  double largest_weight_ = 0, largest_intercept_ = 0, largest_scale_ = 0;
   Buffer<T> intercept_, scale_;  // copies for the estimates, padded to whole blocks
 };
 

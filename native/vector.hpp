@@ -219,6 +219,16 @@ inline vec<A> load_as(const T* p) {
   }
 }
 
+template <class T>
+inline T largest_lane(vec<T> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return _mm512_reduce_max_ps((__m512)v);
+#endif
+  T most = v[0];
+  for (int l = 1; l < Lanes<T>::count; ++l) most = std::max(most, v[l]);
+  return most;
+}
+
 // Small integers, one a lane, from anywhere.
 template <class T>
 inline vec<T> widened(const int8_t* p) {
