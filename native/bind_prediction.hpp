@@ -24,8 +24,8 @@ void bind_sparse_part(nb::class_<Scorer<T>>& scorer) {
         self.add(std::make_unique<SparsePart<T, V>>(self.classes(), weights, finish_of<T>(intercept, scale)));
       },
       "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "intercept"_a.noconvert(),
-      "scale"_a.noconvert().none() = nb::none(), nb::keep_alive<1, 2>(),
-      nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
+      "scale"_a.noconvert().none() = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+      nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
 }
 
 template <class T, class X, class I, class P>
@@ -35,7 +35,8 @@ void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
       "predict",
       [](Scorer<T>& self, In<P> ptr, In<I> index, In<X> value, int64_t begin, int64_t end,
          std::optional<Out<int32_t>> codes, Out<T> scores, int threads) {
-        const CsrView<X, I, P> rows{ptr.data() + begin, index.data(), value.data(), end - begin, self.features(), 0};
+        const CsrView<X, I, P> rows{ptr.data() + begin, index.data(),    value.data(),
+                                    end - begin,        self.features(), 0};
         nb::gil_scoped_release nogil;
         if (codes) {
           const auto k = static_cast<int64_t>(scores.shape(1));

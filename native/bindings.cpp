@@ -1,5 +1,7 @@
 // The module. This file and those named bind_* are all that knows Python: arrays in, arrays out, the GIL
 // released while a kernel runs.
+#include "bindings.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -7,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "bindings.hpp"
 #include "interrupt.hpp"
 
 namespace nb = nanobind;
@@ -57,5 +58,6 @@ NB_MODULE(CORE_NAME, m) {
   bind_leagues(m);
   bind_blocks(m);
   bind_prediction(m);
+  bind_checks(m);
   bind_text(m);
 }

@@ -1,4 +1,5 @@
-// What each part of the module binds: a part is compiled alone, so that a change in one kernel builds one part.
+// What each part of the module binds: a part is compiled alone, so that a change in one kernel builds one
+// part.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -9,6 +10,7 @@ void bind_streams(nanobind::module_& m);
 void bind_leagues(nanobind::module_& m);
 void bind_blocks(nanobind::module_& m);
 void bind_prediction(nanobind::module_& m);
+void bind_checks(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 
 }  // namespace manyclass

@@ -1,6 +1,6 @@
 // The weights of a model as they lie in memory or in a mapped file, by feature: dense rows, or the classes
-// that have a weight with their values. Values may be narrower than the scores: half precision, or integers of
-// 8 bits with one scale a class. With v the stored values and T the type of the scores,
+// that have a weight with their values. Values may be narrower than the scores: half precision, or integers
+// of 8 bits with one scale a class. With v the stored values and T the type of the scores,
 //
 //   s_c = sum_j x_j v_jc,     score_c = scale_c s_c + b_c,
 //

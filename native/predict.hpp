@@ -36,7 +36,7 @@ struct Workspace {
     int32_t code;
   };
   std::vector<Candidate> candidates;
-  std::vector<T> best;  // a heap of the best estimates: the worst of them in front
+  std::vector<T> best;     // a heap of the best estimates: the worst of them in front
   std::vector<T> largest;  // estimate of each block
 
   template <class View>
@@ -55,7 +55,8 @@ struct Workspace {
 template <class T>
 class Part {
  public:
-  Part(int64_t first, int64_t classes, Finish<T> finish) : first_(first), classes_(classes), finish_(finish) {}
+  Part(int64_t first, int64_t classes, Finish<T> finish)
+      : first_(first), classes_(classes), finish_(finish) {}
   virtual ~Part() = default;
 
   int64_t first() const { return first_; }
@@ -135,7 +136,10 @@ class SparsePart : public Part<T> {
 
  public:
   SparsePart(int64_t first, SparseWeights<T, V> weights, Finish<T> finish)
-      : Base(first, weights.classes, finish), weights_(weights), frequent_(weights), by_intercept_(weights.classes) {
+      : Base(first, weights.classes, finish),
+        weights_(weights),
+        frequent_(weights),
+        by_intercept_(weights.classes) {
     for (int64_t c = 0; c < weights.classes; ++c) {
       by_intercept_[c] = static_cast<int32_t>(c);
       if (std::isfinite(finish.intercept[c]))
@@ -143,9 +147,8 @@ class SparsePart : public Part<T> {
       if (finish.scale) largest_scale_ = std::max(largest_scale_, std::abs(double(finish.scale[c])));
     }
     if (!finish.scale) largest_scale_ = 1;
-    std::sort(by_intercept_.begin(), by_intercept_.end(), [&](int32_t a, int32_t b) {
-      return better(finish.intercept[a], a, finish.intercept[b], b);
-    });
+    std::sort(by_intercept_.begin(), by_intercept_.end(),
+              [&](int32_t a, int32_t b) { return better(finish.intercept[a], a, finish.intercept[b], b); });
     if (frequent_.count()) {
       largest_weight_ = static_cast<double>(weights.largest(0, weights.ptr[weights.features]));
       pad(finish);
@@ -213,7 +216,8 @@ class SparsePart : public Part<T> {
     gather_candidates(row, top, margin);
     std::fill(row.sums.data(), row.sums.data() + this->classes_, T(0));
     if (static_cast<int64_t>(row.candidates.size()) > most_candidates) return false;
-    for (const auto& candidate : row.candidates) this->offer(top, exact_score(row, candidate.code), candidate.code);
+    for (const auto& candidate : row.candidates)
+      this->offer(top, exact_score(row, candidate.code), candidate.code);
     return true;
   }
 
@@ -255,7 +259,8 @@ class SparsePart : public Part<T> {
         if (estimates[l] >= cut) {
           row.candidates.push_back({estimates[l], static_cast<int32_t>(c + l)});
           keep_best(row.best, estimates[l], top.k());
-          if (static_cast<int64_t>(row.best.size()) == top.k()) cut = std::max(least, row.best.front()) - margin;
+          if (static_cast<int64_t>(row.best.size()) == top.k())
+            cut = std::max(least, row.best.front()) - margin;
         }
     }
     std::erase_if(row.candidates, [&](const auto& candidate) { return candidate.estimate < cut; });
@@ -336,7 +341,8 @@ class Scorer {
   void scores(const View& X, T* out, int threads) {
     const int64_t K = classes();
     for (const auto& part : parts_)
-      for_each_row(X, threads, [&](int64_t i, Workspace<T>& row) { part->score(row, out + i * K + part->first()); });
+      for_each_row(X, threads,
+                   [&](int64_t i, Workspace<T>& row) { part->score(row, out + i * K + part->first()); });
   }
 
   // The k best of each row, best first; of equal scores the lower class first.

@@ -55,7 +55,8 @@ class TopClasses {
   void sink(T score, int32_t code, int64_t size) {
     int64_t at = 0;
     for (int64_t child; (child = 2 * at + 1) < size; at = child) {
-      if (child + 1 < size && better(scores_[child], codes_[child], scores_[child + 1], codes_[child + 1])) ++child;
+      if (child + 1 < size && better(scores_[child], codes_[child], scores_[child + 1], codes_[child + 1]))
+        ++child;
       if (!better(score, code, scores_[child], codes_[child])) break;
       put(at, scores_[child], codes_[child]);
     }
