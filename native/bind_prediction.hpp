@@ -13,15 +13,17 @@ Finish<T> finish_of(const In<T>& intercept, const std::optional<In<T>>& scale) {
 }
 
 // Weights of some more classes; the arrays have to live as long as the scorer.
-template <class T, class V, class Stored>
+template <class T, class V, class I, class Stored>
 void bind_sparse_part(nb::class_<Scorer<T>>& scorer) {
   scorer.def(
       "add_sparse",
-      [](Scorer<T>& self, In<int64_t> ptr, In<int32_t> index, In<Stored> value, In<T> intercept,
+      [](Scorer<T>& self, In<int64_t> ptr, In<I> index, In<Stored> value, In<T> intercept,
          std::optional<In<T>> scale) {
-        const SparseWeights<T, V> weights{ptr.data(), index.data(), reinterpret_cast<const V*>(value.data()),
-                                          self.features(), static_cast<int64_t>(intercept.size())};
-        self.add(std::make_unique<SparsePart<T, V>>(self.classes(), weights, finish_of<T>(intercept, scale)));
+        const SparseWeights<T, V, I> weights{ptr.data(), index.data(),
+                                             reinterpret_cast<const V*>(value.data()), self.features(),
+                                             static_cast<int64_t>(intercept.size())};
+        self.add(
+            std::make_unique<SparsePart<T, V, I>>(self.classes(), weights, finish_of<T>(intercept, scale)));
       },
       "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "intercept"_a.noconvert(),
       "scale"_a.noconvert().none() = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
@@ -54,6 +56,14 @@ void bind_scorer(nb::module_& m, const char* name) {
   nb::class_<Scorer<T>> scorer(m, name);
   scorer.def(nb::init<int64_t>(), "features"_a)
       .def_prop_ro("classes", &Scorer<T>::classes)
+      .def_prop_ro("frequent_features",
+                   [](const Scorer<T>& self) {
+                     return self.over_parts([](const Part<T>& p) { return p.frequent_features(); });
+                   })
+      .def_prop_ro("sketch_bytes",
+                   [](const Scorer<T>& self) {
+                     return self.over_parts([](const Part<T>& p) { return p.sketch_bytes(); });
+                   })
       .def(
           "add_dense",
           [](Scorer<T>& self, nb::ndarray<const T, nb::ndim<2>, nb::c_contig> W, In<T> intercept) {
@@ -62,10 +72,12 @@ void bind_scorer(nb::module_& m, const char* name) {
                 finish_of<T>(intercept, std::nullopt)));
           },
           "W"_a.noconvert(), "intercept"_a.noconvert(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>());
-  bind_sparse_part<T, T, T>(scorer);
+  bind_sparse_part<T, T, int32_t, T>(scorer);
   if constexpr (sizeof(T) == 4) {
-    bind_sparse_part<T, half, uint16_t>(scorer);
-    bind_sparse_part<T, int8_t, int8_t>(scorer);
+    bind_sparse_part<T, half, int32_t, uint16_t>(scorer);
+    bind_sparse_part<T, half, uint16_t, uint16_t>(scorer);
+    bind_sparse_part<T, int8_t, int32_t, int8_t>(scorer);
+    bind_sparse_part<T, int8_t, uint16_t, int8_t>(scorer);
   }
   bind_rows_to_score<T, float, int32_t, int32_t>(scorer);
   bind_rows_to_score<T, double, int32_t, int32_t>(scorer);

@@ -36,10 +36,10 @@ struct DenseWeights {
   }
 };
 
-template <class T, class V>
+template <class T, class V, class I>
 struct SparseWeights {
-  const int64_t* ptr;    // by feature
-  const int32_t* index;  // ascending
+  const int64_t* ptr;  // by feature
+  const I* index;      // ascending
   const V* value;
   int64_t features, classes;
 

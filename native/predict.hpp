@@ -25,7 +25,8 @@ template <class T>
 struct Workspace {
   std::vector<int64_t> feature;
   std::vector<T> value;
-  Buffer<T> sums;  // zero between rows, padded to whole blocks
+  std::vector<int64_t> number;  // among the frequent features, or -1
+  Buffer<T> sums;               // zero between rows, padded to whole blocks
   struct Sketched {
     const int8_t* sketch;
     T x;
@@ -61,6 +62,10 @@ class Part {
 
   int64_t first() const { return first_; }
   int64_t classes() const { return classes_; }
+
+  // Of what was made besides the weights, to find the best classes.
+  virtual int64_t frequent_features() const { return 0; }
+  virtual int64_t sketch_bytes() const { return 0; }
 
   // s: zeros, one a class of this part.
   virtual void add_row(const Workspace<T>& row, T* s) const = 0;
@@ -130,12 +135,12 @@ class DensePart : public Part<T> {
 
 // Rows that touch few classes: the others have their intercept for a score, and the best of those are known
 // beforehand. Rows with frequent features: see frequent_features.hpp.
-template <class T, class V>
+template <class T, class V, class I>
 class SparsePart : public Part<T> {
   using Base = Part<T>;
 
  public:
-  SparsePart(int64_t first, SparseWeights<T, V> weights, Finish<T> finish)
+  SparsePart(int64_t first, SparseWeights<T, V, I> weights, Finish<T> finish)
       : Base(first, weights.classes, finish),
         weights_(weights),
         frequent_(weights),
@@ -155,6 +160,9 @@ class SparsePart : public Part<T> {
     }
   }
 
+  int64_t frequent_features() const override { return frequent_.count(); }
+  int64_t sketch_bytes() const override { return frequent_.bytes(); }
+
   void add_row(const Workspace<T>& row, T* s) const override {
     for (int64_t e = 0; e < row.size(); ++e) weights_.add(row.feature[e], row.value[e], s);
   }
@@ -162,9 +170,12 @@ class SparsePart : public Part<T> {
   void find_best(Workspace<T>& row, TopClasses<T>& top) const override {
     int64_t touched = 0;
     bool sketched = false;
-    for (int64_t j : row.feature) {
-      touched += weights_.count(j);
-      sketched = sketched || frequent_.number(j) >= 0;
+    row.number.resize(row.size());
+    for (int64_t e = 0; e < row.size(); ++e) {
+      const int64_t j = row.feature[e], count = weights_.count(j);
+      row.number[e] = frequent_.number(j, count);
+      sketched = sketched || row.number[e] >= 0;
+      touched += count;
       weights_.prefetch(j);
     }
     if (sketched && 2 * top.k() <= most_candidates && find_by_sketch(row, top)) return;
@@ -229,7 +240,7 @@ class SparsePart : public Part<T> {
     for (int64_t e = 0; e < row.size(); ++e) {
       const int64_t j = row.feature[e];
       const T x = row.value[e];
-      const int32_t h = frequent_.number(j);
+      const int64_t h = row.number[e];
       if (h < 0) {
         weights_.add(j, x, row.sums.data());
         size += std::abs(double(x)) * largest_weight_;
@@ -309,14 +320,14 @@ class SparsePart : public Part<T> {
     T s = 0;
     for (int64_t e = 0; e < row.size(); ++e) {
       const int64_t j = row.feature[e];
-      const int32_t h = frequent_.number(j);
+      const int64_t h = row.number[e];
       s += row.value[e] *
            (h >= 0 ? frequent_.find(weights_, h, c) : weights_.find(weights_.ptr[j], weights_.ptr[j + 1], c));
     }
     return this->finish_(c, s);
   }
 
-  const SparseWeights<T, V> weights_;
+  const SparseWeights<T, V, I> weights_;
   const FrequentFeatures frequent_;
   std::vector<int32_t> by_intercept_;
   double largest_weight_ = 0, largest_intercept_ = 0, largest_scale_ = 0;
@@ -334,6 +345,14 @@ class Scorer {
   void add(std::unique_ptr<Part<T>> part) {
     widest_ = std::max(widest_, part->classes());
     parts_.push_back(std::move(part));
+  }
+
+  // f(part), summed
+  template <class F>
+  int64_t over_parts(F f) const {
+    int64_t sum = 0;
+    for (const auto& part : parts_) sum += f(*part);
+    return sum;
   }
 
   // out: rows x classes

@@ -1,12 +1,15 @@
 """The best classes: the same codes and bits as sorting all scores, however the weights are stored."""
 
 import pickle
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from manyclass.model import LinearModel
+from manyclass.model.weights import JoinedWeights
 
 K, FEATURES = 1500, 60
 
@@ -41,17 +44,40 @@ def assert_best(model, X, k, n_jobs=2):
 
 
 def layouts(weights):
-    return {"dense": weights, "sparse": sp.csr_matrix(weights)}
+    """The same weights, stored in all ways that keep them as they are."""
+    sparse = sp.csr_matrix(weights)
+    bounds = [0, 1, 700, 700, K]
+    halves = [sparse[:, begin:end] if begin < 700 else weights[:, begin:end] for begin, end in pairwise(bounds)]
+    return {"dense": weights, "sparse": sparse, "joined": JoinedWeights(halves)}
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 31, 33, 200, K])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("layout", ["dense", "sparse"])
+@pytest.mark.parametrize("layout", ["dense", "sparse", "joined"])
 def test_the_best_classes_are_those_of_all_scores(layout, dtype, k):
     rng = np.random.default_rng(0)
     weights = layouts(common_words(rng, dtype=dtype))[layout]
     model = LinearModel(weights, rng.normal(size=K).astype(dtype), np.arange(K))
     assert_best(model, rows_of(rng, dtype), k)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("k", [1, 5, 40, K])
+def test_the_best_classes_of_compressed_models(dtype, wide, k):
+    rng = np.random.default_rng(10)
+    weights = common_words(rng)
+    intercept = rng.normal(size=K).astype(np.float32)
+    intercept[rng.random(K) < 0.1] = -np.inf
+    model = LinearModel(weights, intercept, np.arange(K)).compress(dtype)
+    if wide:  # as for more than 65,536 classes
+        model.weights = replace(model.weights, indices=model.weights.indices.astype(np.int32))
+    X = rows_of(rng)
+    assert_best(model, X, k)
+    np.testing.assert_allclose(model.scores(X), X @ model.matrix + intercept, rtol=1e-5, atol=1e-5)
+    joined = replace(model, weights=JoinedWeights([model.weights, model.weights]), classes=np.arange(2 * K))
+    joined.intercept = np.concatenate([intercept, intercept])
+    assert_best(joined, X, k)
 
 
 def test_all_layouts_threads_and_batches_give_the_same_bits():
@@ -79,7 +105,7 @@ def test_scores_are_the_product_with_the_weights():
         np.testing.assert_allclose(scores, X @ weights + intercept, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("layout", ["dense", "sparse"])
+@pytest.mark.parametrize("layout", ["dense", "sparse", "joined"])
 @pytest.mark.parametrize("k", [1, 5, 20, K])
 def test_of_equal_scores_the_lower_class_comes_first(layout, k):
     rng = np.random.default_rng(3)

@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..data import HashedText, RowMatrix, TextFeatures, check_matrix
+from .compression import compress_weights
 from .probability import probabilities
-from .weights import is_sparse, make_scorer, nbytes, nonzeros
+from .weights import JoinedWeights, as_matrix, is_sparse, make_scorer, nbytes, nonzeros
 
 # Rows scored by one call into the core: Ctrl-C is answered in between.
 ROWS_AT_ONCE = 4096
@@ -39,7 +40,9 @@ class LinearModel:
     Attributes
     ----------
     weights : ndarray or csr_matrix of shape (n_features, K or pairs), float32 or float64
-        One row a feature: that is how they are read when a sparse row is scored.
+        One row a feature: that is how they are read when a sparse row is scored. Compressed models have
+        `SparseWeights` and models in shards `JoinedWeights` instead, which `matrix` expands. To change them, assign
+        new ones: what a model has derived from them to predict does not notice changes within.
     intercept : ndarray of shape (K or pairs,)
         Minus infinity marks a class that was never trained (an interrupted one-vs-rest fit): it is never
         predicted.
@@ -85,6 +88,16 @@ class LinearModel:
     def is_sparse(self) -> bool:
         """Whether only non-zero weights are stored."""
         return is_sparse(self.weights)
+
+    @property
+    def n_parts(self) -> int:
+        """In how many files the weights are: one, or the shards of a model."""
+        return len(self.weights.parts) if isinstance(self.weights, JoinedWeights) else 1
+
+    @property
+    def matrix(self) -> Any:
+        """The weights as one ndarray or csr_matrix, whatever they are stored as."""
+        return as_matrix(self.weights)
 
     @property
     def density(self) -> float:
@@ -189,7 +202,7 @@ class LinearModel:
         rows = self._check(X)
         codes = np.empty((rows.n_rows, k), np.int32)
         found = np.empty((rows.n_rows, k), self.dtype)
-        whole = rows.as_csr() if rows.is_sparse else rows.dense
+        whole: Any = rows.as_csr() if rows.is_sparse else rows.dense
         for begin, end in _ranges(rows.n_rows, _rows_for(self.n_classes)):
             scores = self.scores(whole[begin:end], n_jobs=n_jobs)
             codes[begin:end] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
@@ -207,6 +220,28 @@ class LinearModel:
     def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """Give the best class of each row."""
         return self.classes[self.topk(X, 1, n_jobs=n_jobs)[0][:, 0]]
+
+    def compress(self, dtype: str | None = None, *, prune: float = 0.0, keep: int | None = None) -> "LinearModel":
+        """Make a smaller model, which predicts nearly the same.
+
+        Parameters
+        ----------
+        dtype : "float16", "int8" or None
+            What weights are stored as: in half precision, or as integers from -127 to 127 with one scale a class.
+            None keeps their type. Scores are computed in float32 from these.
+        prune : float
+            Drop weights that are smaller in size.
+        keep : int, optional
+            Keep of each class the largest weights in size only, so many at the most.
+
+        Returns
+        -------
+        LinearModel
+            With `settings["compression"]`. The certificate is still that of the weights that were trained.
+        """
+        weights = compress_weights(self.weights, dtype=dtype, prune=prune, keep=keep)
+        settings = self.settings | {"compression": {"dtype": dtype, "prune": prune, "keep": keep}}
+        return replace(self, weights=weights, intercept=self.intercept.astype(weights.dtype), settings=settings)
 
     def _check(self, X: Any) -> RowMatrix:
         rows = check_matrix(X)
@@ -237,12 +272,14 @@ class LinearModel:
         self, rows: RowMatrix, begin: int, end: int, codes: np.ndarray | None, scores: np.ndarray, threads: int
     ) -> None:
         if rows.dense is None:
-            self._scorer().predict(rows.indptr, rows.indices, rows.values, begin, end, codes, scores, threads)
+            self.scorer.predict(rows.indptr, rows.indices, rows.values, begin, end, codes, scores, threads)
         else:
             part = sp.csr_matrix(rows.dense[begin:end])
-            self._scorer().predict(part.indptr, part.indices, part.data, 0, end - begin, codes, scores, threads)
+            self.scorer.predict(part.indptr, part.indices, part.data, 0, end - begin, codes, scores, threads)
 
-    def _scorer(self) -> Any:
+    @property
+    def scorer(self) -> Any:
+        """The core's view of the weights, made when it is first needed."""
         made = self._made
         if made is None or made[0] is not self.weights or made[1] is not self.intercept:
             self._made = made = (self.weights, self.intercept, make_scorer(self.weights, self.intercept))

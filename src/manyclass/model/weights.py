@@ -6,7 +6,7 @@ A model's `weights` are one of
 |---|---|
 | `ndarray` | dense, float32 or float64 |
 | `csr_matrix` | sparse, float32 or float64 |
-| `NarrowWeights` | sparse, in half precision or integers of 8 bits |
+| `SparseWeights` | sparse, of any type that a model file can hold |
 | `JoinedWeights` | some of these side by side: a model in shards |
 
 all of shape (features, columns), read by features.
@@ -21,27 +21,31 @@ import scipy.sparse as sp
 
 from .._native import core
 
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+NARROW = (np.dtype(np.float16), np.dtype(np.int8))
+
 
 @dataclass(frozen=True)
-class NarrowWeights:
-    """Sparse weights `values * scale[class]`, where the values are narrower than float32.
+class SparseWeights:
+    """Sparse weights `values * scale[column]`, in arrays that may be mapped from a file.
 
     Attributes
     ----------
     indptr : int64 ndarray of shape (features + 1,)
-    indices : int32 ndarray
-        Classes, ascending within a feature.
-    values : float16 or int8 ndarray
-    scale : float32 ndarray of shape (columns,) or None
-        One a class, for integers.
+    indices : int32 or uint16 ndarray
+        Columns, ascending within a feature.
+    values : ndarray
+        float32 or float64; or float16 or int8, with scores in float32.
     columns : int
+    scale : float32 ndarray of shape (columns,), optional
+        Of int8 only.
     """
 
     indptr: np.ndarray
     indices: np.ndarray
     values: np.ndarray
-    scale: np.ndarray | None
     columns: int
+    scale: np.ndarray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,14 +55,20 @@ class NarrowWeights:
     @property
     def dtype(self) -> np.dtype:
         """The type of scores."""
-        return np.dtype(np.float32)
+        return self.values.dtype if self.values.dtype in FLOATS else np.dtype(np.float32)
 
     def tocsr(self) -> sp.csr_matrix:
-        """All of them in float32."""
-        values = self.values.astype(np.float32)
+        """Give them as floats of 4 or 8 bytes: the same arrays if they are such."""
+        values = self.values.astype(self.dtype, copy=False)
         if self.scale is not None:
             values *= self.scale[self.indices]
-        return csr_of(values, self.indices, self.indptr, self.columns)
+        # scipy's constructor would copy the indices to make both kinds of one type; assigning does not, and
+        # the row pointers are the smaller ones to copy.
+        matrix = sp.csr_matrix(self.shape, dtype=self.dtype)
+        fits = self.indptr[-1] <= np.iinfo(np.int32).max
+        matrix.data, matrix.indices = values, self.indices.astype(np.int32, copy=False)
+        matrix.indptr = self.indptr.astype(np.int32) if fits else self.indptr
+        return matrix
 
 
 @dataclass(frozen=True)
@@ -77,77 +87,88 @@ class JoinedWeights:
         """The type of scores."""
         return self.parts[0].dtype
 
-    def joined(self) -> Any:
-        """All of them in memory, sparse if some part is: an array or a csr_matrix."""
-        if any(is_sparse(part) for part in self.parts):
-            return sp.hstack([sp.csr_matrix(matrix_of(part)) for part in self.parts], format="csr")
-        return np.hstack(self.parts)
 
-
-def csr_of(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, columns: int) -> sp.csr_matrix:
-    """A csr_matrix of these arrays.
-
-    scipy's constructor would copy the indices to make both kinds of one type; assigning does not, and the row
-    pointers are the smaller ones to copy.
-    """
-    matrix = sp.csr_matrix((indptr.size - 1, columns), dtype=values.dtype)
-    fits = indptr[-1] <= np.iinfo(np.int32).max
-    matrix.data, matrix.indices, matrix.indptr = values, indices, indptr.astype(np.int32) if fits else indptr
-    return matrix
-
-
-def matrix_of(weights: Any) -> Any:
-    """Any weights as an array or a csr_matrix of floats, which is a copy if they are stored otherwise."""
+def as_matrix(weights: Any) -> Any:
+    """Any weights as one array or csr_matrix of floats: a copy in memory, if they are not that already."""
     if isinstance(weights, JoinedWeights):
-        return weights.joined()
-    return weights.tocsr() if isinstance(weights, NarrowWeights) else weights
+        if is_sparse(weights):
+            return sp.hstack([sp.csr_matrix(as_matrix(part)) for part in weights.parts], format="csr")
+        return np.hstack(weights.parts)
+    return weights.tocsr() if isinstance(weights, SparseWeights) else weights
+
+
+def as_stored(weights: Any) -> Any:
+    """Weights of one part as a model file has them: an array or `SparseWeights`."""
+    if not sp.issparse(weights):
+        return weights
+    if not weights.has_sorted_indices:
+        weights = weights.sorted_indices()
+    indptr = np.ascontiguousarray(weights.indptr, np.int64)
+    return SparseWeights(indptr, np.ascontiguousarray(weights.indices, np.int32), weights.data, weights.shape[1])
 
 
 def is_sparse(weights: Any) -> bool:
-    """Whether only the weights that are not zero are stored; of several parts, of any."""
+    """Whether only weights that are not zero are stored; of several parts, in any of them."""
     if isinstance(weights, JoinedWeights):
-        return any(is_sparse(part) for part in weights.parts)
+        return any(map(is_sparse, weights.parts))
     return not isinstance(weights, np.ndarray)
+
+
+def value_type(weights: Any) -> np.dtype:
+    """The type of the values as they are stored."""
+    if isinstance(weights, JoinedWeights):
+        return value_type(weights.parts[0])
+    return weights.values.dtype if isinstance(weights, SparseWeights) else weights.dtype
 
 
 def nonzeros(weights: Any) -> int:
     """How many weights are not zero."""
     if isinstance(weights, JoinedWeights):
-        return sum(nonzeros(part) for part in weights.parts)
+        return sum(map(nonzeros, weights.parts))
     return weights.indices.size if is_sparse(weights) else int(np.count_nonzero(weights))
 
 
 def nbytes(weights: Any) -> int:
     """Bytes of all arrays."""
     if isinstance(weights, JoinedWeights):
-        return sum(nbytes(part) for part in weights.parts)
-    if isinstance(weights, NarrowWeights):
-        scale = 0 if weights.scale is None else weights.scale.nbytes
-        return weights.values.nbytes + weights.indices.nbytes + weights.indptr.nbytes + scale
-    if sp.issparse(weights):
-        return weights.data.nbytes + weights.indices.nbytes + weights.indptr.nbytes
-    return weights.nbytes
+        return sum(map(nbytes, weights.parts))
+    if isinstance(weights, np.ndarray):
+        return weights.nbytes
+    if isinstance(weights, SparseWeights):
+        arrays = [weights.indptr, weights.indices, weights.values, weights.scale]
+    else:
+        arrays = [weights.indptr, weights.indices, weights.data]
+    return sum(array.nbytes for array in arrays if array is not None)
+
+
+def column_of(weights: Any, column: int) -> np.ndarray:
+    """The weights of one column, for all features."""
+    if isinstance(weights, JoinedWeights):
+        for part in weights.parts:
+            if column < part.shape[1]:
+                return column_of(part, column)
+            column -= part.shape[1]
+    if isinstance(weights, np.ndarray):
+        return weights[:, column]
+    stored = as_stored(weights)
+    places = np.flatnonzero(stored.indices == column)
+    found = np.zeros(stored.shape[0], stored.dtype)
+    found[np.searchsorted(stored.indptr, places, side="right") - 1] = stored.values[places]
+    return found if stored.scale is None else found * stored.scale[column]
 
 
 def make_scorer(weights: Any, intercept: np.ndarray) -> Any:
-    """The core's view of a model, which predicts from the arrays as they are."""
+    """The core's view of a model, which predicts from the arrays where they lie."""
     scorer = (core.Scorer32 if weights.dtype == np.float32 else core.Scorer64)(weights.shape[0])
     begin = 0
     for part in weights.parts if isinstance(weights, JoinedWeights) else [weights]:
         end = begin + part.shape[1]
-        _add_part(scorer, part, np.ascontiguousarray(intercept[begin:end], weights.dtype))
+        stored, constants = as_stored(part), np.ascontiguousarray(intercept[begin:end], weights.dtype)
+        if isinstance(stored, SparseWeights):
+            half = stored.values.dtype == np.float16
+            values = stored.values.view(np.uint16) if half else stored.values
+            scorer.add_sparse(stored.indptr, stored.indices, values, constants, stored.scale)
+        else:
+            scorer.add_dense(np.ascontiguousarray(stored), constants)
         begin = end
     return scorer
-
-
-def _add_part(scorer: Any, part: Any, intercept: np.ndarray) -> None:
-    if isinstance(part, NarrowWeights):
-        values = part.values.view(np.uint16) if part.values.dtype == np.float16 else part.values
-        scorer.add_sparse(part.indptr, part.indices, values, intercept, part.scale)
-    elif sp.issparse(part):
-        if not part.has_sorted_indices:
-            part = part.sorted_indices()
-        indices = np.ascontiguousarray(part.indices, np.int32)
-        scorer.add_sparse(np.ascontiguousarray(part.indptr, np.int64), indices, part.data, intercept)
-    else:
-        scorer.add_dense(np.ascontiguousarray(part), intercept)
