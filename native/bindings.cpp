@@ -59,5 +59,6 @@ NB_MODULE(CORE_NAME, m) {
   bind_blocks(m);
   bind_labels(m);
   bind_prediction(m);
+  bind_checks(m);
   bind_text(m);
 }

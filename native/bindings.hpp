@@ -11,6 +11,7 @@ void bind_leagues(nanobind::module_& m);
 void bind_blocks(nanobind::module_& m);
 void bind_labels(nanobind::module_& m);
 void bind_prediction(nanobind::module_& m);
+void bind_checks(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 
 }  // namespace manyclass

@@ -6,8 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import block_report, league_report, store_report
-from benchmarks.entries import alone, block_minimisation, checkpoints, leagues, peers, reading, stores, threads
+from benchmarks import block_report, league_report, prediction_report, store_report
+from benchmarks.entries import (
+    alone,
+    block_minimisation,
+    checkpoints,
+    leagues,
+    peers,
+    prediction,
+    reading,
+    stores,
+    threads,
+)
 from benchmarks.session import Case
 
 
@@ -22,7 +32,7 @@ class Entry:
 
 
 def _entries() -> dict[str, Entry]:
-    files = (peers, reading, threads, alone, leagues, checkpoints, stores, block_minimisation)
+    files = (peers, reading, threads, alone, leagues, checkpoints, stores, block_minimisation, prediction)
     titles = {name: title for file in files for name, title in file.TITLES.items()}
     cases = [case for file in files for case in file.cases()]
     reports = {
@@ -30,6 +40,8 @@ def _entries() -> dict[str, Entry]:
         "block-minimisation": block_report.write,
         "store-conversion": store_report.write,
         "disk-vs-memory": store_report.write,
+        "prediction": prediction_report.write,
+        "compression": prediction_report.write,
     }
     return {
         name: Entry(name, title, tuple(case for case in cases if case.benchmark == name), reports.get(name))
