@@ -149,6 +149,9 @@ def test_a_store_has_the_same_optimum(loss, tmp_path):
     there = make(loss, **EXACT).fit(X, Y[:, :5])
     assert stored.certificate_.primal == pytest.approx(there.certificate_.primal, rel=2e-6)
     np.testing.assert_array_equal(stored.predict(X).toarray(), there.predict(X).toarray())
+    store = store_of(X, Y, tmp_path / "t", 3)
+    np.testing.assert_array_equal(stored.predict(store).toarray(), there.predict(X).toarray())
+    assert stored.score(store) == there.score(X, Y[:, :5])
 
 
 def test_weights_of_rows_are_their_repetition():
