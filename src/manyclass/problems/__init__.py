@@ -9,6 +9,7 @@ from .absolute_margin import (
     SumOfAll,
 )
 from .binary import Binary, Hinge, Logistic, SquaredHinge
+from .max_margin import MaxMargin
 from .maximum_entropy import MaximumEntropy
 from .problem import Problem
 from .relative_margin import CrammerSinger, WestonWatkins
@@ -25,6 +26,7 @@ PROBLEMS: dict[str, Problem] = {
         LargestOfAll(),
         SumOfAll(),
         MaximumEntropy(),
+        MaxMargin(),
         Hinge(),
         SquaredHinge(),
         Logistic(),
@@ -34,4 +36,4 @@ PROBLEMS: dict[str, Problem] = {
     )
 }
 
-__all__ = ["PROBLEMS", "Binary", "Problem", "Reinforced"]
+__all__ = ["PROBLEMS", "Binary", "MaxMargin", "Problem", "Reinforced"]
