@@ -56,6 +56,7 @@ NB_MODULE(CORE_NAME, m) {
   bind_streams(m);
   bind_leagues(m);
   bind_blocks(m);
+  bind_max_margin(m);
   bind_prediction(m);
   bind_text(m);
 }

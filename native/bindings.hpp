@@ -8,6 +8,7 @@ void bind_rows(nanobind::module_& m);
 void bind_streams(nanobind::module_& m);
 void bind_leagues(nanobind::module_& m);
 void bind_blocks(nanobind::module_& m);
+void bind_max_margin(nanobind::module_& m);
 void bind_prediction(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 

@@ -6,6 +6,7 @@ from .coupled_rows import CoupledRows
 from .coupled_stream import CoupledStream
 from .enclosing_ball_stream import EnclosingBallStream
 from .estimate import estimate_memory, refuse_absurd_pairs
+from .frank_wolfe import FrankWolfe
 from .leagues import Leagues
 from .peers import Alone, Peers, share
 from .pegasos_stream import PegasosStream
@@ -20,6 +21,7 @@ __all__ = [
     "CoupledRows",
     "CoupledStream",
     "EnclosingBallStream",
+    "FrankWolfe",
     "Leagues",
     "Peers",
     "PegasosStream",
