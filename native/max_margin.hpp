@@ -139,10 +139,9 @@ class MaxMarginSolver {
   };
 
   struct Scratch {
-    explicit Scratch(int64_t K) : s(K), found(K) {}
+    explicit Scratch(int64_t K) : s(K) {}
     TouchedScores<T> s;
     SubProblem sub;
-    std::vector<int32_t> found;
   };
 
   MaxMarginCertificate<T> certifier() const { return {rows_, labels_, C_, alpha_, K_, net_}; }
@@ -215,32 +214,8 @@ class MaxMarginSolver {
 
     const auto start =
         static_cast<int32_t>(scramble(seed ^ static_cast<uint64_t>(i)) % static_cast<uint64_t>(K_));
-    collect(s, floor, start, most_new, mine.found);
-    auto& found = mine.found;
-    if (static_cast<int64_t>(found.size()) > most_new) {
-      const auto rank = [&](int32_t c) { return c >= start ? c - start : c - start + K_; };
-      std::nth_element(found.begin(), found.begin() + most_new, found.end(), [&](int32_t a, int32_t b) {
-        return s[a] > s[b] || (s[a] == s[b] && rank(a) < rank(b));
-      });
-      found.resize(most_new);
-    }
-    std::sort(found.begin(), found.end());
-    out.assign(found.begin(), found.end());
-  }
-
-  // Labels with scores above `floor`; of those that no weight touches, `most` at the most.
-  void collect(TouchedScores<T>& s, T floor, int32_t start, int64_t most, std::vector<int32_t>& found) const {
-    found.clear();
-    s.for_each([&](int32_t c) {
-      if (s[c] > floor) found.push_back(c);
-    });
-    if (floor >= 0) return;
-    int64_t left = std::min(most, s.untouched());
-    for (int64_t c = start; left > 0; c = c + 1 < K_ ? c + 1 : 0) {
-      if (s.touched(static_cast<int32_t>(c))) continue;
-      found.push_back(static_cast<int32_t>(c));
-      --left;
-    }
+    s.collect(floor, most_new, start, out);
+    std::sort(out.begin(), out.end());
   }
 
   void step(int64_t i, const std::vector<int32_t>& proposed, SubProblem& sub) {
@@ -256,20 +231,19 @@ class MaxMarginSolver {
     }
     add_single_scores(i, sub);
     see(i, sub);
-    if (sub.size() == sub.own) return;
-    const Cuts cuts = solve(i, sub);
-    move(i, cuts, sub);
+    if (sub.size() > sub.own) move(i, solve(i, sub), sub);
+    for (int64_t e = 0; e < sub.own; ++e) seen_.alpha_sum += sub.a[e];
   }
 
-  // Loss, gap and violation of a row as it is.
+  // Loss, gap and violation of a row as it is. Its variables are added up after its step: the dual value is that
+  // of the end of the pass.
   void see(int64_t i, const SubProblem& sub) {
-    RowView view(C_[i]);
+    RowView<T> view(C_[i]);
     for (int64_t e = 0; e < sub.size(); ++e)
       e < sub.own ? view.see_own(sub.s[e], sub.a[e]) : view.see_other(sub.s[e], sub.a[e]);
     seen_.loss += C_[i] * view.loss();
     seen_.gap += view.gap();
-    seen_.alpha_sum += view.sum();
-    seen_.violation = std::max(seen_.violation, view.violation<T>());
+    seen_.violation = std::max(seen_.violation, view.violation());
   }
 
   void move(int64_t i, const Cuts& cuts, SubProblem& sub) {

@@ -25,7 +25,8 @@ struct ElasticNet {
   double lambda_of(int64_t feature) const { return feature == constant ? 0 : lambda; }
 };
 
-// What the scores and variables of a row tell, seen one after the other.
+// What the scores and variables of a row, of type T, tell: seen one after the other.
+template <class T>
 class RowView {
  public:
   explicit RowView(double C) : C_(C) {}
@@ -48,7 +49,6 @@ class RowView {
   double gap() const { return C_ * loss() - sum_ + product_; }
   // The largest excess of a pair of labels over the least one in use. What is missing to C_i is the variable of
   // "no violation", whose excess is 0.
-  template <class T>
   double violation() const {
     double least = sum_ > 0 ? 1 + lowest_used_ - highest_used_ : infinity;
     if (sum_ < C_ * (1 - 8 * double(std::numeric_limits<T>::epsilon()))) least = std::min(least, 0.0);
@@ -217,7 +217,7 @@ class MaxMarginCertificate {
         s.data()[model.label[e]] += x * model.value[e];
       }
     });
-    RowView view(C);
+    RowView<T> view(C);
     constexpr double seen = -std::numeric_limits<double>::infinity();
     coef_.for_each(i, [&](int32_t c, double u) {
       if (labels_.has(i, c)) {
@@ -231,9 +231,9 @@ class MaxMarginCertificate {
       view.see_own(s[*p], 0);
       s.set(*p, seen);
     }
-    s.for_each([&](int32_t c) { view.see_other(s[c], 0); });
+    view.see_other(s.largest(), 0);
     if (s.untouched() > 0) view.see_other(0, 0);
-    return {C * view.loss(), view.sum(), view.violation<T>()};
+    return {C * view.loss(), view.sum(), view.violation()};
   }
 
   const Layout<T>& rows_;
