@@ -10,6 +10,7 @@ from .estimators import (
     OneVsOneSVC,
     OneVsRestLogistic,
     OneVsRestSVC,
+    PDSparse,
     select_C,
 )
 from .model import LinearModel, load_model, save_model
@@ -27,6 +28,7 @@ __all__ = [
     "OneVsOneSVC",
     "OneVsRestLogistic",
     "OneVsRestSVC",
+    "PDSparse",
     "__version__",
     "load_model",
     "save_model",

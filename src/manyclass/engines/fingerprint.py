@@ -34,6 +34,8 @@ def fingerprint(
         "C": float(data.C[0]) if np.ptp(data.C) == 0 else f"by rows, {_hash(data.C)}",
         "loss": problem.name,
         "gamma": getattr(problem, "gamma", None),
+        "lam": getattr(problem, "lam", None),
+        "tau": getattr(problem, "tau", None),
         "solver": "dual" if solver == "auto" else solver,
         "dtype": np.dtype(dtype).name,
         "random_state": seed,

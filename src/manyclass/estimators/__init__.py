@@ -4,6 +4,7 @@ from .by_loss import ESTIMATORS, estimator_for
 from .calibration import CalibratedClassifier
 from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
+from .pd_sparse import PDSparse
 from .selection import Selection, select_C
 from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 
@@ -17,6 +18,7 @@ __all__ = [
     "OneVsOneSVC",
     "OneVsRestLogistic",
     "OneVsRestSVC",
+    "PDSparse",
     "Selection",
     "estimator_for",
     "select_C",
