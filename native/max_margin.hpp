@@ -50,7 +50,8 @@ class MaxMarginSolver {
         K_(classes),
         net_{lambda, tau, constant},
         alpha_(rows_.n),
-        V_(rows_.heads()) {
+        V_(rows_.heads()),
+        ease_(rows_.n, T(1)) {
     for (int64_t h = 0; h < rows_.heads(); ++h)
       V_[h].set_lambda(static_cast<T>(net_.lambda_of(rows_.head_features[h])));
   }
@@ -180,10 +181,10 @@ class MaxMarginSolver {
     }
   }
 
+  // The most that the dual can curve along the variables of a row.
   double curvature(int64_t i) const { return double(rows_.norm[i]) / net_.tau; }
 
-  Cuts solve(int64_t i, SubProblem& sub) const {
-    const double q = curvature(i);
+  Cuts solve(int64_t i, double q, SubProblem& sub) const {
     sub.v.resize(sub.size());
     for (int64_t e = 0; e < sub.size(); ++e)
       sub.v[e] = sub.a[e] + (e < sub.own ? 1 - sub.s[e] : sub.s[e]) / q;
@@ -209,7 +210,8 @@ class MaxMarginSolver {
     sub.s.resize(sub.size());
     for (int64_t e = 0; e < sub.size(); ++e) sub.s[e] = s[sub.label[e]];
     add_single_scores(i, sub);
-    const T floor = static_cast<T>(curvature(i) * solve(i, sub).others);
+    const double q = curvature(i);
+    const T floor = static_cast<T>(q * solve(i, q, sub).others);
     for (int32_t c : sub.label) s.set(c, -std::numeric_limits<T>::infinity());
 
     const auto start =
@@ -231,7 +233,7 @@ class MaxMarginSolver {
     }
     add_single_scores(i, sub);
     see(i, sub);
-    if (sub.size() > sub.own) move(i, solve(i, sub), sub);
+    if (sub.size() > sub.own) ascend(i, sub);
     for (int64_t e = 0; e < sub.own; ++e) seen_.alpha_sum += sub.a[e];
   }
 
@@ -246,38 +248,70 @@ class MaxMarginSolver {
     seen_.violation = std::max(seen_.violation, view.violation());
   }
 
-  void move(int64_t i, const Cuts& cuts, SubProblem& sub) {
-    sub.change.resize(sub.size());
-    bool moves = false;
-    for (int64_t e = 0; e < sub.size(); ++e) {
-      const T to = static_cast<T>(std::max(0.0, sub.v[e] - (e < sub.own ? cuts.own : cuts.others)));
-      sub.change[e] = static_cast<T>(sub.sign(e)) * (to - sub.a[e]);
-      squares_ += single_squares(i, sub.sign(e) * to) - single_squares(i, sub.sign(e) * sub.a[e]);
-      sub.a[e] = to;
-      moves = moves || sub.change[e] != 0;
+  void ascend(int64_t i, SubProblem& sub) {
+    const double q = curvature(i);
+    set_steps(solve(i, ease_[i] * q, sub), sub);
+    Along along = move(i, sub);
+    if (along.square == 0) return;
+    if (along.gain < 0) {  // the dual curves more than it did at the last visit
+      for (int64_t e = 0; e < sub.size(); ++e) sub.change[e] = -sub.change[e];
+      move(i, sub);
+      set_steps(solve(i, q, sub), sub);
+      along = move(i, sub);
     }
-    if (!moves) return;
-    const int64_t begin = rows_.head_ptr[i], end = rows_.head_ptr[i + 1];
-    for (int64_t h = begin; h < end; ++h) {
+    if (along.square > 0)
+      ease_[i] = static_cast<T>(std::clamp(caution * along.curvature / (along.square * q), least_ease, 1.0));
+    alpha_.assign(i, sub.label.data(), sub.a.data(), sub.size());
+  }
+
+  void set_steps(const Cuts& cuts, SubProblem& sub) const {
+    sub.change.resize(sub.size());
+    for (int64_t e = 0; e < sub.size(); ++e) {
+      const double to = std::max(0.0, sub.v[e] - (e < sub.own ? cuts.own : cuts.others));
+      sub.change[e] = static_cast<T>(to) - sub.a[e];
+    }
+  }
+
+  // What the dual did along a step: how much it rose, how much its slope fell, and the square of the step.
+  struct Along {
+    double gain = 0, curvature = 0, square = 0;
+  };
+
+  // a += change, and V with it.
+  Along move(int64_t i, SubProblem& sub) {
+    Along along;
+    double squares = 0;
+    const auto see = [&](double x, double u, double before, double after) {
+      squares += after * after - before * before;
+      along.curvature += x * u * (after - before) / net_.tau;
+    };
+    for (int64_t e = 0; e < sub.size(); ++e) {
+      const double u = sub.sign(e) * sub.change[e], was = sub.sign(e) * sub.a[e];
+      along.square += u * u;
+      if (e < sub.own) along.gain += u;
+      sub.a[e] += sub.change[e];
+      for (int64_t j = rows_.single_ptr[i]; u != 0 && j < rows_.single_ptr[i + 1]; ++j) {
+        const double x = rows_.single_value[j];
+        see(x, u, soft(x * was, net_.lambda), soft(x * sub.sign(e) * sub.a[e], net_.lambda));
+      }
+    }
+    if (along.square == 0) return along;
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
       auto& row = V_[rows_.head_index[h]];
       const T x = rows_.head_value[h];
       for (int64_t e = 0; e < sub.size(); ++e) {
         if (sub.change[e] == 0) continue;
-        const auto [before, after] = row.add(sub.label[e], x * sub.change[e], K_);
-        squares_ += double(after) * after - double(before) * before;
+        const T u = e < sub.own ? sub.change[e] : -sub.change[e];
+        const auto [before, after] = row.add(sub.label[e], x * u, K_);
+        see(x, u, before, after);
       }
     }
-    alpha_.assign(i, sub.label.data(), sub.a.data(), sub.size());
+    squares_ += squares;
+    along.gain -= squares / (2 * net_.tau);
+    return along;
   }
 
-  double single_squares(int64_t i, double u) const {
-    double sum = 0;
-    for (int64_t j = rows_.single_ptr[i]; u != 0 && j < rows_.single_ptr[i + 1]; ++j) {
-      const double shrunk = soft(rows_.single_value[j] * u, net_.lambda);
-      sum += shrunk * shrunk;
-    }
-    return sum;
-  }
+  static constexpr double caution = 1.2, least_ease = 0.05;
 
   const Layout<T> rows_;
   const LabelSets labels_;
@@ -286,6 +320,7 @@ class MaxMarginSolver {
   const ElasticNet net_;
   DualRows<T> alpha_;
   std::vector<ShrunkRow<T>> V_;  // of the features in the head
+  std::vector<T> ease_;          // how much the dual curved at a row's last step, as a share of the most it can
   double squares_ = 0;           // |soft(V, lambda)|^2, kept up to date with every step
   PassStats seen_;
 };

@@ -15,8 +15,8 @@ from .linear_classifier import PARAMETERS, LinearClassifier
 class PDSparse(LinearClassifier):
     __doc__ = f"""PD-Sparse: the largest margin violation of a row's labels, with sparse weights, trained exactly.
 
-    Minimises `lam |W|_1 + tau/2 |W|^2 + sum_i C_i max(0, max_n max_p 1 + s_in - s_ip)` over all labels together: p are
-    the labels of row i, n all others. The weights of the constant feature are not in `|W|_1`. Dual variables and
+    Minimises `lam |W|_1 + tau/2 |W|^2 + sum_i C_i max(0, max_n max_p 1 + s_in - s_ip)` over all labels together: p
+    are the labels of row i, n all others. The weights of the constant feature are not in `|W|_1`. Dual variables and
     weights are kept sparse, so that work and memory follow the labels that are hard to tell apart. With `lam=0` and
     `tau=1`, for rows with one label, it is `MulticlassSVC("cs")`, which is faster where weights are not sparse.
 

@@ -87,10 +87,11 @@ class FrankWolfe:
         end = min(self._n, now.done + self._rows_at_once)
         begin = time.perf_counter()
         rows = self._order[now.done : end]
-        seen = self._kernel.sweep(rows, WAVE, now.full, MOST_NEW, self._seed, self._threads)
+        seen: tuple[float, float, float, float] = self._kernel.sweep(rows, WAVE, now.full, MOST_NEW, self._seed, self._threads)
         seconds = max(time.perf_counter() - begin, 1e-6)
         self._rows_at_once = WAVE * int(np.clip(SECONDS_AT_ONCE / seconds * len(rows) / WAVE, 1, self._n))
-        now.done, now.loss, now.gap, now.dual, now.violation = end, *seen
+        now.done = end
+        now.loss, now.gap, now.dual, now.violation = seen
         ended = end == self._n
         ready = self._end_pass(now, rule) if ended else False
         last = self._last_full
