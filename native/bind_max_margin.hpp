@@ -16,7 +16,8 @@ nb::object to_matrix(SparseModel<T> model, int64_t features, int64_t K) {
                           to_numpy(std::move(model.value)));
   auto W = new_array<T>({features, K});
   for (int64_t f = 0; f < features; ++f)
-    for (int64_t e = model.ptr[f]; e < model.ptr[f + 1]; ++e) W.data()[f * K + model.label[e]] = model.value[e];
+    for (int64_t e = model.ptr[f]; e < model.ptr[f + 1]; ++e)
+      W.data()[f * K + model.label[e]] = model.value[e];
   return nb::cast(W);
 }
 
@@ -55,8 +56,8 @@ void bind_max_margin(nb::module_& m, const std::string& suffix) {
           "__init__",
           [](Solver* self, Layout<T>& rows, In<int64_t> ptr, In<int32_t> labels, In<T> C, int64_t classes,
              double lambda, double tau, int64_t constant) {
-            new (self) Solver(std::move(rows), {to_vector(ptr), to_vector(labels)}, to_vector(C), classes, lambda,
-                              tau, constant);
+            new (self) Solver(std::move(rows), {to_vector(ptr), to_vector(labels)}, to_vector(C), classes,
+                              lambda, tau, constant);
           },
           "rows"_a, "ptr"_a, "labels"_a, "C"_a, "classes"_a, "lambda_"_a, "tau"_a, "constant"_a)
       .def("begin_pass", &Solver::begin_pass)
@@ -64,8 +65,8 @@ void bind_max_margin(nb::module_& m, const std::string& suffix) {
           "sweep",
           [](Solver& s, In<int64_t> order, int64_t wave, bool full, int64_t most_new, uint64_t seed,
              int threads) {
-            const PassStats seen =
-                s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, full, most_new, seed, threads);
+            const PassStats seen = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, full,
+                                           most_new, seed, threads);
             return std::make_tuple(seen.loss, seen.gap, s.dual_value(seen.alpha_sum), seen.violation);
           },
           "order"_a, "wave"_a, "full"_a, "most_new"_a, "seed"_a, "threads"_a, NoGil())
@@ -102,6 +103,12 @@ void bind_max_margin(nb::module_& m, const std::string& suffix) {
                            In<T> values) { s.set_alpha(ptr.data(), classes.data(), values.data()); })
       .def("held_sums", &held_sums<T>)
       .def("set_held_sums", &set_held_sums<T>)
+      .def("ease", [](Solver& s) { return to_numpy(s.ease()); })
+      .def("set_ease",
+           [](Solver& s, In<T> ease) {
+             if (ease.size() != s.ease().size()) throw std::invalid_argument("shares of other rows");
+             s.ease() = to_vector(ease);
+           })
       .def("pass_sums",
            [](const Solver& s) {
              const PassStats p = s.seen();

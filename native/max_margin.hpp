@@ -12,9 +12,11 @@
 //   for each wave of rows:
 //     each row:   the labels that violate most, found through the sparse weights       rows shared out
 //     each row:   join them to those in use, and solve for all of these               one row after the other
-// The dual is no quadratic function, since weights of 0 have no curvature. The step of a row takes q = x.x /
-// tau for the curvature, which is never too small, so every step raises the dual. Labels whose variable
-// becomes 0 are dropped. Between full passes, cheap ones have the second part alone.
+// The dual is no quadratic function, since weights of 0 have no curvature. Along the variables of a row it
+// curves by q = x.x / tau at the most, and often by far less. A step first believes in the share of q that
+// the row's last step has met. If the dual falls so, it is taken back, and made anew with q itself, which
+// raises the dual in any case. Labels whose variable becomes 0 are dropped. Between full passes, cheap ones
+// have the second part alone.
 //
 // The first part only proposes labels; scores are computed anew, for few labels, before a row moves. So the
 // rows of a wave do not disturb each other, and the result does not depend on the number of threads.
@@ -72,9 +74,8 @@ class MaxMarginSolver {
         const int64_t last = std::min(count, first + wave);
         team.meet();
         if (full)
-          team.share_out(last - first, me, [&](int64_t r) {
-            propose(order[first + r], most_new, seed, mine, proposed[r]);
-          });
+          team.share_out(last - first, me,
+                         [&](int64_t r) { propose(order[first + r], most_new, seed, mine, proposed[r]); });
         team.meet();
         if (me != 0) continue;
         for (int64_t r = first; r < last; ++r) step(order[r], proposed[full ? r - first : 0], sub);
@@ -86,9 +87,8 @@ class MaxMarginSolver {
   // Certifies the dual variables, and sets V to what they say.
   Certificate certify(int threads) {
     const auto certificate = certifier();
-    const SparseModel<T> model = certificate.model(threads, [&](int64_t h, const auto& labels, const auto& v) {
-      V_[h].assign(labels, v, K_);
-    });
+    const SparseModel<T> model = certificate.model(
+        threads, [&](int64_t h, const auto& labels, const auto& v) { V_[h].assign(labels, v, K_); });
     squares_ = model.squares;
     return certificate.certify(model, threads);
   }
@@ -107,6 +107,7 @@ class MaxMarginSolver {
 
   // V with the rounding of every step, and what else a fit needs to go on with the same bits.
   std::vector<ShrunkRow<T>>& sums() { return V_; }
+  std::vector<T>& ease() { return ease_; }
   double squares() const { return squares_; }
   PassStats seen() const { return seen_; }
   void set_pass(double squares, const PassStats& seen) {
@@ -237,8 +238,8 @@ class MaxMarginSolver {
     for (int64_t e = 0; e < sub.own; ++e) seen_.alpha_sum += sub.a[e];
   }
 
-  // Loss, gap and violation of a row as it is. Its variables are added up after its step: the dual value is that
-  // of the end of the pass.
+  // Loss, gap and violation of a row as it is. Its variables are added up after its step: the dual value is
+  // that of the end of the pass.
   void see(int64_t i, const SubProblem& sub) {
     RowView<T> view(C_[i]);
     for (int64_t e = 0; e < sub.size(); ++e)
@@ -260,7 +261,7 @@ class MaxMarginSolver {
       along = move(i, sub);
     }
     if (along.square > 0)
-      ease_[i] = static_cast<T>(std::clamp(caution * along.curvature / (along.square * q), least_ease, 1.0));
+      ease_[i] = static_cast<T>(std::clamp(along.curvature / (along.square * q), least_ease, 1.0));
     alpha_.assign(i, sub.label.data(), sub.a.data(), sub.size());
   }
 
@@ -311,7 +312,7 @@ class MaxMarginSolver {
     return along;
   }
 
-  static constexpr double caution = 1.2, least_ease = 0.05;
+  static constexpr double least_ease = 0.05;
 
   const Layout<T> rows_;
   const LabelSets labels_;
@@ -320,8 +321,8 @@ class MaxMarginSolver {
   const ElasticNet net_;
   DualRows<T> alpha_;
   std::vector<ShrunkRow<T>> V_;  // of the features in the head
-  std::vector<T> ease_;          // how much the dual curved at a row's last step, as a share of the most it can
-  double squares_ = 0;           // |soft(V, lambda)|^2, kept up to date with every step
+  std::vector<T> ease_;  // how much the dual curved at a row's last step, as a share of the most it can
+  double squares_ = 0;   // |soft(V, lambda)|^2, kept up to date with every step
   PassStats seen_;
 };
 

@@ -1,6 +1,6 @@
-// The certificate of the max-margin loss with an elastic net, from the dual variables alone and in float64; see
-// max_margin.hpp for the problem. P is taken at the weights as the model stores them, D at those of the dual
-// variables in float64. What threads add up is put together in a fixed order.
+// The certificate of the max-margin loss with an elastic net, from the dual variables alone and in float64;
+// see max_margin.hpp for the problem. P is taken at the weights as the model stores them, D at those of the
+// dual variables in float64. What threads add up is put together in a fixed order.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -47,8 +47,8 @@ class RowView {
   double sum() const { return sum_; }  // of the variables of its own labels
   // C_i loss_i - sum_p alpha_p + u.s: these add up to the duality gap.
   double gap() const { return C_ * loss() - sum_ + product_; }
-  // The largest excess of a pair of labels over the least one in use. What is missing to C_i is the variable of
-  // "no violation", whose excess is 0.
+  // The largest excess of a pair of labels over the least one in use. What is missing to C_i is the variable
+  // of "no violation", whose excess is 0.
   double violation() const {
     double least = sum_ > 0 ? 1 + lowest_used_ - highest_used_ : infinity;
     if (sum_ < C_ * (1 - 8 * double(std::numeric_limits<T>::epsilon()))) least = std::min(least, 0.0);
@@ -70,6 +70,46 @@ struct SparseModel {
   std::vector<int32_t> label;
   std::vector<T> value;
   double squares = 0;
+};
+
+// The same for scoring: a feature with weights for many labels as a dense row, which is read in order.
+template <class T>
+class ModelRows {
+ public:
+  ModelRows(const SparseModel<T>& model, int64_t K) : model_(model), K_(K), dense_(model.ptr.size() - 1, -1) {
+    for (size_t f = 0; f < dense_.size(); ++f) {
+      if (4 * reads_listed(f) < K) continue;
+      dense_[f] = static_cast<int64_t>(values_.size());
+      values_.resize(values_.size() + K, T(0));
+      for (int64_t e = model.ptr[f]; e < model.ptr[f + 1]; ++e)
+        values_[dense_[f] + model.label[e]] = model.value[e];
+    }
+  }
+
+  int64_t reads(int64_t f) const { return dense_[f] < 0 ? reads_listed(f) : K_; }
+
+  // s_c += x w_fc
+  void add_to(int64_t f, double x, TouchedScores<double>& s) const {
+    double* to = s.data();
+    if (dense_[f] >= 0) {
+      const T* w = values_.data() + dense_[f];
+#pragma omp simd
+      for (int64_t c = 0; c < K_; ++c) to[c] += x * w[c];
+      return;
+    }
+    for (int64_t e = model_.ptr[f]; e < model_.ptr[f + 1]; ++e) {
+      s.touch(model_.label[e]);
+      to[model_.label[e]] += x * model_.value[e];
+    }
+  }
+
+ private:
+  int64_t reads_listed(size_t f) const { return model_.ptr[f + 1] - model_.ptr[f]; }
+
+  const SparseModel<T>& model_;
+  const int64_t K_;
+  std::vector<int64_t> dense_;  // where a feature's dense row begins, or -1
+  std::vector<T> values_;
 };
 
 // The dual variables as coefficients of V. What rounding has made of equal sums of at most C_i becomes that
@@ -162,13 +202,14 @@ class MaxMarginCertificate {
 
   Certificate certify(const SparseModel<T>& model, int threads) const {
     Certificate total{elastic_net(model), -model.squares / (2 * net_.tau), 0};
+    const ModelRows<T> weights(model, K_);
     std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
     Team team(threads);
     team.run([&](int me) {
       TouchedScores<double> s(K_);
       team.share_out(static_cast<int64_t>(parts.size()), me, [&](int64_t p) {
         const int64_t last = std::min(rows_.n, (p + 1) * rows_at_once);
-        for (int64_t i = p * rows_at_once; i < last; ++i) parts[p].add(certify_row(i, model, s));
+        for (int64_t i = p * rows_at_once; i < last; ++i) parts[p].add(certify_row(i, weights, s));
       });
     });
     for (const auto& part : parts) total.add(part);
@@ -203,20 +244,15 @@ class MaxMarginCertificate {
       f(rows_.single_index[j], double(rows_.single_value[j]));
   }
 
-  Certificate certify_row(int64_t i, const SparseModel<T>& model, TouchedScores<double>& s) const {
+  Certificate certify_row(int64_t i, const ModelRows<T>& weights, TouchedScores<double>& s) const {
     if (labels_.size(i) == 0 || labels_.size(i) == K_) return {};
     const double C = C_[i];
     // Every score is 0 whatever the weights, and the variables add up to C_i.
     if (rows_.norm[i] == 0) return {C, C, 0};
     int64_t reads = 0;
-    for_each_feature_of(i, [&](int64_t f, double) { reads += model.ptr[f + 1] - model.ptr[f]; });
+    for_each_feature_of(i, [&](int64_t f, double) { reads += weights.reads(f); });
     s.begin(reads);
-    for_each_feature_of(i, [&](int64_t f, double x) {
-      for (int64_t e = model.ptr[f]; e < model.ptr[f + 1]; ++e) {
-        s.touch(model.label[e]);
-        s.data()[model.label[e]] += x * model.value[e];
-      }
-    });
+    for_each_feature_of(i, [&](int64_t f, double x) { weights.add_to(f, x, s); });
     RowView<T> view(C);
     constexpr double seen = -std::numeric_limits<double>::infinity();
     coef_.for_each(i, [&](int32_t c, double u) {

@@ -2,9 +2,9 @@
 //
 //     w_jc = soft(v_jc, lambda) / tau,      soft(v, lambda) = v - clip(v, -lambda, lambda).
 //
-// A feature has a value for the labels that some row with the feature uses, or has used. They are a list, with
-// those of weight 0 behind the others, so that a score reads nothing else; and an index by label. Where as
-// many labels have a value that a dense row is smaller, there is one. Memory so follows the non-zeros.
+// A feature has a value for the labels that some row with the feature uses, or has used. They are a list,
+// with those of weight 0 behind the others, so that a score reads nothing else; and an index by label. Where
+// as many labels have a value that a dense row is smaller, there is one. Memory so follows the non-zeros.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -26,7 +26,7 @@ CHEAP_ENOUGH = 0.2
 # A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
 OPTIMISM = 1.5
 # What a checkpoint keeps besides the kernel's arrays and the two passes.
-NUMBERS = ("_full_passes", "_cheap_passes", "_believed", "_loaded")
+NUMBERS = ("_full_passes", "_cheap_passes", "_believed", "_loaded", "_most_bytes")
 
 
 @dataclass
@@ -72,6 +72,7 @@ class FrankWolfe:
         self._last_full: _Pass | None = None
         self._believed = OPTIMISM  # the estimated gap over the one a certificate will find
         self._loaded = False
+        self._most_bytes = [0, 0]  # of weights and dual variables: early on more are in use than in the end
         self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
 
     def _order_of(self, number: int) -> np.ndarray:
@@ -87,7 +88,8 @@ class FrankWolfe:
         end = min(self._n, now.done + self._rows_at_once)
         begin = time.perf_counter()
         rows = self._order[now.done : end]
-        seen: tuple[float, float, float, float] = self._kernel.sweep(rows, WAVE, now.full, MOST_NEW, self._seed, self._threads)
+        kernel: Any = self._kernel
+        seen: list[float] = kernel.sweep(rows, WAVE, now.full, MOST_NEW, self._seed, self._threads)
         seconds = max(time.perf_counter() - begin, 1e-6)
         self._rows_at_once = WAVE * int(np.clip(SECONDS_AT_ONCE / seconds * len(rows) / WAVE, 1, self._n))
         now.done = end
@@ -109,6 +111,7 @@ class FrankWolfe:
     def _end_pass(self, ended: _Pass, rule: StopRule) -> bool:
         """Choose the next pass; tell whether a certificate is worth its cost now."""
         ready = False
+        self._note_memory()
         if ended.full:
             self._full_passes += 1
             self._cheap_passes = 0
@@ -141,9 +144,14 @@ class FrankWolfe:
         return found
 
     def memory(self) -> dict[str, int]:
-        """Bytes of data, weights and dual variables."""
-        kernel = self._kernel
-        return {"data": kernel.data_bytes, "weights": kernel.weight_bytes, "dual_variables": kernel.dual_bytes}
+        """Bytes of data, weights and dual variables, at their most."""
+        self._note_memory()
+        weights, dual = self._most_bytes
+        return {"data": self._kernel.data_bytes, "weights": weights, "dual_variables": dual}
+
+    def _note_memory(self) -> None:
+        now = self._kernel.weight_bytes, self._kernel.dual_bytes
+        self._most_bytes = [max(pair) for pair in zip(self._most_bytes, now, strict=True)]
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` from the dual variables."""
@@ -169,6 +177,7 @@ class FrankWolfe:
         numbers |= {"pass": asdict(self._pass), "said": asdict(self._said)}
         numbers["last_full"] = None if self._last_full is None else asdict(self._last_full)
         stored = {"numbers": numbers_to_array(numbers), "pass_sums": self._kernel.pass_sums()}
+        stored["ease"] = self._kernel.ease()
         # They carry the rounding of all steps so far: the dual variables do not tell them to the last bit.
         stored |= dict(zip(("sums.ptr", "sums.labels", "sums.values"), self._kernel.held_sums(), strict=True))
         return stored | {f"variables.{name}": array for name, array in self.state().items()}
@@ -182,6 +191,7 @@ class FrankWolfe:
         self._begin_pass(_Pass(**numbers["pass"]))
         self._last_full = None if numbers["last_full"] is None else _Pass(**numbers["last_full"])
         self._kernel.set_pass_sums(stored["pass_sums"])
+        self._kernel.set_ease(stored["ease"])
         self._kernel.set_held_sums(stored["sums.ptr"], stored["sums.labels"], stored["sums.values"])
         self._kernel.set_alpha(*(stored[f"variables.{name}"] for name in ("indptr", "classes", "values")))
         self._said = Progress(**numbers["said"])
