@@ -70,6 +70,7 @@ void bind_max_margin(nb::module_& m, const std::string& suffix) {
             return std::make_tuple(seen.loss, seen.gap, s.dual_value(seen.alpha_sum), seen.violation);
           },
           "order"_a, "wave"_a, "full"_a, "most_new"_a, "seed"_a, "threads"_a, NoGil())
+      .def("refresh", &Solver::refresh, "threads"_a, NoGil())
       .def(
           "certificate",
           [](Solver& s, int threads) {
@@ -121,6 +122,7 @@ void bind_max_margin(nb::module_& m, const std::string& suffix) {
            })
       .def_prop_ro("data_bytes", [](const Solver& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", &Solver::weight_bytes)
+      .def_prop_ro("entries", &Solver::entries)
       .def_prop_ro("dual_entries", [](const Solver& s) { return s.alpha().entries(); })
       .def_prop_ro("dual_bytes", [](const Solver& s) { return s.alpha().bytes(); });
 }

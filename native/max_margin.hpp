@@ -84,22 +84,31 @@ class MaxMarginSolver {
     return seen_;
   }
 
-  // Certifies the dual variables, and sets V to what they say.
+  // Sets V to what the dual variables say: without the rounding of all steps so far, and without labels that
+  // no row uses any more.
+  void refresh(int threads) {
+    certifier().sums(threads,
+                     [&](int64_t h, const auto& labels, const auto& v) { V_[h].assign(labels, v, K_); });
+  }
+  // How many values V has.
+  int64_t entries() const {
+    int64_t total = 0;
+    for (const auto& row : V_) total += row.size();
+    return total;
+  }
+
   Certificate certify(int threads) {
     const auto certificate = certifier();
-    const SparseModel<T> model = certificate.model(
-        threads, [&](int64_t h, const auto& labels, const auto& v) { V_[h].assign(labels, v, K_); });
+    const SparseModel<T> model = certificate.model(threads);
     squares_ = model.squares;
     return certificate.certify(model, threads);
   }
-  SparseModel<T> model(int threads) const {
-    return certifier().model(threads, [](int64_t, const auto&, const auto&) {});
-  }
+  SparseModel<T> model(int threads) const { return certifier().model(threads); }
 
   const Layout<T>& rows() const { return rows_; }
   const DualRows<T>& alpha() const { return alpha_; }
   int64_t classes() const { return K_; }
-  // V is not theirs before the next certificate.
+  // V is not theirs before it is refreshed.
   void set_alpha(const int64_t* ptr, const int32_t* classes, const T* values) {
     for (int64_t i = 0; i < rows_.n; ++i)
       alpha_.assign(i, classes + ptr[i], values + ptr[i], ptr[i + 1] - ptr[i]);

@@ -159,30 +159,37 @@ class MaxMarginCertificate {
                        const DualRows<T>& alpha, int64_t classes, const ElasticNet& net)
       : rows_(rows), labels_(labels), C_(C), K_(classes), net_(net), coef_(alpha, labels, C) {}
 
-  // The weights; and set(h, labels, values) with V of each feature in the head, from any thread.
+  // set(h, labels, values) with V of each feature in the head, from any thread.
   template <class Set>
-  SparseModel<T> model(int threads, Set set) const {
+  void sums(int threads, Set set) const {
     const int64_t features = count_features();
     std::vector<int64_t> head(features, -1);
     for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = h;
+    for_each_feature(Columns<T>(rows_, features), coef_, K_, threads, [&](int64_t f, const auto& sums) {
+      if (head[f] < 0) return;
+      std::vector<int32_t> labels;
+      std::vector<double> values;
+      sums.for_each([&](int32_t c, double v) {
+        labels.push_back(c);
+        values.push_back(v);
+      });
+      set(head[f], labels, values);
+    });
+  }
+
+  SparseModel<T> model(int threads) const {
+    const int64_t features = count_features();
     const Columns<T> columns(rows_, features);
     SparseModel<T> out;
     out.ptr.assign(features + 1, 0);
     std::vector<double> squares((features + features_a_chunk - 1) / features_a_chunk, 0.0);
     // Twice: count, so that arrays are allocated once at their size, then fill.
     for_each_feature(columns, coef_, K_, threads, [&](int64_t f, const auto& sums) {
-      const double lambda = net_.lambda_of(f);
-      std::vector<int32_t> labels;
-      std::vector<double> values;
-      sums.for_each([&](int32_t c, double v) {
-        const double shrunk = soft(v, lambda);
+      sums.for_each([&](int32_t, double v) {
+        const double shrunk = soft(v, net_.lambda_of(f));
         squares[f / features_a_chunk] += shrunk * shrunk;
         out.ptr[f + 1] += static_cast<T>(shrunk / net_.tau) != 0;
-        if (head[f] < 0) return;
-        labels.push_back(c);
-        values.push_back(v);
       });
-      if (head[f] >= 0) set(head[f], labels, values);
     });
     for (double part : squares) out.squares += part;
     for (int64_t f = 0; f < features; ++f) out.ptr[f + 1] += out.ptr[f];

@@ -120,9 +120,9 @@ class ShrunkRow {
 
   static constexpr int64_t most_unindexed = 8;  // a short list is searched from its beginning
 
-  // A listed value takes its entry and two to four places of the index.
+  // A listed value takes its entry and one and a half to three places of the index.
   static bool dense_is_smaller(int64_t many, int64_t K) {
-    return many * static_cast<int64_t>(sizeof(Entry) + 3 * sizeof(int32_t)) >=
+    return many * static_cast<int64_t>(sizeof(Entry) + 2 * sizeof(int32_t)) >=
            K * static_cast<int64_t>(sizeof(T));
   }
 
@@ -156,7 +156,7 @@ class ShrunkRow {
     }
     list_.push_back({label, T(0)});
     if (e >= most_unindexed) {
-      if (2 * list_.size() > index_.size())
+      if (3 * list_.size() > 2 * index_.size())
         make_index();
       else
         put(e);
@@ -166,7 +166,7 @@ class ShrunkRow {
 
   void make_index() {
     size_t size = 16;
-    while (size < 2 * list_.size()) size *= 2;
+    while (2 * size < 3 * list_.size()) size *= 2;
     index_.assign(size, -1);
     for (size_t e = 0; e < list_.size(); ++e) put(static_cast<int32_t>(e));
   }

@@ -25,8 +25,10 @@ MOST_CHEAP_PASSES = 5
 CHEAP_ENOUGH = 0.2
 # A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
 OPTIMISM = 1.5
+# Sums of labels that no row uses any more are dropped when there are so many more than last time.
+TOO_MANY = 1.5
 # What a checkpoint keeps besides the kernel's arrays and the two passes.
-NUMBERS = ("_full_passes", "_cheap_passes", "_believed", "_loaded", "_most_bytes")
+NUMBERS = ("_full_passes", "_cheap_passes", "_believed", "_loaded", "_needed", "_most_bytes")
 
 
 @dataclass
@@ -72,6 +74,7 @@ class FrankWolfe:
         self._last_full: _Pass | None = None
         self._believed = OPTIMISM  # the estimated gap over the one a certificate will find
         self._loaded = False
+        self._needed = 0  # sums by feature and label, when last they were set anew
         self._most_bytes = [0, 0]  # of weights and dual variables: early on more are in use than in the end
         self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
 
@@ -122,8 +125,15 @@ class FrankWolfe:
                 ready = ended.violation <= rule.tol
         else:
             self._cheap_passes += 1
-        self._begin_pass(_Pass(ended.number + 1, full=ready or not self._cheap_pass_pays(ended)))
+        full = ready or not self._cheap_pass_pays(ended)
+        if full and self._kernel.entries > TOO_MANY * self._needed:
+            self._refresh()
+        self._begin_pass(_Pass(ended.number + 1, full=full))
         return ready
+
+    def _refresh(self) -> None:
+        self._kernel.refresh(self._threads)
+        self._needed = self._kernel.entries
 
     def _begin_pass(self, new: _Pass) -> None:
         self._pass, self._order = new, self._order_of(new.number)
@@ -138,6 +148,7 @@ class FrankWolfe:
     def certificate(self) -> Certificate:
         """Certify all variables in float64."""
         found = Certificate(*self._kernel.certificate(self._threads))
+        self._refresh()  # without the rounding of all steps so far
         if self._last_full is not None and found.gap > 0:
             estimated = self._last_full.gap / abs(self._last_full.primal)
             self._believed = min(self._believed, 0.9 * estimated / found.gap)
