@@ -273,20 +273,33 @@ class MaxMarginSolver {
     seen_.violation = std::max(seen_.violation, view.violation());
   }
 
+  // What the dual did along a step: how much it rose, how much its slope fell, and the square of the step.
+  struct Along {
+    double gain = 0, curvature = 0, square = 0;
+  };
+
   void ascend(int64_t i, SubProblem& sub) {
     const double q = curvature(i);
     set_steps(solve(i, ease_[i] * q, sub), sub);
     Along along = move(i, sub);
-    if (along.square == 0) return;
-    if (along.gain < 0) {  // the dual curves more than it did at the last visit
-      for (int64_t e = 0; e < sub.size(); ++e) sub.change[e] = -sub.change[e];
+    if (along.gain < 0 && ease_[i] < 1) {  // the dual curves more than it did at the last visit
+      for (T& change : sub.change) change = -change;
       move(i, sub);
+      ease_[i] = 1;
       set_steps(solve(i, q, sub), sub);
       along = move(i, sub);
     }
-    if (along.square > 0)
+    if (net_.lambda > 0 && tells_curvature(along, sub))
       ease_[i] = static_cast<T>(std::clamp(along.curvature / (along.square * q), least_ease, 1.0));
-    alpha_.assign(i, sub.label.data(), sub.a.data(), sub.size());
+    if (along.square > 0) alpha_.assign(i, sub.label.data(), sub.a.data(), sub.size());
+  }
+
+  // Whether a step was so long that the rounding of V is nothing beside it.
+  static bool tells_curvature(const Along& along, const SubProblem& sub) {
+    constexpr double share = 1e3 * double(std::numeric_limits<T>::epsilon());
+    double square = 0;
+    for (T a : sub.a) square += double(a) * a;
+    return along.square > share * share * square;
   }
 
   void set_steps(const Cuts& cuts, SubProblem& sub) const {
@@ -296,11 +309,6 @@ class MaxMarginSolver {
       sub.change[e] = static_cast<T>(to) - sub.a[e];
     }
   }
-
-  // What the dual did along a step: how much it rose, how much its slope fell, and the square of the step.
-  struct Along {
-    double gain = 0, curvature = 0, square = 0;
-  };
 
   // a += change, and V with it.
   Along move(int64_t i, SubProblem& sub) {
