@@ -204,23 +204,12 @@ class MaxMarginSolver {
   // Features of this row alone are left out: labels that are not in use have no weights for them.
   void score(int64_t i, TouchedScores<T>& s) const {
     const int64_t begin = rows_.head_ptr[i], end = rows_.head_ptr[i + 1];
-    int64_t reads = 0, dense = 0;
-    for (int64_t h = begin; h < end; ++h) {
-      const auto& row = V_[rows_.head_index[h]];
-      reads += row.reads();
-      dense += row.is_dense();
-    }
+    int64_t reads = 0;
+    for (int64_t h = begin; h < end; ++h) reads += V_[rows_.head_index[h]].reads();
     s.begin(reads);
     const T by = static_cast<T>(1 / net_.tau);
-    // A tile of labels for all dense rows, so that its scores stay in the cache.
-    for (int64_t first = 0; first < K_ && dense > 0; first += tile)
-      for (int64_t h = begin; h < end; ++h) {
-        const auto& row = V_[rows_.head_index[h]];
-        if (row.is_dense())
-          row.add_dense(rows_.head_value[h] * by, s.data(), first, std::min(K_, first + tile));
-      }
     for (int64_t h = begin; h < end; ++h)
-      V_[rows_.head_index[h]].add_listed(rows_.head_value[h] * by, s.data(), [&](int32_t c) { s.touch(c); });
+      V_[rows_.head_index[h]].add_to(rows_.head_value[h] * by, s.data(), [&](int32_t c) { s.touch(c); });
   }
 
   // The labels not in use that would join with the largest scores. Of equal ones, those that come first from
@@ -344,8 +333,7 @@ class MaxMarginSolver {
     return along;
   }
 
-  static constexpr double least_ease = 0.05;
-  static constexpr int64_t tile = 4096;
+  static constexpr double least_ease = 0.05;  // a step has met nothing of what lies behind it
 
   const Layout<T> rows_;
   const LabelSets labels_;
