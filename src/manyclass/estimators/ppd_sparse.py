@@ -113,5 +113,7 @@ class PPDSparse(LabelBatches):
         super()._take_over(result, *given, **more)
         assert result.by_label is not None
         names = ("primal", "dual", "violation", "rounds", "support")
-        columns = [result.by_label[:, RESULT.index(name)] for name in names]
-        self.label_certificates_ = np.rec.fromarrays(columns, names=",".join(names))
+        found = np.empty(len(result.by_label), [(name, np.float64) for name in names])
+        for name in names:
+            found[name] = result.by_label[:, RESULT.index(name)]
+        self.label_certificates_ = found
