@@ -57,5 +57,6 @@ NB_MODULE(CORE_NAME, m) {
   bind_leagues(m);
   bind_blocks(m);
   bind_prediction(m);
+  bind_metrics(m);
   bind_text(m);
 }
