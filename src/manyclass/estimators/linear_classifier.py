@@ -238,6 +238,9 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
         self.copies_ = list(rows.copies)
         self._take_over(result, classes, seed)
+        labels = data.codes if data.Y is None else data.Y.indices
+        self.model_.label_counts = np.bincount(labels, minlength=len(classes))
+        self.model_.settings["n_rows"] = len(data.C)
         self.kept_weights_ = _count_kept(data, self.model_.weights.shape[1])
         return self
 
@@ -253,9 +256,10 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self.n_features_in_ = store.n_features
         self.copies_ = []
         self._take_over(result, store.classes, seed)
+        self.model_.label_counts = store.label_counts()
         self.model_.text = store.text
         self.model_.settings |= {name: value for name, value in store.manifest.reading.items() if name != "text"}
-        self.model_.settings["multilabel"] = store.manifest.multilabel
+        self.model_.settings |= {"multilabel": store.manifest.multilabel, "n_rows": store.n_rows}
         self.kept_weights_ = store.n_features * self.model_.weights.shape[1]
         return self
 

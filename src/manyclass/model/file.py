@@ -7,6 +7,7 @@
 | `intercept` | as the weights | as many as columns of weights |
 | `classes` | integers, floats or truth values | (K,), ascending, if the labels are such |
 | `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
+| `label_counts` | int64 | (K,), the training rows with each label, if they were counted |
 | `text.*` | | what `to_tensors` of `TextFeatures` or `HashedText` gives, if the model takes raw text |
 
 The metadata hold `format`, `format_version`, and `settings` and `certificate` as JSON. Equal models give
@@ -72,6 +73,8 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any 
         return
     tensors = _weight_tensors(model) | class_tensors(model.classes)
     tensors["intercept"] = np.ascontiguousarray(model.intercept)
+    if model.label_counts is not None:
+        tensors["label_counts"] = np.ascontiguousarray(model.label_counts, np.int64)
     if model.text is not None:
         tensors |= model.text.to_tensors()
     metadata = {
@@ -181,12 +184,13 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
             raise ValueError(f"{weights.shape[1]} columns of weights, but {wanted}")
         _check_intercept(tensors["intercept"], weights)
         text = _read_text(tensors, weights.shape[0])
+        counts = _read_label_counts(tensors, classes.size)
         certificate = _from_json("certificate", metadata)
         if tensors.unused:
             raise ValueError(f"unexpected tensors: {', '.join(sorted(tensors.unused))}")
     except ValueError as error:
         raise ModelFileError(f"{path}: the model is damaged: {error}; copy or train it again") from error
-    return LinearModel(weights, tensors["intercept"], classes, settings, certificate, text)
+    return LinearModel(weights, tensors["intercept"], classes, settings, certificate, text, counts)
 
 
 class _Tensors(dict[str, np.ndarray]):
@@ -298,6 +302,15 @@ def _read_text(tensors: _Tensors, n_features: int) -> TextFeatures | HashedText 
         what = "hashes" if isinstance(text, HashedText) else "words"
         raise ValueError(f"{text.n_features} {what}, but weights of {n_features} features")
     return text
+
+
+def _read_label_counts(tensors: _Tensors, n_classes: int) -> np.ndarray | None:
+    if "label_counts" not in tensors:
+        return None
+    counts = tensors["label_counts"]
+    if counts.dtype != np.int64 or counts.shape != (n_classes,) or (counts < 0).any():
+        raise ValueError(f"the label counts are {counts.dtype} of shape {counts.shape}, not a count for each class")
+    return counts
 
 
 def _from_json(name: str, metadata: dict[str, str]) -> dict[str, Any]:

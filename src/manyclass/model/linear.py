@@ -51,6 +51,8 @@ class LinearModel:
         Primal, dual, gap and violation at the end of training.
     text : TextFeatures or HashedText, optional
         How raw text becomes rows of features, if the model was trained on text.
+    label_counts : int64 ndarray of shape (K,), optional
+        How many of the `settings["n_rows"]` training rows had each label: measures weighted by propensities need it.
     """
 
     weights: Any
@@ -59,6 +61,7 @@ class LinearModel:
     settings: dict[str, Any] = field(default_factory=dict)
     certificate: dict[str, Any] = field(default_factory=dict)
     text: TextFeatures | HashedText | None = None
+    label_counts: np.ndarray | None = None
 
     @property
     def pairs(self) -> bool:

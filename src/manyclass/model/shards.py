@@ -38,6 +38,7 @@ def shard_of(model: LinearModel, shard: int, shards: int) -> LinearModel:
         intercept=model.intercept[begin:end],
         classes=model.classes[begin:end],
         text=model.text if shard == 0 else None,
+        label_counts=None if model.label_counts is None else model.label_counts[begin:end],
     )
 
 
@@ -103,7 +104,14 @@ def join_shards(parts: list[LinearModel]) -> LinearModel:
         weights = np.hstack([part.weights for part in parts])
     intercept = np.concatenate([part.intercept for part in parts])
     classes = np.concatenate([part.classes for part in parts])
-    return replace(first, weights=weights, intercept=intercept, classes=classes)
+    counts = [part.label_counts for part in parts if part.label_counts is not None]
+    return replace(
+        first,
+        weights=weights,
+        intercept=intercept,
+        classes=classes,
+        label_counts=np.concatenate(counts) if len(counts) == len(parts) else None,
+    )
 
 
 def stored_bytes(path: Path) -> int:
