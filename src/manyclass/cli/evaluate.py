@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import scipy.sparse as sp
 import typer
 
 from ..data import BlockStore, encode_known
 from ..estimators.predictor import by_blocks
-from ..metrics import error_rate, f1_scores, precisions_at_k, topk_error
 from ..model import LinearModel, load_model
-from . import output, ranks
+from . import output, quality, ranks
 from .inputs import Columns, DataFormat, naming, open_store, read_for_evaluation
 from .output import InputError
 
@@ -35,17 +35,31 @@ def list_of_k(text: str) -> Any:
     return sorted({int(part) for part in parts})
 
 
+def shape_of_propensities(text: str) -> Any:
+    """Read A,B."""
+    try:
+        A, B = map(float, text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not two numbers, such as 0.55,1.5") from None
+    if not (A >= 0 and B > 0):
+        raise typer.BadParameter(f"{text!r}: A must be at least 0, and B above 0")
+    return A, B
+
+
 @output.answers_errors
 @ranks.as_one
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A model written by train.")],
     data: Annotated[str, typer.Argument(help="Rows or texts with labels; - for stdin.")],
     k: Annotated[
-        Any, typer.Option("-k", parser=list_of_k, metavar="K,K", help="For top-k errors. [default: 1,3,5]")
+        Any, typer.Option("-k", parser=list_of_k, metavar="K,K", help="For measures of the k best. [default: 1,3,5]")
     ] = None,
     unknown: Annotated[
         Unknown, typer.Option(help="Labels that the model does not know: refuse, or count as wrong.")
     ] = Unknown.error,
+    propensity: Annotated[
+        Any, typer.Option(parser=shape_of_propensities, metavar="A,B", help="Of the propensities of labels.")
+    ] = "0.55,1.5",
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
@@ -63,6 +77,9 @@ def evaluate(
     The top-k error is the share of rows whose class is not among the k with the largest scores. Micro-F1 is
     over all rows, macro-F1 the mean over the classes that occur in the data or in the predictions.
 
+    Of rows with sets of labels there are P@k, nDCG@k, recall@k and coverage@k, and weighted by propensities PSP@k and
+    PSnDCG@k; F1 is of the labels with a score above 0. docs/metrics.md has the formulas.
+
     Under mpirun the ranks share the rows, or read a file each: part-{rank}.svm.
     """
     output.log_to_stderr(quiet=True)
@@ -73,99 +90,75 @@ def evaluate(
         raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
     if (store := open_store(data)) is not None:
         with naming(data):
-            report = _of_store(loaded, store, wanted, unknown, jobs)
-        output_report(report, as_json)
-        return
-    X, labels = read_for_evaluation(loaded, data, format, Columns(text_column, label_column))
-    with naming(data):
-        codes = _known_codes(loaded, labels, unknown)
-        begin = time.perf_counter()
-        if ranks.one_each(data):
-            found = ranks.peers().gather((codes, loaded.topk(X, wanted[-1], n_jobs=jobs)[0]))
-            codes, best = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        else:
-            best = ranks.topk(loaded, X, wanted[-1], jobs=jobs)
-        duration = time.perf_counter() - begin
-        report = _report(loaded, codes, best, wanted, duration)
-    output_report(report, as_json)
-
-
-def output_report(report: dict[str, Any], as_json: bool) -> None:
-    """Print it."""
+            found, duration = _of_store(loaded, store, wanted, unknown, propensity, jobs)
+    else:
+        X, labels = read_for_evaluation(loaded, data, format, Columns(text_column, label_column))
+        with naming(data):
+            codes = _known_codes(loaded, labels, unknown)
+            begin = time.perf_counter()
+            if ranks.one_each(data):
+                parts = ranks.peers().gather((codes, loaded.topk(X, wanted[-1], n_jobs=jobs)[0]))
+                codes, best = (np.concatenate(part) for part in zip(*parts, strict=True))
+            else:
+                best = ranks.topk(loaded, X, wanted[-1], jobs=jobs)
+            duration = time.perf_counter() - begin
+            found = quality.of_classes(loaded, codes, best, wanted)
+    report = found | quality.of_model(loaded, model, duration / found["rows"])
     if as_json:
         typer.echo(output.to_json(report))
     else:
-        _show(report)
+        quality.show(report)
 
 
 def _of_store(
-    model: LinearModel, store: BlockStore, wanted: list[int], unknown: Unknown, jobs: int | None
-) -> dict[str, Any]:
-    """Read block by block; of rows with several labels precisions are reported."""
+    model: LinearModel,
+    store: BlockStore,
+    wanted: list[int],
+    unknown: Unknown,
+    propensity: tuple[float, float],
+    jobs: int | None,
+) -> tuple[dict[str, Any], float]:
+    """Read block by block."""
     begin = time.perf_counter()
     (best,) = by_blocks(store, model.n_features, lambda X: model.topk(X, wanted[-1], n_jobs=jobs)[:1])
     duration = time.perf_counter() - begin
     if not store.manifest.multilabel:
-        return _report(model, _known_codes(model, store.labels(), unknown), best, wanted, duration)
-    code_of = encode_known(store.classes, model.classes, unknown="-1")
-    precisions = precisions_at_k(store.label_matrix(code_of, model.n_classes), best, wanted)
-    return {
-        "rows": store.n_rows,
-        "precision_at": dict(zip(wanted, precisions, strict=True)),
-        "seconds_a_row": duration / max(1, store.n_rows),
-        "model_bytes": model.nbytes,
-        "density": model.density,
-    }
+        codes = _known_codes(model, store.labels(), unknown)
+        return quality.of_classes(model, codes, best, wanted), duration
+    every = store.label_matrix(np.arange(store.classes.size), store.classes.size)
+    labels, more = _known_sets(model, store.classes, every, unknown)
+    return quality.of_label_sets(model, labels, more, best, wanted, propensity, jobs), duration
 
 
 def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarray:
     codes = encode_known(labels, model.classes, unknown="-1")
     missing = np.flatnonzero(codes < 0)
     if missing.size and unknown is Unknown.error:
-        names = list(dict.fromkeys(map(repr, np.asarray(labels, dtype=object)[missing].tolist())))
-        more = f" and {len(names) - NAMED_AT_MOST} others" if len(names) > NAMED_AT_MOST else ""
-        raise InputError(
-            f"{missing.size} of {codes.size} rows have labels that the model was not trained on: "
-            f"{', '.join(names[:NAMED_AT_MOST])}{more}; remove these rows, or pass --unknown wrong to count "
-            "them as errors"
-        )
+        _refuse_unknown(np.asarray(labels, dtype=object)[missing].tolist(), missing.size, codes.size)
     return codes
 
 
-def _report(
-    model: LinearModel, codes: np.ndarray, best: np.ndarray, wanted: list[int], duration: float
-) -> dict[str, Any]:
-    micro, macro = f1_scores(codes, best[:, 0], model.n_classes)
-    return {
-        "rows": codes.size,
-        "rows_of_unknown_classes": int((codes < 0).sum()),
-        "error": error_rate(codes, best[:, 0]),
-        "topk_error": {value: topk_error(codes, best[:, :value]) for value in wanted},
-        "micro_f1": micro,
-        "macro_f1": macro,
-        "seconds_a_row": duration / codes.size,
-        "model_bytes": model.nbytes,
-        "density": model.density,
-    }
+def _known_sets(
+    model: LinearModel, classes: np.ndarray, labels: sp.csr_matrix, unknown: Unknown
+) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Labels as columns of the model, and how many others each row has; given are columns of `classes`."""
+    code_of = encode_known(classes, model.classes, unknown="-1")
+    codes = code_of[labels.indices]
+    known = codes >= 0
+    rows = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))
+    more = np.bincount(rows[~known], minlength=labels.shape[0])
+    if not known.all() and unknown is Unknown.error:
+        names = classes[np.unique(labels.indices[~known])].tolist()
+        _refuse_unknown(names, int(np.count_nonzero(more)), labels.shape[0])
+    ones = np.ones(np.count_nonzero(known), np.float32)
+    return sp.csr_matrix((ones, (rows[known], codes[known])), (labels.shape[0], model.n_classes)), more
 
 
-def _show(report: dict[str, Any]) -> None:
-    if "precision_at" in report:
-        quality = [(f"precision at {k}", output.percent(share)) for k, share in report["precision_at"].items()]
-    else:
-        quality = [
-            ("rows of unknown classes", str(report["rows_of_unknown_classes"])),
-            ("error", output.percent(report["error"])),
-            *((f"top-{k} error", output.percent(share)) for k, share in report["topk_error"].items() if k > 1),
-            ("micro-F1", f"{report['micro_f1']:.4f}"),
-            ("macro-F1", f"{report['macro_f1']:.4f}"),
-        ]
-    output.show_pairs(
-        [
-            ("rows", str(report["rows"])),
-            *quality,
-            ("time a row", f"{1e6 * report['seconds_a_row']:.1f} µs"),
-            ("model in memory", output.size(report["model_bytes"])),
-            ("density", output.percent(report["density"])),
-        ]
+def _refuse_unknown(labels: list[Any], rows: int, of: int) -> None:
+    names = list(dict.fromkeys(map(repr, labels)))
+    more = f" and {len(names) - NAMED_AT_MOST} others" if len(names) > NAMED_AT_MOST else ""
+    raise InputError(
+        f"{rows} of {of} rows have labels that the model was not trained on: "
+        f"{', '.join(names[:NAMED_AT_MOST])}{more}; remove these rows, or pass --unknown wrong to count "
+        "them as errors"
     )
