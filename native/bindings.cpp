@@ -58,5 +58,6 @@ NB_MODULE(CORE_NAME, m) {
   bind_blocks(m);
   bind_prediction(m);
   bind_metrics(m);
+  bind_label_tree(m);
   bind_text(m);
 }

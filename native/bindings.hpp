@@ -10,6 +10,7 @@ void bind_leagues(nanobind::module_& m);
 void bind_blocks(nanobind::module_& m);
 void bind_prediction(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
+void bind_label_tree(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 
 }  // namespace manyclass

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..data import HashedText, RowMatrix, TextFeatures, check_matrix
+from .label_order import LabelOrder
 from .probability import probabilities
 
 # Rows scored by one call into the core: Ctrl-C is answered in between.
@@ -53,6 +54,8 @@ class LinearModel:
         How raw text becomes rows of features, if the model was trained on text.
     label_counts : int64 ndarray of shape (K,), optional
         How many of the `settings["n_rows"]` training rows had each label: measures weighted by propensities need it.
+    tree : LabelOrder, optional
+        What a `LabelTree` over the labels is made from.
     """
 
     weights: Any
@@ -62,6 +65,7 @@ class LinearModel:
     certificate: dict[str, Any] = field(default_factory=dict)
     text: TextFeatures | HashedText | None = None
     label_counts: np.ndarray | None = None
+    tree: LabelOrder | None = None
 
     @property
     def pairs(self) -> bool:
