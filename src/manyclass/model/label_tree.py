@@ -14,7 +14,7 @@ from ..solvers.solver import native
 from .label_order import LabelOrder
 from .linear import ROWS_AT_ONCE, LinearModel, thread_count
 
-BRANCHING = 32
+BRANCHING = 128
 BEAM = 20
 MOST_BRANCHES = 1 << 16
 
