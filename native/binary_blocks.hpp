@@ -31,8 +31,8 @@ class BinaryBlocks {
   static constexpr int width = Lanes<T>::count;
 
   // `keep_variables`: also of a loss whose variables are all in use and that could do without.
-  BinaryBlocks(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, int64_t classes,
-               int64_t features, Binary loss, bool pairs, bool newton, bool reduced, bool keep_variables)
+  BinaryBlocks(Layout<T> layout, RowLabels labels, std::vector<T> C, int64_t classes, int64_t features,
+               Binary loss, bool pairs, bool newton, bool reduced, bool keep_variables)
       : shared_(std::make_shared<BinaryData<T>>(std::move(layout), std::move(labels), std::move(C), classes,
                                                 pairs, reduced)),
         loss_(loss),
@@ -77,7 +77,7 @@ class BinaryBlocks {
     threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
     std::atomic<int64_t> next{0};
     std::atomic<int> working{threads};
-    while (static_cast<int>(work_.size()) < threads) work_.emplace_back(data_.rows);
+    while (static_cast<int>(work_.size()) < threads) work_.emplace_back(data_);
     Team team(threads);
     team.run([&](int me) {
       for (int64_t k; (k = next.fetch_add(1)) < count && !interrupt.requested();) {
@@ -98,11 +98,9 @@ class BinaryBlocks {
   }
 
   // `release`: the variables are not needed here any more.
-  VariablesByRow<T> by_rows(bool release = false) {
-    return {alpha_, data_.y, data_.problems, !data_.kept.all(), release};
-  }
+  VariablesByRow<T> by_rows(bool release = false) { return {alpha_, data_, release}; }
 
-  // As `by_rows` gives them.
+  // As `by_rows` gives them, but all on the positive side.
   void set_alpha(const int64_t* ptr, const int32_t* problem, const T* values) {
     divide_variables(data_.problems, data_.rows.n, ptr, problem, values, alpha_);
   }

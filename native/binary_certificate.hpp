@@ -141,7 +141,7 @@ class BinaryCertificate {
   Wide<T> single_coefficients(int64_t i) const {
     if (data_.kept.all()) return coefficients(i);
     alignas(64) T own[width];
-    store(own, block_.own_lane(data_.y[i], vec<T>{} + 1));
+    store(own, work_.sides.template signs<T>(i) > vec<T>{} ? vec<T>{} + 1 : vec<T>{});
     Wide<T> out = coefficients(i);
     const Wide<T> only(own);
     for (int v = 0; v < parts; ++v) out.part[v] *= only.part[v];
@@ -153,7 +153,7 @@ class BinaryCertificate {
 
   Wide<T> signs(int64_t i) const {
     alignas(64) T t[width];
-    store(t, block_.signs(data_.y[i]));
+    store(t, work_.sides.template signs<T>(i));
     return Wide<T>(t);
   }
 
@@ -194,10 +194,9 @@ class BinaryCertificate {
     double empty = 0;
     if (block_.pairs) {
       for (int64_t l = 0; l < block_.many(); ++l)
-        empty += data_.empty_C[static_cast<int64_t>(block_.positive[l])] +
-                 data_.empty_C[static_cast<int64_t>(block_.negative[l])];
+        empty += data_.empty_C_of[block_.positive[l]] + data_.empty_C_of[block_.negative[l]];
     } else {
-      for (double C : data_.empty_C) empty += double(block_.many()) * C;
+      empty = double(block_.many()) * data_.empty_C;
     }
     return loss == Binary::logistic ? empty * std::log(2.0) : empty;
   }

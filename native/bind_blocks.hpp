@@ -1,5 +1,7 @@
 // Blocks of binary problems.
 #pragma once
+#include <cmath>
+
 #include "binary_blocks.hpp"
 #include "bind_arrays.hpp"
 
@@ -19,13 +21,14 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
   blocks
       .def(
           "__init__",
-          [](Blocks* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, int64_t features,
-             const std::string& loss, bool pairs, bool newton, bool reduced, bool keep_variables) {
-            new (self) Blocks(std::move(rows), to_vector(labels), to_vector(C), classes, features,
-                              binary_named(loss), pairs, newton, reduced, keep_variables);
+          [](Blocks* self, Layout<T>& rows, In<int64_t> label_ptr, In<int32_t> labels, In<T> C,
+             int64_t classes, int64_t features, const std::string& loss, bool pairs, bool newton,
+             bool reduced, bool keep_variables) {
+            new (self) Blocks(std::move(rows), {to_vector(label_ptr), to_vector(labels)}, to_vector(C),
+                              classes, features, binary_named(loss), pairs, newton, reduced, keep_variables);
           },
-          "rows"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a, "newton"_a,
-          "reduced"_a, "keep_variables"_a)
+          "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a,
+          "newton"_a, "reduced"_a, "keep_variables"_a)
       .def(
           "train",
           [](Blocks& s, const std::vector<int64_t>& blocks, bool by_gap, double tol, int64_t max_epochs,
@@ -71,6 +74,7 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
       .def("alpha",
            [](Blocks& s) {
              auto a = s.by_rows();
+             for (T& value : a.values) value = std::abs(value);
              return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.problem)),
                                     to_numpy(std::move(a.values)));
            })

@@ -54,6 +54,7 @@ void bind_label_trees(nb::module_& m, const char* name) {
       },
       "indptr"_a, "indices"_a, "values"_a, "features"_a, "order"_a, "intercept"_a, "branching"_a,
       "threads"_a);
+  tree.def_prop_ro("levels", &LabelTree<T>::levels);
   tree.def_prop_ro("nbytes", &LabelTree<T>::nbytes);
   bind_search<T, float, int32_t>(tree);
   bind_search<T, float, int64_t>(tree);

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "binary_data.hpp"
 #include "binary_loss.hpp"
-#include "binary_problems.hpp"
 #include "kept_weights.hpp"
 #include "layout.hpp"
 #include "vector.hpp"
@@ -20,33 +20,42 @@ struct BlockSums {
   int64_t visited = 0, kept = 0;
 };
 
-// On which side of each problem a row is, by its class.
-template <class T, bool pairs>
-struct ClassSides {
-  static constexpr bool some_take_no_part = pairs;
-  const BinaryBlock<T>& block;
-  const std::vector<int32_t>& y;
-  const KeptWeights& kept;
-
-  vec<T> signs(int64_t i) const { return block.template signs<pairs>(y[i]); }
-  // What features of row i alone see of its variables, and what a feature of the head takes of a change.
-  vec<T> of_singles(int64_t i, vec<T> a) const { return kept.all() ? a : block.own_lane(y[i], a); }
-  bool all() const { return kept.all(); }
-  vec<T> kept_part(int64_t feature, vec<T> change) const {
-    return kept.where_kept<T>(feature, block.problem[0], change);
-  }
-};
-
-// By the problems it is on the positive side of, a bit each.
+// On which side of each problem a row is: one-vs-rest, by the problems it is on the positive side of, a bit
+// each.
 template <class T>
 struct LabelSides {
-  static constexpr bool some_take_no_part = false;
+  static constexpr bool some_take_no_part = false, all_kept = true;
   const uint16_t* positive;
 
   vec<T> signs(int64_t i) const { return signs_of_lanes<T>(positive[i]); }
+  // What features of row i alone see of its variables,
   vec<T> of_singles(int64_t, vec<T> a) const { return a; }
-  static constexpr bool all() { return true; }
-  vec<T> kept_part(int64_t, vec<T> change) const { return change; }
+};
+
+// the same with feature reduction,
+template <class T>
+struct ReducedSides {
+  static constexpr bool some_take_no_part = false, all_kept = false;
+  const uint16_t* positive;
+  const KeptWeights& kept;
+  int64_t first;  // class of the vector
+
+  vec<T> signs(int64_t i) const { return signs_of_lanes<T>(positive[i]); }
+  vec<T> of_singles(int64_t i, vec<T> a) const { return signs(i) > vec<T>{} ? a : vec<T>{}; }
+  // and what a feature of the head takes of a change.
+  vec<T> kept_part(int64_t feature, vec<T> change) const {
+    return kept.where_kept<T>(feature, first, change);
+  }
+};
+
+// One-vs-one.
+template <class T>
+struct PairSides {
+  static constexpr bool some_take_no_part = true, all_kept = true;
+  const RowSides& sides;
+
+  vec<T> signs(int64_t i) const { return sides.signs<T>(i); }
+  vec<T> of_singles(int64_t, vec<T> a) const { return a; }
 };
 
 // Some rows, in the order of their visits, for the problems of one vector. W: features of the head x lanes;
@@ -152,16 +161,11 @@ BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, cons
     active[kept++] = static_cast<int32_t>(i);
     store(states + i * width, next);
     const vec<T> change = t * (Loss::variable(next, C) - a);
-    if (!sides.all()) {
-      for (int64_t h = b; h < e; ++h) {
-        T* w = W + int64_t(rows.head_index[h]) * width;
-        store(w, load(w) + sides.kept_part(rows.head_index[h], rows.head_value[h] * change));
-      }
-      continue;
-    }
     for (int64_t h = b; h < e; ++h) {
       T* w = W + int64_t(rows.head_index[h]) * width;
-      store(w, load(w) + rows.head_value[h] * change);
+      vec<T> step = rows.head_value[h] * change;
+      if constexpr (!Sides::all_kept) step = sides.kept_part(rows.head_index[h], step);
+      store(w, load(w) + step);
     }
   }
   BlockSums all = sums.over(lanes);

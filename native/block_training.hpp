@@ -64,6 +64,7 @@ class BlockTraining {
         interrupt_(interrupt),
         certificate_(data, block_, work),
         warm_(!from.row.empty()) {
+    data_.add_sides(b_, work_.sides);
     choose_rows();
     for (int32_t f : work_.features) std::fill_n(work_.W.data() + int64_t(f) * width, width, T(0));
     const vec<T> nothing = vec<T>{} + static_cast<T>(Loss::start);
@@ -73,6 +74,8 @@ class BlockTraining {
     });
     if (warm_) certificate_.set_weights();
   }
+  ~BlockTraining() { data_.clear_sides(b_, work_.sides); }
+  BlockTraining(const BlockTraining&) = delete;
 
   // `seed`: of the order of the rows. An interrupt ends the training where it is.
   BlockResult train(uint64_t seed) {
@@ -84,9 +87,7 @@ class BlockTraining {
   // What training has come to: the variables that are not 0,
   BlockVariables<T> variables() const {
     const uint32_t real = (1u << block_.many()) - 1;  // lanes that are problems
-    const auto lanes_of = [&](int64_t i) {
-      return nonzero_lanes<T>(variable(i) * block_.signs(data_.y[i])) & real;
-    };
+    const auto lanes_of = [&](int64_t i) { return nonzero_lanes<T>(variable(i) * signs(i)) & real; };
     size_t with_any = 0, values = 0;
     for (int32_t i : work_.rows) {
       const uint32_t lanes = lanes_of(i);
@@ -139,7 +140,7 @@ class BlockTraining {
       result.visited += share;
       // A step of the logistic loss by less than this is left for later: its share of the gap is its square.
       const T rest = static_cast<T>(rule_.by_gap ? 0.2 * std::sqrt(tol) : 0.5 * tol);
-      const BlockSums sums = block_.pairs ? visit_rows<true>(rest) : visit_rows<false>(rest);
+      const BlockSums sums = visit_rows(rest);
       ++result.epochs;
       // A pass sees each row before its step. What it leaves is less: by as much as this pass saw less than
       // the last one, or nearly so.
@@ -164,11 +165,11 @@ class BlockTraining {
   BlockResult by_newton() {
     if (!work_.newton) work_.newton.emplace(rows_, data_.C, work_.rows);
     Newton<T>& newton = *work_.newton;
-    const auto signs = [&](vec<T> v, int64_t i) { return v * block_.signs(data_.y[i]); };
+    const auto signed_by_row = [&](vec<T> v, int64_t i) { return v * signs(i); };
     std::copy_n(work_.W.data(), work_.W.size(), newton.weights());
-    for (int32_t i : work_.rows) newton.set_own_weight(i, warm_ ? signs(variable(i), i) : vec<T>{});
+    for (int32_t i : work_.rows) newton.set_own_weight(i, warm_ ? signed_by_row(variable(i), i) : vec<T>{});
     BlockResult result;
-    auto at = newton.template start<loss>(signs);
+    auto at = newton.template start<loss>(signed_by_row);
     double tol = warm_ ? rule_.tol : rule_.tol / 2;
     for (result.epochs = 1;;) {
       bool active[width] = {};
@@ -184,7 +185,7 @@ class BlockTraining {
         ++result.epochs;  // a certificate reads all rows, too; and where rounding hides the rest, passes end
         continue;
       }
-      at = newton.template advance<loss>(at, active, result.epochs, signs);
+      at = newton.template advance<loss>(at, active, result.epochs, signed_by_row);
     }
     result.visited = static_cast<double>(result.epochs);
     return result;
@@ -207,7 +208,8 @@ class BlockTraining {
     }
     work_.rows.clear();
     for (int32_t c : block_.classes())
-      work_.rows.insert(work_.rows.end(), data_.members[c].begin(), data_.members[c].end());
+      for (int32_t i : data_.members(c))
+        if (rows_.norm[i] != 0) work_.rows.push_back(i);
     std::sort(work_.rows.begin(), work_.rows.end());
     work_.seen.assign(rows_.heads(), false);
     for (int32_t i : work_.rows)
@@ -218,9 +220,16 @@ class BlockTraining {
       if (work_.seen[f]) work_.features.push_back(static_cast<int32_t>(f));
   }
 
-  template <bool pairs>
+  vec<T> signs(int64_t i) const { return work_.sides.template signs<T>(i); }
+
   BlockSums visit_rows(T rest) {
-    const ClassSides<T, pairs> sides{block_, data_.y, data_.kept};
+    const uint16_t* positive = work_.sides.positive.data();
+    if (block_.pairs) return visit_rows(PairSides<T>{work_.sides}, rest);
+    if (data_.kept.all()) return visit_rows(LabelSides<T>{positive}, rest);
+    return visit_rows(ReducedSides<T>{positive, data_.kept, block_.problem[0]}, rest);
+  }
+  template <class Sides>
+  BlockSums visit_rows(const Sides& sides, T rest) {
     return step_rows<T, loss>(rows_, data_.C, sides, work_.W.data(), work_.state.data(), work_.active, rest,
                               block_.many(), [this] { return interrupted(); });
   }

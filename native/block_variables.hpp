@@ -1,9 +1,11 @@
 // The dual variables of binary problems: by blocks while they are trained, by rows for models and states.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
+#include "binary_data.hpp"
 #include "binary_problems.hpp"
 
 namespace manyclass {
@@ -85,52 +87,48 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
   if (rows != 0 || entries != 0) throw std::invalid_argument("arrays of different lengths");
 }
 
-// All of them by rows, and as coefficients of the weights: t_i a_i.
+// All of them by rows, as coefficients of the weights: t_i a_i.
 template <class T>
 struct VariablesByRow {
   std::vector<int64_t> ptr;
   std::vector<int32_t> problem;  // ascending within a row
   std::vector<T> values;
-  const std::vector<int32_t>& labels;
-  const BinaryProblems<T>& problems;
-  bool is_reduced;
+  const BinaryData<T>& data;
 
   // `release`: the blocks' own are not needed any more.
-  VariablesByRow(std::vector<BlockVariables<T>>& blocks, const std::vector<int32_t>& labels,
-                 const BinaryProblems<T>& problems, bool reduced, bool release)
-      : ptr(labels.size() + 1, 0), labels(labels), problems(problems), is_reduced(reduced) {
+  VariablesByRow(std::vector<BlockVariables<T>>& blocks, const BinaryData<T>& data, bool release)
+      : ptr(data.rows.n + 1, 0), data(data) {
     for (const auto& block : blocks)
       for (size_t r = 0; r < block.row.size(); ++r)
         ptr[block.row[r] + 1] += __builtin_popcount(block.lanes[r]);
-    for (size_t i = 0; i < labels.size(); ++i) ptr[i + 1] += ptr[i];
+    for (size_t i = 1; i < ptr.size(); ++i) ptr[i] += ptr[i - 1];
     problem.resize(ptr.back());
     values.resize(ptr.back());
     std::vector<int64_t> next(ptr.begin(), ptr.end() - 1);
+    RowSides sides = data.no_sides();
     for (size_t b = 0; b < blocks.size(); ++b) {
-      const auto& number = problems.blocks()[b].problem;
+      const auto& number = data.problems.blocks()[b].problem;
+      data.add_sides(b, sides);
       blocks[b].for_each([&](int32_t i, int lane, T a) {
         problem[next[i]] = number[lane];
-        values[next[i]++] = a;
+        values[next[i]++] = sides.positive[i] >> lane & 1 ? a : -a;
       });
+      data.clear_sides(b, sides);
       if (release) blocks[b] = {};
     }
   }
 
   static constexpr bool centred() { return false; }
-  bool reduced() const { return is_reduced; }
-  int32_t label(int64_t i) const { return labels[i]; }
+  bool reduced() const { return !data.kept.all(); }
+  std::span<const int32_t> labels(int64_t i) const { return data.labels(i); }
   int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
   template <class F>
   void for_each(int64_t i, F f) const {
-    const int64_t from = problems.first(labels[i]), to = problems.first(labels[i] + 1);
-    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) {
-      const double a = values[e];
-      f(problem[e], problem[e] >= from && problem[e] < to ? a : -a);
-    }
+    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) f(problem[e], static_cast<double>(values[e]));
   }
 };
 
-// The other way, from arrays as VariablesByRow has them.
+// The other way, from arrays as VariablesByRow has them, but a_i.
 template <class T>
 void divide_variables(const BinaryProblems<T>& problems, int64_t n, const int64_t* ptr,
                       const int32_t* problem, const T* values, std::vector<BlockVariables<T>>& blocks) {

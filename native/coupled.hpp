@@ -13,6 +13,7 @@
 // receives its changes in row order: the result does not depend on who computes what.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -54,7 +55,7 @@ class CoupledSolver {
       throw std::logic_error("centred weights want every shared feature in the head");
     if (!reduced) return;
     if (!loss.relative) throw std::logic_error("centred weights cannot be reduced");
-    kept_ = KeptWeights(rows_, y_, K_);
+    kept_ = KeptWeights(rows_, [this](int64_t i) { return std::span(&y_[i], 1); }, K_);
   }
 
   // Other processes hold the weights of other classes; dual variables are everyone's. Ranges begin at whole

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,7 @@ class CoupledCoefficients {
 
   bool centred() const { return !loss_.relative; }
   bool reduced() const { return reduced_; }
-  int32_t label(int64_t i) const { return y_[i]; }
+  std::span<const int32_t> labels(int64_t i) const { return {&y_[i], 1}; }
   int64_t size(int64_t i) const { return alpha_[i].size + (alpha_[i].size > 0 || alpha_[i].own > 0); }
   double others(int64_t i) const { return sum_[i]; }                 // sum of their variables
   double own(int64_t i) const { return scale_[i] * alpha_[i].own; }  // variable of the own class
@@ -79,7 +80,7 @@ class ScaledCoefficients {
 
   bool centred() const { return coef_.centred(); }
   bool reduced() const { return coef_.reduced(); }
-  int32_t label(int64_t i) const { return coef_.label(i); }
+  std::span<const int32_t> labels(int64_t i) const { return coef_.labels(i); }
   int64_t size(int64_t i) const { return coef_.size(i); }
   double others(int64_t i) const { return scale_ * coef_.others(i); }
   double own(int64_t i) const { return scale_ * coef_.own(i); }

@@ -48,7 +48,7 @@ struct Columns {
 
 // One feature at a time. Coefs: size(i), and for_each(i, f(class, coefficient of row i in w_class));
 // centred(): the mean over the classes is to be taken from every weight; reduced(): only the classes of rows
-// that have the feature, label(i), have a weight.
+// that have the feature, labels(i), have a weight.
 template <class T, class Coefs>
 class FeatureWeights {
  public:
@@ -145,7 +145,7 @@ class FeatureWeights {
   void reduce(int64_t f) {
     kept_.clear();
     for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e)
-      kept_.push_back(coef_.label(columns_.row[e]));
+      for (int32_t c : coef_.labels(columns_.row[e])) kept_.push_back(c);
     sort_unique(kept_);
     const auto keep = [&](int32_t c) {
       if (!std::binary_search(kept_.begin(), kept_.end(), c)) sums_[c] = 0;

@@ -1,5 +1,5 @@
 // Feature reduction: class c has weights only for features that some of its rows have. A bit a weight, by
-// features, for those with dense weights; a feature of one row alone has a weight for that row's class only.
+// features, for those with dense weights; a feature of one row alone has weights for that row's classes only.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -14,13 +14,15 @@ class KeptWeights {
  public:
   KeptWeights() = default;  // all of them
 
-  template <class T>
-  KeptWeights(const Layout<T>& rows, const std::vector<int32_t>& labels, int64_t classes)
+  // labels(i): the classes of row i.
+  template <class T, class Labels>
+  KeptWeights(const Layout<T>& rows, Labels labels, int64_t classes)
       : stride_((classes + 63) / 64 * 8), bits_(rows.heads() * stride_, 0) {
     if (rows.tails() != 0) throw std::logic_error("feature reduction wants every shared feature in the head");
     for (int64_t i = 0; i < rows.n; ++i)
-      for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
-        bits_[rows.head_index[h] * stride_ + labels[i] / 8] |= static_cast<uint8_t>(1 << labels[i] % 8);
+      for (int32_t c : labels(i))
+        for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
+          bits_[rows.head_index[h] * stride_ + c / 8] |= static_cast<uint8_t>(1 << c % 8);
   }
 
   bool all() const { return stride_ == 0; }

@@ -153,6 +153,8 @@ class LabelTree {
     }
   }
 
+  int64_t levels() const { return static_cast<int64_t>(levels_.size()); }
+
   int64_t nbytes() const {
     int64_t sum = static_cast<int64_t>(order_.size() * sizeof(int32_t));
     for (const auto& level : levels_) sum += level.nbytes();

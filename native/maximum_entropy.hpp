@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -47,7 +48,7 @@ class MaximumEntropySolver {
         W_(rows_.heads() * stride_) {
     processes_.ranges = {{0, K_}};
     if (rows_.tails() != 0) throw std::logic_error("dense weights want every shared feature in the head");
-    if (reduced) kept_ = KeptWeights(rows_, y_, K_);
+    if (reduced) kept_ = KeptWeights(rows_, [this](int64_t i) { return std::span(&y_[i], 1); }, K_);
     begin();
   }
   MaximumEntropySolver(const MaximumEntropySolver&) = delete;

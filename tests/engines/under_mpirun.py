@@ -78,6 +78,7 @@ def all_fits(engine):
     for loss in ("ww", "cs", "llw", "maxent", "hinge", "squared_hinge", "ovo_hinge"):
         found[loss] = fit(loss, engine, X, y)
     found["newton"] = fit("squared_hinge", engine, X, y, solver="newton")
+    found["sets of labels"] = fit("squared_hinge", engine, X, [{label, label % 7} for label in y])
     again = fit("hinge", engine, X, y, warm_start=True, n_jobs=2)
     found["hinge, warm start"] = again.set_params(C=2.0).fit(X, y)
     return {name: digest(fitted) for name, fitted in found.items()}

@@ -13,6 +13,7 @@ from .convert import convert
 from .cv import cv
 from .demo import demo
 from .evaluate import evaluate
+from .index import index
 from .inspect import inspect
 from .predict import predict
 from .remove import remove
@@ -76,5 +77,5 @@ def manyclass_command(
     """
 
 
-for command in (train, predict, evaluate, inspect, convert, remove, cv, reproduce, demo):
+for command in (train, predict, evaluate, inspect, index, convert, remove, cv, reproduce, demo):
     app.command()(command)

@@ -10,10 +10,11 @@ import scipy.sparse as sp
 import typer
 
 from ..data import BlockStore, encode_known
+from ..data.label_sets import keep_known
 from ..estimators.predictor import by_blocks
-from ..model import LinearModel, load_model
+from ..model import LabelTree, LinearModel, load_model
 from . import output, quality, ranks
-from .inputs import Columns, DataFormat, naming, open_store, read_for_evaluation
+from .inputs import Columns, DataFormat, naming, open_store, read_for_evaluation, read_sets_for_evaluation
 from .output import InputError
 
 NAMED_AT_MOST = 10
@@ -60,6 +61,9 @@ def evaluate(
     propensity: Annotated[
         Any, typer.Option(parser=shape_of_propensities, metavar="A,B", help="Of the propensities of labels.")
     ] = "0.55,1.5",
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Search the tree that `index` has built, keeping so many nodes a level.")
+    ] = None,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
@@ -80,6 +84,8 @@ def evaluate(
     Of rows with sets of labels there are P@k, nDCG@k, recall@k and coverage@k, and weighted by propensities PSP@k and
     PSnDCG@k; F1 is of the labels with a score above 0. docs/metrics.md has the formulas.
 
+    With --beam labels are searched in the tree, and the share of the exact k best that is found is reported.
+
     Under mpirun the ranks share the rows, or read a file each: part-{rank}.svm.
     """
     output.log_to_stderr(quiet=True)
@@ -88,77 +94,107 @@ def evaluate(
     wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
         raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
-    if (store := open_store(data)) is not None:
+    with naming(str(model)):
+        ask = _Questions(loaded, wanted[-1], beam, jobs)
+    store = open_store(data)
+    if loaded.multilabel or (store is not None and store.manifest.multilabel):
+        labels, others, found = _sets_of(ask, data, store, format)
         with naming(data):
-            found, duration = _of_store(loaded, store, wanted, unknown, propensity, jobs)
+            _check_known(others, unknown)
+            report = quality.of_label_sets(loaded, labels, others, found[0], wanted, propensity, jobs)
+            if ask.sets:
+                report |= quality.f1_of_label_sets(labels, found[-1], others, jobs)
     else:
-        X, labels = read_for_evaluation(loaded, data, format, Columns(text_column, label_column))
+        codes, found = _codes_of(ask, data, store, format, Columns(text_column, label_column), unknown)
         with naming(data):
-            codes = _known_codes(loaded, labels, unknown)
-            begin = time.perf_counter()
-            if ranks.one_each(data):
-                parts = ranks.peers().gather((codes, loaded.topk(X, wanted[-1], n_jobs=jobs)[0]))
-                codes, best = (np.concatenate(part) for part in zip(*parts, strict=True))
-            else:
-                best = ranks.topk(loaded, X, wanted[-1], jobs=jobs)
-            duration = time.perf_counter() - begin
-            found = quality.of_classes(loaded, codes, best, wanted)
-    report = found | quality.of_model(loaded, model, duration / found["rows"])
+            report = quality.of_classes(loaded, codes, found[0], wanted)
+    if beam is not None:
+        report |= quality.of_beam(found[1], found[0], wanted, beam)
+    report |= quality.of_model(loaded, model, ask.seconds / max(1, ask.rows))
     if as_json:
         typer.echo(output.to_json(report))
     else:
         quality.show(report)
 
 
-def _of_store(
-    model: LinearModel,
-    store: BlockStore,
-    wanted: list[int],
-    unknown: Unknown,
-    propensity: tuple[float, float],
-    jobs: int | None,
-) -> tuple[dict[str, Any], float]:
-    """Read block by block."""
-    begin = time.perf_counter()
-    (best,) = by_blocks(store, model.n_features, lambda X: model.topk(X, wanted[-1], n_jobs=jobs)[:1])
-    duration = time.perf_counter() - begin
-    if not store.manifest.multilabel:
-        codes = _known_codes(model, store.labels(), unknown)
-        return quality.of_classes(model, codes, best, wanted), duration
-    every = store.label_matrix(np.arange(store.classes.size), store.classes.size)
-    labels, more = _known_sets(model, store.classes, every, unknown)
-    return quality.of_label_sets(model, labels, more, best, wanted, propensity, jobs), duration
+class _Questions:
+    """What is asked of a model, and how long the answers take.
+
+    For rows it gives the codes of the k best labels; if they were searched in the tree, also those of the exact ones;
+    else, of a model for sets of labels, the sets that it predicts.
+    """
+
+    def __init__(self, model: LinearModel, k: int, beam: int | None, jobs: int | None):
+        self.model, self.k, self.beam, self.jobs = model, k, beam, jobs
+        self.tree = None if beam is None else LabelTree(model, n_jobs=jobs)
+        self.sets = model.multilabel and self.tree is None
+        self.seconds, self.rows = 0.0, 0
+
+    def __call__(self, X: Any) -> tuple[Any, ...]:
+        begin = time.perf_counter()
+        if self.tree is not None and self.beam is not None:
+            best = self.tree.topk(X, self.k, beam=self.beam, n_jobs=self.jobs)[0]
+        else:
+            best = self.model.topk(X, self.k, n_jobs=self.jobs)[0]
+        self.seconds += time.perf_counter() - begin
+        self.rows += X.shape[0]
+        if self.tree is not None:
+            return best, self.model.topk(X, self.k, n_jobs=self.jobs)[0]
+        return (best, self.model.predict(X, n_jobs=self.jobs)) if self.sets else (best,)
+
+
+def _sets_of(
+    ask: _Questions, data: str, store: BlockStore | None, format: DataFormat
+) -> tuple[sp.csr_matrix, np.ndarray, tuple[Any, ...]]:
+    """The labels of rows by the model's classes, how many others each has, and the answers."""
+    model = ask.model
+    if store is not None:
+        with naming(data):
+            every = store.label_matrix(np.arange(store.classes.size), store.classes.size)
+            labels, others = keep_known(every, store.classes, model.classes, unknown="count")
+            return labels, others, by_blocks(store, model.n_features, ask)
+    X, labels, others = read_sets_for_evaluation(model, data, format)
+    with naming(data):
+        if ranks.one_each(data):
+            labels, others, *found = ranks.gathered((labels, others, *ask(X)))
+            return labels, others, tuple(found)
+        return labels, others, ranks.in_shares(ask, X)
+
+
+def _codes_of(
+    ask: _Questions, data: str, store: BlockStore | None, format: DataFormat, columns: Columns, unknown: Unknown
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The classes of rows, and the answers."""
+    model = ask.model
+    if store is not None:
+        with naming(data):
+            return _known_codes(model, store.labels(), unknown), by_blocks(store, model.n_features, ask)
+    X, labels = read_for_evaluation(model, data, format, columns)
+    with naming(data):
+        codes = _known_codes(model, labels, unknown)
+        if ranks.one_each(data):
+            codes, *found = ranks.gathered((codes, *ask(X)))
+            return codes, tuple(found)
+        return codes, ranks.in_shares(ask, X)
+
+
+def _check_known(others: np.ndarray, unknown: Unknown) -> None:
+    if others.any() and unknown is Unknown.error:
+        raise InputError(
+            f"{others.sum()} labels in {np.count_nonzero(others)} of {others.size} rows are none that the "
+            "model was trained on; remove them, or pass --unknown wrong to count them as labels that it misses"
+        )
 
 
 def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarray:
     codes = encode_known(labels, model.classes, unknown="-1")
     missing = np.flatnonzero(codes < 0)
     if missing.size and unknown is Unknown.error:
-        _refuse_unknown(np.asarray(labels, dtype=object)[missing].tolist(), missing.size, codes.size)
+        names = list(dict.fromkeys(map(repr, np.asarray(labels, dtype=object)[missing].tolist())))
+        more = f" and {len(names) - NAMED_AT_MOST} others" if len(names) > NAMED_AT_MOST else ""
+        raise InputError(
+            f"{missing.size} of {codes.size} rows have labels that the model was not trained on: "
+            f"{', '.join(names[:NAMED_AT_MOST])}{more}; remove these rows, or pass --unknown wrong to count "
+            "them as errors"
+        )
     return codes
-
-
-def _known_sets(
-    model: LinearModel, classes: np.ndarray, labels: sp.csr_matrix, unknown: Unknown
-) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Labels as columns of the model, and how many others each row has; given are columns of `classes`."""
-    code_of = encode_known(classes, model.classes, unknown="-1")
-    codes = code_of[labels.indices]
-    known = codes >= 0
-    rows = np.repeat(np.arange(labels.shape[0]), np.diff(labels.indptr))
-    more = np.bincount(rows[~known], minlength=labels.shape[0])
-    if not known.all() and unknown is Unknown.error:
-        names = classes[np.unique(labels.indices[~known])].tolist()
-        _refuse_unknown(names, int(np.count_nonzero(more)), labels.shape[0])
-    ones = np.ones(np.count_nonzero(known), np.float32)
-    return sp.csr_matrix((ones, (rows[known], codes[known])), (labels.shape[0], model.n_classes)), more
-
-
-def _refuse_unknown(labels: list[Any], rows: int, of: int) -> None:
-    names = list(dict.fromkeys(map(repr, labels)))
-    more = f" and {len(names) - NAMED_AT_MOST} others" if len(names) > NAMED_AT_MOST else ""
-    raise InputError(
-        f"{rows} of {of} rows have labels that the model was not trained on: "
-        f"{', '.join(names[:NAMED_AT_MOST])}{more}; remove these rows, or pass --unknown wrong to count "
-        "them as errors"
-    )

@@ -47,6 +47,8 @@ class Dtype(str, Enum):
 
 # What the estimators take if nothing is given: the command line takes the same.
 USUAL = MulticlassSVC().get_params()
+# One-vs-rest: rows may have sets of labels.
+TAKE_SETS = (Loss.hinge, Loss.squared_hinge, Loss.logistic)
 TITLES = {
     Loss.ww: "Weston-Watkins",
     Loss.cs: "Crammer-Singer",

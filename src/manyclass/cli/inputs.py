@@ -1,4 +1,4 @@
-"""What the commands read: rows of features from svmlight text, or texts from tables and lines."""
+"""What the commands read: rows of features from svmlight and XMC text, or texts from tables and lines."""
 
 import contextlib
 import re
@@ -7,21 +7,25 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain, islice
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..data import BlockStore, ParseError, TextFeatures, read_table
+from ..data.label_sets import keep_known
 from ..data.streams import SUFFIXES, open_input, stream_name
 from ..data.svmlight import labels_of, matrix_of, parse_rows
 from ..data.text import FORMATS
+from ..data.xmc import looks_like_xmc
 from ..engines import join_rows, share_rows
 from ..model import LinearModel
 from . import ranks
 from .output import InputError
 
 LINES_AT_ONCE = 4096
+ROWS_OF_FEATURES = ("svmlight", "xmc")
+ONE_VS_REST = "several labels a row are trained one-vs-rest (--loss squared_hinge, hinge or logistic)"
 
 
 class DataFormat(str, Enum):
@@ -29,6 +33,7 @@ class DataFormat(str, Enum):
 
     auto = "auto"
     svmlight = "svmlight"
+    xmc = "xmc"
     csv = "csv"
     tsv = "tsv"
     jsonl = "jsonl"
@@ -39,6 +44,7 @@ class PredictFormat(str, Enum):
 
     auto = "auto"
     svmlight = "svmlight"
+    xmc = "xmc"
     csv = "csv"
     tsv = "tsv"
     jsonl = "jsonl"
@@ -60,7 +66,10 @@ class LabelledRows:
     Attributes
     ----------
     X : csr_matrix of shape (n, d)
-    labels : ndarray or list of n labels
+    labels : ndarray or list of n labels, or csr_matrix of shape (n, K)
+        One label a row; or sets of labels, as ones.
+    classes : ndarray of shape (K,) or None
+        Of sets of labels, what the columns are.
     text : TextFeatures or None
         How texts became rows, if the file held texts.
     reading : dict
@@ -69,6 +78,7 @@ class LabelledRows:
 
     X: sp.csr_matrix
     labels: Any
+    classes: np.ndarray | None = None
     text: TextFeatures | None = None
     reading: dict[str, Any] = field(default_factory=dict)
 
@@ -86,7 +96,7 @@ def stem(path: str) -> str:
     name = PurePath(re.sub(r"[-_.]?\{rank\}", "", path))
     if name.suffix.lower() in SUFFIXES:
         name = name.with_suffix("")
-    known = {*FORMATS, ".svm", ".svmlight", ".libsvm", ".txt"}
+    known = {*FORMATS, ".svm", ".svmlight", ".libsvm", ".xmc", ".txt"}
     return name.stem if name.suffix.lower() in known else name.name
 
 
@@ -96,8 +106,9 @@ def naming(path: str) -> Iterator[None]:
     try:
         yield
     except ParseError as error:
-        # These two are Python's names; the commands have options.
+        # These are Python's names; the commands have options.
         reason = error.reason.replace("with text= and label=", "with --text-column and --label-column")
+        reason = reason.replace("read the file with multilabel=True", ONE_VS_REST)
         raise ParseError(error.file, error.line, error.column, reason) from error
     except ValueError as error:
         raise InputError(f"{stream_name(path)}: {error}") from error
@@ -113,19 +124,53 @@ def _check_exists(path: str) -> None:
         raise InputError(f"{path}: a folder; pass a file")
 
 
-def _svmlight(
-    path: str, dtype: Any, *, n_features: int | None, zero_based: bool | str, multilabel: bool | str
-) -> tuple[sp.csr_matrix, Any, bool]:
+class ParsedRows(NamedTuple):
+    """Rows of svmlight or XMC text; sets of labels have the columns that `classes` says."""
+
+    X: sp.csr_matrix
+    labels: Any
+    classes: np.ndarray | None
+    from_zero: bool
+
+
+def _parsed(
+    path: str, kind: str, dtype: Any, *, n_features: int | None, zero_based: bool | str, multilabel: bool | str
+) -> ParsedRows:
+    if kind == "xmc":
+        parser = parse_rows(path, multilabel=True, zero_based=True, dtype=dtype, xmc=True)
+        X = _as_wide(matrix_of(parser, dtype), n_features)
+        Y = labels_of(parser, n_labels=parser.label_limit)
+        return ParsedRows(X, Y, np.arange(Y.shape[1]), True)
     parser = parse_rows(path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype)
     from_zero = parser.zero_based
-    return matrix_of(parser, dtype), labels_of(parser), from_zero
+    X, labels = matrix_of(parser, dtype), labels_of(parser)
+    return (
+        ParsedRows(X, *_only_used(labels), from_zero)
+        if sp.issparse(labels)
+        else ParsedRows(X, labels, None, from_zero)
+    )
+
+
+def _as_wide(X: sp.csr_matrix, n_features: int | None) -> sp.csr_matrix:
+    """The rows of a file whose header has counted the features, with as many as a model has."""
+    if n_features is None or X.shape[1] == n_features:
+        return X
+    if X.shape[1] > n_features:
+        raise ValueError(f"{X.shape[1]} features by the header, but the model knows {n_features}")
+    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+
+
+def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The columns that have rows, and which these are: numbers of labels may leave much out."""
+    used, places = np.unique(Y.indices, return_inverse=True)
+    return sp.csr_matrix((Y.data, places.reshape(-1), Y.indptr), shape=(Y.shape[0], used.size)), used
 
 
 # ---- To train on
 
 
 def read_labelled(
-    path: str, format: DataFormat, columns: Columns, *, min_df: int | float, dtype: Any
+    path: str, format: DataFormat, columns: Columns, *, min_df: int | float, dtype: Any, several: bool = False
 ) -> LabelledRows:
     """Read rows and labels to train on.
 
@@ -135,13 +180,16 @@ def read_labelled(
         A file, or `-` for standard input. With `{rank}` in its name each rank of mpirun reads its own, and the rows
         of all are put together in their order.
     format : DataFormat
-        `auto` takes tables by the name of the file, and everything else as svmlight text.
+        `auto` takes tables by the name of the file, XMC text by its first line, and everything else as svmlight text.
     columns : Columns
         Of a table.
     min_df : int or float
         As `TextFeatures` has it.
     dtype : numpy dtype
-        Of svmlight values.
+        Of the values of svmlight and XMC text.
+    several : bool
+        Whether rows may have sets of labels: those of XMC text always have, and those of svmlight text if one of them
+        has other than one label.
 
     Returns
     -------
@@ -149,15 +197,18 @@ def read_labelled(
     """
     divided, path = ranks.one_each(path), ranks.own_file(path)
     _check_exists(path)
-    kind = format.value if format is not DataFormat.auto else told_by_name(path) or "svmlight"
+    kind = format.value if format is not DataFormat.auto else told_by_name(path) or _told_by_header(path)
+    if kind == "xmc" and not several:
+        raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {ONE_VS_REST}")
 
     def read() -> Any:
-        if kind == "svmlight":
-            return _svmlight(path, dtype, n_features=None, zero_based="auto", multilabel=False)
+        if kind in ROWS_OF_FEATURES:
+            multilabel = "auto" if several else False
+            return _parsed(path, kind, dtype, n_features=None, zero_based="auto", multilabel=multilabel)
         return read_table(path, text=columns.text, label=columns.label, format=kind)  # type: ignore[arg-type]
 
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
-        return _as_rows(parts) if kind == "svmlight" else _as_features(parts, columns, min_df)
+        return _as_rows(parts) if kind in ROWS_OF_FEATURES else _as_features(parts, columns, min_df)
 
     with naming(path):
         if divided:
@@ -165,9 +216,13 @@ def read_labelled(
         return share_rows(lambda: as_rows([read()]), ranks.peers())
 
 
-def _as_rows(parts: Sequence[tuple[sp.csr_matrix, np.ndarray, bool]]) -> LabelledRows:
-    X, labels, from_zero = _put_together(parts) if len(parts) > 1 else parts[0]
-    return LabelledRows(X, labels, reading={"index_base": 0 if from_zero else 1})
+def _told_by_header(path: str) -> str:
+    return "xmc" if looks_like_xmc(path) else "svmlight"
+
+
+def _as_rows(parts: Sequence[ParsedRows]) -> LabelledRows:
+    X, labels, classes, from_zero = _put_together(parts) if len(parts) > 1 else parts[0]
+    return LabelledRows(X, labels, classes, reading={"index_base": 0 if from_zero else 1})
 
 
 def _as_features(parts: Sequence[tuple[list[str], list[Any]]], columns: Columns, min_df: int | float) -> LabelledRows:
@@ -177,19 +232,34 @@ def _as_features(parts: Sequence[tuple[list[str], list[Any]]], columns: Columns,
     features = TextFeatures(min_df=min_df)
     X = features.fit_transform(texts)
     reading = {"text_column": columns.text or "text", "label_column": columns.label or "label"}
-    return LabelledRows(X, labels, features, reading)
+    return LabelledRows(X, labels, text=features, reading=reading)
 
 
-def _put_together(parts: Sequence[tuple[sp.csr_matrix, np.ndarray, bool]]) -> tuple[sp.csr_matrix, np.ndarray, bool]:
+def _put_together(parts: Sequence[ParsedRows]) -> ParsedRows:
     """Rows of several files, as if they had been one: it counts from 0 where one of them does."""
-    from_zero = any(zero for _, _, zero in parts)
-    shifts = [from_zero and not zero for _, _, zero in parts]
-    n_features = max(X.shape[1] + shift for (X, _, _), shift in zip(parts, shifts, strict=True))
+    from_zero = any(part.from_zero for part in parts)
+    shifts = [from_zero and not part.from_zero for part in parts]
+    n_features = max(part.X.shape[1] + shift for part, shift in zip(parts, shifts, strict=True))
     matrices = [
         sp.csr_matrix((X.data, X.indices + shift, X.indptr), (X.shape[0], n_features))
-        for (X, _, _), shift in zip(parts, shifts, strict=True)
+        for (X, *_), shift in zip(parts, shifts, strict=True)
     ]
-    return sp.vstack(matrices, "csr"), np.concatenate([labels for _, labels, _ in parts]), from_zero
+    return ParsedRows(sp.vstack(matrices, "csr"), *_labels_together(parts), from_zero)
+
+
+def _labels_together(parts: Sequence[ParsedRows]) -> tuple[Any, np.ndarray | None]:
+    if all(part.classes is None for part in parts):
+        return np.concatenate([part.labels for part in parts]), None
+    sets = [(part.labels, part.classes) if part.classes is not None else _sets_of_one(part.labels) for part in parts]
+    classes = np.unique(np.concatenate([known for _, known in sets]))
+    return sp.vstack([keep_known(Y, known, classes)[0] for Y, known in sets], "csr"), classes
+
+
+def _sets_of_one(labels: np.ndarray) -> tuple[sp.csr_matrix, np.ndarray]:
+    if labels.dtype.kind != "i" or (labels < 0).any():
+        raise ValueError("where some files have several labels a row, each label must be an integer from 0 up")
+    rows = np.arange(labels.size)
+    return _only_used(sp.csr_matrix((np.ones(rows.size, np.int32), (rows, labels))))
 
 
 # ---- For a model
@@ -202,11 +272,13 @@ def read_for_evaluation(
     divided, path = ranks.one_each(path), ranks.own_file(path)
     _check_exists(path)
     kind = _format_for(model, path, format.value, "svmlight")
+    if kind == "xmc":
+        raise InputError(f"{stream_name(path)}: XMC text has sets of labels, the model knows one label a row")
 
     def read() -> tuple[sp.csr_matrix, Any]:
         if kind == "svmlight":
-            X, labels, _ = _svmlight(path, model.dtype, **_layout_of(model), multilabel=False)
-            return X, labels
+            found = _parsed(path, kind, model.dtype, **_layout_of(model), multilabel=False)
+            return found.X, found.labels
         texts, labels = read_table(
             path,
             text=columns.text or model.settings.get("text_column"),
@@ -215,6 +287,36 @@ def read_for_evaluation(
         )
         assert model.text is not None
         return model.text.transform(texts), labels
+
+    with naming(path):
+        return ranks.read_rows(read, divided=divided)
+
+
+def read_sets_for_evaluation(
+    model: LinearModel, path: str, format: DataFormat
+) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
+    """Read rows with sets of labels as a model of such sets wants them.
+
+    Returns
+    -------
+    X : csr_matrix of shape (n, n_features)
+    Y : csr_matrix of shape (n, K)
+        Ones for the labels that the model knows, by its classes.
+    unknown : ndarray of shape (n,)
+        How many others each row has.
+    """
+    divided, path = ranks.one_each(path), ranks.own_file(path)
+    _check_exists(path)
+    kind = _format_for(model, path, format.value, "svmlight")
+    if kind not in ROWS_OF_FEATURES:
+        raise InputError(
+            f"{stream_name(path)}: the rows of {kind} have one label each, the model knows sets of labels"
+        )
+
+    def read() -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
+        X, labels, classes, _ = _parsed(path, kind, model.dtype, **_layout_of(model), multilabel=True)
+        assert classes is not None
+        return X, *keep_known(labels, classes, model.classes, unknown="count")
 
     with naming(path):
         return ranks.read_rows(read, divided=divided)
@@ -229,8 +331,8 @@ def read_for_prediction(
     kind = _format_for(model, path, format.value, "lines" if model.text is not None else "svmlight")
 
     def read() -> sp.csr_matrix:
-        if kind == "svmlight":
-            return _svmlight(path, model.dtype, **_layout_of(model), multilabel="auto")[0]
+        if kind in ROWS_OF_FEATURES:
+            return _parsed(path, kind, model.dtype, **_layout_of(model), multilabel="auto").X
         # A table to predict needs no labels: the text is read in their place, too.
         column = columns.text or model.settings.get("text_column") or "text"
         texts, _ = read_table(path, text=column, label=column, format=kind)  # type: ignore[arg-type]
@@ -247,8 +349,10 @@ def read_for_prediction(
 
 
 def _format_for(model: LinearModel, path: str, given: str, otherwise: str) -> str:
-    kind = given if given != "auto" else told_by_name(path) or otherwise
-    if kind != "svmlight" and model.text is None:
+    if given == "auto":
+        by_header = _told_by_header(path) if otherwise == "svmlight" else otherwise
+    kind = given if given != "auto" else told_by_name(path) or by_header
+    if kind not in ROWS_OF_FEATURES and model.text is None:
         raise InputError(
             f"{stream_name(path)}: {kind} holds texts, but the model was trained on rows of features; "
             "pass svmlight text (--format svmlight), or train on a table with a text column"
@@ -277,9 +381,8 @@ def _lines(path: str) -> Iterator[list[str]]:
             yield texts
 
 
-def class_sizes(codes: np.ndarray, n_classes: int) -> dict[str, float]:
+def class_sizes(counts: np.ndarray) -> dict[str, float]:
     """Describe how many rows the classes have."""
-    counts = np.bincount(codes, minlength=n_classes)
     return {
         "smallest": int(counts.min()),
         "median": float(np.median(counts)),

@@ -70,7 +70,9 @@ def inspect(
         return
     if class_name is not None:
         raise InputError(f"{file}: not a model; --class is about a model's weights")
-    rows = read_labelled(file, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
+    rows = read_labelled(
+        file, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value, several=True
+    )
     with naming(file):
         report = _describe_rows(rows)
     if estimate:
@@ -205,8 +207,21 @@ def _text(value: Any) -> str:
 
 
 def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
-    classes, codes = encode_labels(rows.labels)
     lengths = np.diff(rows.X.indptr)
+    if rows.classes is None:
+        classes, codes = encode_labels(rows.labels)
+        about: dict[str, Any] = {"rows_a_class": class_sizes(np.bincount(codes))}
+    else:
+        classes, labels = rows.classes, np.diff(rows.labels.indptr)
+        about = {
+            "rows_a_class": class_sizes(np.bincount(rows.labels.indices, minlength=classes.size)),
+            "labels_a_row": {
+                "smallest": int(labels.min()),
+                "mean": float(labels.mean()),
+                "largest": int(labels.max()),
+            },
+            "rows_without_labels": int((labels == 0).sum()),
+        }
     return {
         "rows": rows.X.shape[0],
         "features": rows.X.shape[1],
@@ -222,8 +237,22 @@ def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
             "largest": int(lengths.max()),
         },
         "empty_rows": int((lengths == 0).sum()),
-        "rows_a_class": class_sizes(codes, classes.size),
+        "multilabel": rows.classes is not None,
+        **about,
     }
+
+
+def _about_sets(report: dict[str, Any]) -> list[tuple[str, str]]:
+    if not report["multilabel"]:
+        return []
+    labels = report["labels_a_row"]
+    return [
+        (
+            "labels a row",
+            f"{labels['smallest']} to {labels['largest']}, mean {labels['mean']:.1f}, "
+            f"{report['rows_without_labels']} rows without",
+        )
+    ]
 
 
 def _show_rows(report: dict[str, Any]) -> None:
@@ -248,6 +277,7 @@ def _show_rows(report: dict[str, Any]) -> None:
                 f"{sizes['smallest']} to {sizes['largest']}, median {sizes['median']:g}, "
                 f"{sizes['with_one_row']} classes with one row",
             ),
+            *_about_sets(report),
             *(
                 (f"memory of a fit, beside the rows: {name.replace('_', ' ')}", output.size(n))
                 for name, n in report.get("estimate", {}).items()

@@ -3,18 +3,22 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import scipy.sparse as sp
 import typer
 
 from ..data.streams import open_output
 from ..estimators.predictor import by_blocks
-from ..model import load_model
+from ..model import LabelTree, LinearModel, load_model
+from ..model.label_sets import scores_above
+from ..model.probability import probabilities as rule_of_scores
 from ..solvers import share
 from . import output, ranks
-from .inputs import Columns, PredictFormat, open_store, read_for_prediction
+from .inputs import Columns, PredictFormat, naming, open_store, read_for_prediction
 from .output import InputError
 
 
@@ -26,7 +30,16 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here and not to stdout; .gz etc. compress.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="So many classes a row, the most likely first.")] = 1,
+    k: Annotated[
+        int | None,
+        typer.Option("-k", min=1, help="So many classes a row, the most likely first. [default: 1, or --threshold]"),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Of a model for sets of labels: all with larger scores. [default: 0]")
+    ] = None,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Search the tree that `index` has built, keeping so many nodes a level.")
+    ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print the score after each label.")] = False,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Print the probability after each label.")
@@ -38,7 +51,7 @@ def predict(
 ) -> None:
     """Predict the classes of rows or texts, one line a row.
 
-    A model trained on svmlight text takes svmlight text; labels in it are ignored. A model trained on a
+    A model trained on svmlight or XMC text takes either; labels in it are ignored. A model trained on a
     table takes tables with the same text column (labels are not needed), or plain text, one text a line. The rows
     of a store are read block by block, and come in the order in which they were added to it.
 
@@ -48,6 +61,9 @@ def predict(
       echo "parliament votes on the budget" | manyclass predict news.manyclass - -k 5 --scores
       manyclass predict news.manyclass new.csv --json | head
 
+    A model for sets of labels gives those with scores above 0, or above --threshold, the largest first, which may be
+    none: an empty line. With -k it gives so many for each row.
+
     Labels and scores are separated by tabs. Backslash, tab and line end in a label are written \\\\, \\t
     and \\n.
 
@@ -56,6 +72,14 @@ def predict(
     output.log_to_stderr(quiet=True)
     jobs = ranks.threads(jobs)
     loaded = load_model(model)
+    by_threshold = loaded.multilabel and k is None
+    if threshold is not None and not by_threshold:
+        why = "leave out -k" if loaded.multilabel else f"{model} has one label a row"
+        raise InputError(f"--threshold chooses sets of labels; {why}")
+    if beam is not None and (by_threshold or probabilities):
+        why = "probabilities" if probabilities else "sets by a threshold; say how many labels a row with -k"
+        raise InputError(f"--beam looks at some labels only, which is not enough for {why}")
+    k = k or 1
     if k > loaded.n_classes:
         raise InputError(f"-k {k} asks for more classes than the {loaded.n_classes} that {model} has")
     if probabilities and scores:
@@ -64,21 +88,29 @@ def predict(
         raise InputError(
             f"{model} has no probabilities; train with --loss maxent or logistic, or with --calibrate temperature"
         )
-    find = loaded.topk_probabilities if probabilities else loaded.topk
-    name = "probabilities" if probabilities else "scores"
+    name = "probabilities" if probabilities else "scores" if scores else None
     peers, divided = ranks.peers(), ranks.one_each(data)
+    with naming(str(model)):
+        tree = None if beam is None else LabelTree(loaded, n_jobs=jobs)
 
-    def as_lines(codes: np.ndarray, values: np.ndarray) -> list[str]:
-        labels, shown = loaded.classes[codes], values if scores or probabilities else None
-        return list(_json_lines(labels, shown, name) if as_json else _tab_lines(labels, shown))
+    def find(X: Any) -> tuple[Any, ...]:
+        if tree is not None and beam is not None:
+            return tree.topk(X, k, beam=beam, n_jobs=jobs)
+        if by_threshold:
+            return (scores_above(loaded, X, threshold or 0.0, jobs),)
+        return (loaded.topk_probabilities if probabilities else loaded.topk)(X, k, n_jobs=jobs)
+
+    def as_lines(*found: Any) -> list[str]:
+        predicted = _of_matrix(loaded, found[0], probabilities) if by_threshold else _of_arrays(loaded, *found)
+        return [(_json_line if as_json else _tab_line)(labels, values, name) for labels, values in predicted]
 
     def lines(X: Any) -> list[str]:
         first, last = (0, X.shape[0]) if divided else share(X.shape[0], peers)
-        return as_lines(*find(X[first:last], k, n_jobs=jobs))
+        return as_lines(*find(X[first:last]))
 
     pieces: Iterable[list[str]]
     if (store := open_store(data)) is not None:
-        found = by_blocks(store, loaded.n_features, lambda X: find(X, k, n_jobs=jobs))
+        found = by_blocks(store, loaded.n_features, find)
         mine = share(store.n_rows, peers)
         pieces = [as_lines(*(column[slice(*mine)] for column in found))]
     else:
@@ -101,17 +133,30 @@ def _writing(path: Path | None) -> Iterator[Callable[[str], object]]:
         yield lambda text: stream.write(text.encode())
 
 
-def _tab_lines(labels: np.ndarray, scores: np.ndarray | None) -> Iterator[str]:
-    for row, names in enumerate(labels.tolist()):
-        fields = [output.one_line(name) for name in names]
-        if scores is not None:
-            fields = [text for pair in zip(fields, map(str, scores[row]), strict=True) for text in pair]
-        yield "\t".join(fields)
+# ---- Labels of each row and their values, best first
 
 
-def _json_lines(labels: np.ndarray, values: np.ndarray | None, name: str) -> Iterator[str]:
-    for row, names in enumerate(labels.tolist()):
-        record = {"labels": names}
-        if values is not None:
-            record[name] = values[row].tolist()
-        yield output.to_json(record)
+def _of_arrays(model: LinearModel, codes: np.ndarray, values: np.ndarray) -> Iterator[tuple[list[Any], np.ndarray]]:
+    return zip(model.classes[codes].tolist(), values, strict=True)
+
+
+def _of_matrix(
+    model: LinearModel, scores: sp.csr_matrix, as_probabilities: bool
+) -> Iterator[tuple[list[Any], np.ndarray]]:
+    values = scores.data
+    if as_probabilities:  # of each label alone
+        values = rule_of_scores(model.settings["probability"], values[:, None])[:, 0]
+    for begin, end in pairwise(scores.indptr):
+        order = begin + np.argsort(-scores.data[begin:end], kind="stable")
+        yield model.classes[scores.indices[order]].tolist(), values[order]
+
+
+def _tab_line(labels: list[Any], values: np.ndarray, name: str | None) -> str:
+    fields = [output.one_line(label) for label in labels]
+    if name is not None:
+        fields = [text for pair in zip(fields, map(str, values), strict=True) for text in pair]
+    return "\t".join(fields)
+
+
+def _json_line(labels: list[Any], values: np.ndarray, name: str | None) -> str:
+    return output.to_json({"labels": labels} | ({} if name is None else {name: values.tolist()}))

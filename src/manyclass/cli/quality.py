@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from ..metrics import error_rate, f1_scores, label_f1_scores, propensities, ranking_metrics, topk_error
 from ..model import LinearModel
+from ..model.label_tree import recall_of
 from ..model.shards import stored_bytes
 from . import output
 
@@ -75,6 +76,11 @@ def f1_of_label_sets(
     return {"micro_f1": micro, "macro_f1": macro}
 
 
+def of_beam(exact: np.ndarray, found: np.ndarray, wanted: list[int], beam: int) -> dict[str, Any]:
+    """How many of the exact best labels a search in the tree has found."""
+    return {"beam": beam, "tree_recall_at": {k: recall_of(exact[:, :k], found[:, :k]) for k in wanted}}
+
+
 def of_model(model: LinearModel, path: Path, seconds_a_row: float) -> dict[str, Any]:
     """What the model takes."""
     return {
@@ -93,6 +99,10 @@ def show(report: dict[str, Any]) -> None:
             ("rows", str(report["rows"])),
             *(_label_set_pairs(report) if "precision_at" in report else _class_pairs(report)),
             *((name, f"{value:.4f}") for name, value in f1 if value is not None),
+            *(
+                (f"exact top-{k} found", output.percent(share))
+                for k, share in report.get("tree_recall_at", {}).items()
+            ),
             ("time a row", f"{1e3 * report['seconds_a_row']:.4f} ms"),
             ("model file", output.size(report["file_bytes"])),
             ("model in memory", output.size(report["model_bytes"])),

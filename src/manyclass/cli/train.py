@@ -10,16 +10,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..data import encode_labels
+from ..data import encode_label_sets, encode_labels
 from ..data.class_names import class_tensors
 from ..data.sizes import parse_size
 from ..engines import DiskEngine, holds_checkpoint
 from ..estimators.calibration import fit_rule
-from ..metrics import error_rate
+from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel, save_model
 from ..model.shards import stored_bytes
 from . import output, ranks
-from .fitting import TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
+from .fitting import TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
 from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled, stem
 from .output import ExitCode, InputError
 from .ranks import Engine
@@ -109,7 +109,7 @@ def usual(parameter: str) -> str:
 @ranks.as_one
 def train(
     data: Annotated[
-        str | None, typer.Argument(help="svmlight text, a CSV, TSV or JSONL table, or a store; - for stdin.")
+        str | None, typer.Argument(help="svmlight or XMC text, a CSV, TSV or JSONL table, or a store; - for stdin.")
     ] = None,
     named_data: Annotated[str | None, typer.Option("--data", help="The same, by name.")] = None,
     model: Annotated[
@@ -182,7 +182,9 @@ def train(
     min_df: Annotated[
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
-    format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
+    format: Annotated[
+        DataFormat, typer.Option(help="auto: by the name of the file; xmc by its first line.")
+    ] = DataFormat.auto,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
@@ -200,6 +202,9 @@ def train(
       manyclass train big.svm --checkpoint big.ckpt --resume    begins, or goes on after a stop
       mpirun -n 4 manyclass train big.svm --solver leagues      four ranks, the same model
       manyclass train store/ --memory 512MB -m big.manyclass    from a store that convert has made
+
+    Where rows have several labels or none (3,7 1:0.5, or XMC text) the loss must be one-vs-rest: hinge,
+    squared_hinge or logistic.
 
     The fit ends when the relative duality gap (how far at most the model is from the optimum) or, with
     --stop kkt, the largest violation is at most --tol. Ctrl-C ends it early. A fit that ends early still
@@ -234,8 +239,15 @@ def train(
     rows, codes = None, np.empty(0)
     if store is None:
         _refuse_without_store(memory=memory, rounds=rounds, together=together, method=method, update=update)
-        rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
-        codes = _check_labels(data, rows)
+        rows = read_labelled(
+            data,
+            format,
+            Columns(text_column, label_column),
+            min_df=min_df,
+            dtype=dtype.value,
+            several=loss in TAKE_SETS,
+        )
+        codes = _check_labels(data, rows, calibrate)
     elif calibrate is not Calibrate.none:
         raise InputError(f"{data}: --calibrate wants rows in memory; pass the text that the store was made from")
     X: Any = rows.X if rows else store
@@ -280,6 +292,8 @@ def train(
     if rows:
         trained.text = rows.text
         trained.settings |= rows.reading
+        if rows.classes is not None:  # the fit knows the columns by their numbers
+            done.estimator.classes_ = trained.classes = rows.classes
     # Written before anything else: a second Ctrl-C must not cost the model.
     begin = time.perf_counter()
     _save(trained, target, shards)
@@ -288,14 +302,18 @@ def train(
         trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
         _save(trained, target, shards)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
-    error = None
+    error = precision = None
     if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait
         if rows:
-            error = error_rate(codes, ranks.topk(trained, rows.X, 1, jobs=jobs)[:, 0])
+            best = ranks.topk(trained, rows.X, 1, jobs=jobs)
+            if trained.multilabel:
+                (precision,) = precisions_at_k(rows.labels, best, [1])
+            else:
+                error = error_rate(codes, best[:, 0])
         elif store and not store.manifest.multilabel:
             error = 1 - done.estimator.score(store)
     if first:
-        report = _report(done, n_rows, target, times, error)
+        report = _report(done, n_rows, target, times, error, precision)
         if as_json:
             typer.echo(output.to_json(report))
         else:
@@ -355,9 +373,13 @@ def _check_checkpoint(folder: Path | None, every: float | None, resume: bool) ->
         logger.info("going on from %s" if there else "%s holds no checkpoint yet; starting at the beginning", folder)
 
 
-def _check_labels(data: str, rows: LabelledRows) -> Any:
+def _check_labels(data: str, rows: LabelledRows, calibrate: Calibrate) -> Any:
     """Number the labels, and make sure before the fit that the model can be saved after it."""
+    if rows.classes is not None and calibrate is not Calibrate.none:
+        raise InputError(f"{data}: rows have sets of labels; --calibrate is for one label a row")
     with naming(data):
+        if rows.classes is not None:
+            return encode_label_sets(rows.labels)[1]
         classes, codes = encode_labels(rows.labels)
         try:
             class_tensors(classes)
@@ -366,7 +388,9 @@ def _check_labels(data: str, rows: LabelledRows) -> Any:
     return codes
 
 
-def _report(done: Fit, n_rows: int, target: Path, times: dict[str, Any], error: float | None) -> dict[str, Any]:
+def _report(
+    done: Fit, n_rows: int, target: Path, times: dict[str, Any], error: float | None, precision: float | None
+) -> dict[str, Any]:
     estimator, model = done.estimator, done.estimator.model_
     return {
         "model": str(target),
@@ -376,6 +400,7 @@ def _report(done: Fit, n_rows: int, target: Path, times: dict[str, Any], error: 
         "classes": model.n_classes,
         "density": model.density,
         "training_error": error,
+        "training_precision_at_1": precision,
         "certificate": model.certificate,
         "settings": model.settings,
         "times": times,
@@ -386,7 +411,7 @@ def _report(done: Fit, n_rows: int, target: Path, times: dict[str, Any], error: 
 
 def _show(report: dict[str, Any]) -> None:
     certificate, times, memory = report["certificate"], report["times"], report["memory"]
-    error = report["training_error"]
+    error, precision = report["training_error"], report["training_precision_at_1"]
     output.show_pairs(
         [
             ("model", f"{report['model']} ({output.size(report['model_bytes'])})"),
@@ -400,7 +425,9 @@ def _show(report: dict[str, Any]) -> None:
             ("dual", output.number(certificate["dual"])),
             ("relative gap", output.number(certificate["gap"])),
             ("largest violation", output.number(certificate["violation"])),
-            ("training error", "not measured" if error is None else output.percent(error)),
+            ("training error", "not measured" if error is None else output.percent(error))
+            if precision is None
+            else ("training precision at 1", output.percent(precision)),
             ("density", output.percent(report["density"])),
             ("reading", output.seconds(times["reading"])),
             *((f"fit: {name}", output.seconds(value)) for name, value in times["fit"].items()),

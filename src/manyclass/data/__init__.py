@@ -2,6 +2,7 @@
 
 from .block_store import BlockStore, StoreError
 from .hashed_text import HashedText
+from .label_sets import encode_known_sets, encode_label_sets, has_label_sets
 from .labels import encode_known, encode_labels
 from .matrix import RowMatrix, check_matrix
 from .svmlight import ParseError, load_svmlight, save_svmlight
@@ -21,7 +22,10 @@ __all__ = [
     "WordNet",
     "check_matrix",
     "encode_known",
+    "encode_known_sets",
+    "encode_label_sets",
     "encode_labels",
+    "has_label_sets",
     "iter_text_like",
     "load_svmlight",
     "load_wordnet",

@@ -35,7 +35,12 @@ def as_labels(y: Iterable[Any]) -> np.ndarray:
     return boxed
 
 
-def reject_nan(labels: np.ndarray) -> None:
+def _named(place: int, of_row: np.ndarray | None) -> str:
+    return f"the label of row {place}" if of_row is None else f"a label of row {of_row[place]}"
+
+
+def reject_nan(labels: np.ndarray, of_row: np.ndarray | None = None) -> None:
+    """Refuse NaN; `of_row`: the row of each label, where rows may have several."""
     if labels.dtype.kind == "O":
         missing = np.fromiter((label != label for label in labels), bool, labels.size)
     elif labels.dtype.kind in "fmM":
@@ -43,20 +48,21 @@ def reject_nan(labels: np.ndarray) -> None:
     else:
         return
     if missing.any():
-        rows = np.flatnonzero(missing)
+        places = np.flatnonzero(missing)
+        rows = places.size if of_row is None else np.unique(of_row[places]).size
         raise ValueError(
-            f"the label of row {rows[0]} is NaN ({rows.size} rows in all); give these rows a label or remove them"
+            f"{_named(places[0], of_row)} is NaN ({rows} rows in all); give these rows a label or remove them"
         )
 
 
-def _number_objects(labels: np.ndarray) -> dict[Any, int]:
+def _number_objects(labels: np.ndarray, of_row: np.ndarray | None) -> dict[Any, int]:
     numbers: dict[Any, int] = {}
-    for row, label in enumerate(labels):
+    for place, label in enumerate(labels):
         try:
             numbers.setdefault(label, len(numbers))
         except TypeError as error:
             raise TypeError(
-                f"the label of row {row} is a {type(label).__name__}, which is not hashable; "
+                f"{_named(place, of_row)} is a {type(label).__name__}, which is not hashable; "
                 "use numbers, strings or tuples as labels"
             ) from error
     return numbers
@@ -72,6 +78,21 @@ def _in_order(classes: list[Any]) -> list[Any]:
     except TypeError:
         pass
     return sorted(classes, key=lambda label: (type(label).__name__, repr(label)))
+
+
+def number_labels(labels: np.ndarray, of_row: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Classes in their order, and the code of each label; `of_row`: as for `reject_nan`."""
+    if labels.dtype.kind != "O":
+        classes, codes = np.unique(labels, return_inverse=True)
+    else:
+        numbers = _number_objects(labels, of_row)
+        ordered = _in_order(list(numbers))
+        classes = np.empty(len(ordered), dtype=object)
+        for code, label in enumerate(ordered):
+            classes[code] = label
+            numbers[label] = code
+        codes = np.fromiter((numbers[label] for label in labels), np.int32, labels.size)
+    return classes, codes.astype(np.int32, copy=False)
 
 
 def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -99,22 +120,13 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
     if labels.size == 0:
         raise ValueError("y has no labels; at least two classes are needed")
     reject_nan(labels)
-    if labels.dtype.kind != "O":
-        classes, codes = np.unique(labels, return_inverse=True)
-    else:
-        numbers = _number_objects(labels)
-        ordered = _in_order(list(numbers))
-        classes = np.empty(len(ordered), dtype=object)
-        for code, label in enumerate(ordered):
-            classes[code] = label
-            numbers[label] = code
-        codes = np.fromiter((numbers[label] for label in labels), np.int32, labels.size)
+    classes, codes = number_labels(labels)
     if classes.size == 1:
         raise ValueError(
             f"y has only one class, {classes.tolist()[0]!r}, in all {labels.size} rows; "
             "at least two classes are needed"
         )
-    return classes, codes.astype(np.int32, copy=False)
+    return classes, codes
 
 
 def _find(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

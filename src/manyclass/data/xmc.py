@@ -1,14 +1,31 @@
 """Read and write the text format of the extreme-classification repository."""
 
 import os
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from .streams import PathOrFile, open_output
+from .streams import PathOrFile, StreamError, open_input, open_output
 from .svmlight import format_blocks, labels_of, matrix_of, parse_rows
+
+# A header: no row of svmlight text looks like it.
+HEADER = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*(#.*)?")
+LONGEST_HEADER = 256
+
+
+def looks_like_xmc(path: str | os.PathLike[str]) -> bool:
+    """Whether a file, plain or compressed, begins with three counts; False for what cannot be looked at twice."""
+    if not Path(path).is_file():
+        return False
+    try:
+        with open_input(path) as stream:
+            return HEADER.fullmatch(stream.readline(LONGEST_HEADER)) is not None
+    except (StreamError, ImportError):  # whoever reads it will say so
+        return False
 
 
 def load_xmc(path: PathOrFile, *, dtype: DTypeLike = np.float32) -> tuple[sp.csr_matrix, sp.csr_matrix]:

@@ -28,9 +28,10 @@ def fingerprint(
     Not among them are what only says when a fit ends (`stop`, `tol`, `max_iter`, `time_limit`) and the threads.
     """
     X = data.X.as_csr()
+    labels = (data.codes,) if data.Y is None else (data.Y.indptr, data.Y.indices)
     found = {
         "rows of X": _hash(X.indptr, X.indices, X.data, np.array(X.shape)),
-        "labels": _hash(data.codes, np.array([data.n_classes])),
+        "labels": _hash(*labels, np.array([data.n_classes])),
         "C": float(data.C[0]) if np.ptp(data.C) == 0 else f"by rows, {_hash(data.C)}",
         "loss": problem.name,
         "gamma": getattr(problem, "gamma", None),

@@ -41,7 +41,8 @@ class Job:
 
     def __sizeof__(self) -> int:
         # joblib asks this way which arguments are so large that Dask gets them apart from the tasks.
-        return self.data.X.nbytes + self.data.codes.nbytes + self.data.C.nbytes
+        labels = 0 if self.data.Y is None else self.data.Y.indices.nbytes
+        return self.data.X.nbytes + self.data.codes.nbytes + labels + self.data.C.nbytes
 
 
 class SentBlocks(ClassBlocks):
@@ -175,8 +176,8 @@ def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
     with _making:
         if job.token not in _last_made:
             _last_made.clear()  # before the next one is made
-            # Its own copies of what a solver holds on to: joblib waits for mapped arrays to be let go.
-            data = replace(job.data, codes=np.array(job.data.codes), C=np.array(job.data.C))
+            # Its own copy of what a solver holds on to: joblib waits for mapped arrays to be let go.
+            data = replace(job.data, C=np.array(job.data.C))
             made = ClassBlocks(job.problem, data, threads=1, interrupt=interrupt, **job.options)
             made.choose_blocks([])
             _last_made[job.token] = made

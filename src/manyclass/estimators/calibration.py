@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, check_cv
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import check_matrix, encode_labels
+from ..data import check_matrix, encode_labels, has_label_sets
 from .linear_classifier import LinearClassifier
 
 # Scores that are looked at: with more, a sample of the rows is enough to find two numbers.
@@ -65,6 +65,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self
         """
         self._validate_params()
+        if has_label_sets(y):
+            raise ValueError(
+                "y has sets of labels, and probabilities are fitted to one label a row; OneVsRestLogistic has those "
+                "of each label without"
+            )
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         codes = encode_labels(self.estimator_._check_labels(y, check_matrix(X).n_rows))[1]

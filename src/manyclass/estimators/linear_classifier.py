@@ -16,9 +16,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from ..data import BlockStore, RowMatrix, check_matrix, encode_labels
+from ..data import (
+    BlockStore,
+    RowMatrix,
+    check_matrix,
+    encode_known_sets,
+    encode_label_sets,
+    encode_labels,
+    has_label_sets,
+)
+from ..data.label_sets import is_dense_indicator, keep_known
 from ..engines import (
     Budget,
     CheckpointPlan,
@@ -133,6 +142,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {}  # besides "auto" and "dual": those for some losses only
     _reducible: ClassVar[tuple[str, ...]] = ()  # losses that feature reduction is for
     _pairs: ClassVar[bool] = False  # one-vs-one
+    _takes_sets: ClassVar[bool] = False  # of labels a row: one-vs-rest
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
@@ -207,8 +217,9 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         X : array or sparse matrix of shape (n, d), or BlockStore
             Rows. CSR in float32 or float64, with 32- or 64-bit indices, is read as it is; what has to be
             converted is listed in `copies_`. A store is trained from block by block, and has the labels.
-        y : array-like of shape (n,)
-            Labels of any hashable kind.
+        y : array-like of shape (n,), or for one-vs-rest sets of labels
+            Labels of any hashable kind. Sets: a sparse matrix or an array of zeros and ones of shape (n, K), or a
+            list of n lists, sets or arrays of labels; a set may be empty.
         sample_weight : array-like of shape (n,), optional
             Factors of C; a weight of 2 is the same as the row twice, a weight of 0 as no row. Of the rows of a
             store, by their ids.
@@ -228,8 +239,12 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             raise ValueError("engine='disk' trains from a BlockStore; convert the rows to one, or use another engine")
         rows = self._check_rows(X, reset=True)
         labels = self._check_labels(y, rows.n_rows)
-        classes, codes = encode_labels(labels)
-        data = self._training_set(rows, classes, codes, labels, sample_weight)
+        codes, Y = np.empty(0, np.int32), None
+        if has_label_sets(labels):
+            classes, Y = encode_label_sets(labels)
+        else:
+            classes, codes = encode_labels(labels)
+        data = self._training_set(rows, classes, codes, Y, sample_weight)
         problem = self._problem()
         if self._pairs:
             refuse_absurd_pairs(data, problem, dtype=np.dtype(self.dtype), threads=thread_count(self.n_jobs))
@@ -237,9 +252,10 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         result = self._run(problem, data, seed, self._warm_state(data, classes))
         self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
         self.copies_ = list(rows.copies)
-        self._take_over(result, classes, seed)
-        labels = data.codes if data.Y is None else data.Y.indices
-        self.model_.label_counts = np.bincount(labels, minlength=len(classes))
+        self._take_over(result, classes, seed, multilabel=Y is not None)
+        dense = Y is not None and is_dense_indicator(labels)
+        self._indicator_dtype = np.asarray(labels).dtype if dense else None
+        self.model_.label_counts = np.bincount(data.labels_by_row()[1], minlength=len(classes))
         self.model_.settings["n_rows"] = len(data.C)
         self.kept_weights_ = _count_kept(data, self.model_.weights.shape[1])
         return self
@@ -255,11 +271,12 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self._dual_state = result.state if self.warm_start else None
         self.n_features_in_ = store.n_features
         self.copies_ = []
-        self._take_over(result, store.classes, seed)
-        self.model_.label_counts = store.label_counts()
+        self._take_over(result, store.classes, seed, multilabel=store.manifest.multilabel)
+        self._indicator_dtype = None
         self.model_.text = store.text
         self.model_.settings |= {name: value for name, value in store.manifest.reading.items() if name != "text"}
-        self.model_.settings |= {"multilabel": store.manifest.multilabel, "n_rows": store.n_rows}
+        self.model_.settings["n_rows"] = store.n_rows
+        self.model_.label_counts = store.label_counts()
         self.kept_weights_ = store.n_features * self.model_.weights.shape[1]
         return self
 
@@ -284,7 +301,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             n_jobs=self.n_jobs,
         )
 
-    def _take_over(self, result: Result, classes: np.ndarray, seed: int) -> None:
+    def _take_over(self, result: Result, classes: np.ndarray, seed: int, *, multilabel: bool) -> None:
         self.classes_ = classes
         self.certificate_ = result.certificate
         self.history_ = result.history
@@ -292,26 +309,41 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self.memory_ = result.memory
         self.n_iter_ = result.n_iter
         self.model_ = self._make_model(result.weights, result.untrained, classes, seed)
+        self.model_.settings["multilabel"] = multilabel
+        if multilabel and self._probability:
+            self.model_.settings["probability"]["alone"] = True
         self._sparse_coef = False
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted.
+        """Share of the rows whose class is predicted; of rows with sets of labels, whose whole set is.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or BlockStore
             A store has the labels.
-        y : array-like of shape (n,)
+        y : array-like of shape (n,), or sets of labels
+            As for `fit`; the columns of a matrix are the `classes_` in their order. A row with a label that was not
+            trained on counts as wrong.
         sample_weight : array-like of shape (n,), optional
 
         Returns
         -------
         float
         """
+        check_is_fitted(self)
+        if self.model_.multilabel:
+            if isinstance(X, BlockStore):
+                Y = X.label_matrix(np.arange(X.classes.size), X.classes.size)
+                Y, unknown = keep_known(Y, X.classes, self.classes_, unknown="count")
+            else:
+                Y, unknown = encode_known_sets(y, self.classes_, unknown="count")
+            found = sp.csr_matrix(self.predict(X))
+            right = (np.diff((found != Y).tocsr().indptr) == 0) & (unknown == 0)
+            return float(np.average(right, weights=sample_weight))
         if not isinstance(X, BlockStore):
             return super().score(X, y, sample_weight)
         if X.manifest.multilabel:
-            raise ValueError(f"{X.path} has rows with other than one label; ask predict_topk for the best of each")
+            raise ValueError(f"{X.path} has rows with other than one label; the estimator knows one label a row")
         return float(np.average(self.predict(X) == X.labels(), weights=sample_weight))
 
     def fit_path(self, X: Any, y: Any = None, Cs: Any = (), sample_weight: Any = None) -> list["LinearClassifier"]:
@@ -354,6 +386,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = self._takes_sets
         return tags
 
     def _problem(self) -> Problem:
@@ -387,27 +420,44 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         if y is None:
             raise ValueError(f"requires y to be passed, but the target y is None; {type(self).__name__} needs labels")
         labels = y
-        if not isinstance(y, list | tuple) or (len(y) and isinstance(y[0], list | np.ndarray)):
+        if has_label_sets(y):
+            if not self._takes_sets:
+                raise ValueError(
+                    f"y has sets of labels, but {type(self).__name__} wants one label a row; train them one-vs-rest, "
+                    "with OneVsRestSVC or OneVsRestLogistic"
+                )
+        elif not isinstance(y, list | tuple) or (len(y) and isinstance(y[0], list | np.ndarray)):
             labels = column_or_1d(y, warn=True)
             with warnings.catch_warnings():
                 # More classes than half the rows is what this library is for.
                 warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
                 check_classification_targets(labels)
-        if len(labels) != n_rows:
+        given = labels.shape[0] if sp.issparse(labels) else len(labels)
+        if given != n_rows:
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: "
-                f"X has {n_rows} rows, y has {len(labels)} labels"
+                f"X has {n_rows} rows, y has {given} labels"
             )
         return labels
 
     def _training_set(
-        self, rows: RowMatrix, classes: np.ndarray, codes: np.ndarray, labels: Any, sample_weight: Any
+        self,
+        rows: RowMatrix,
+        classes: np.ndarray,
+        codes: np.ndarray,
+        Y: sp.csr_matrix | None,
+        sample_weight: Any,
     ) -> TrainingSet:
         weight = np.full(rows.n_rows, float(self.C))
         if sample_weight is not None:
             matrix = rows.as_csr() if rows.is_sparse else rows.dense
             weight *= _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
         if self.class_weight is not None:
+            if Y is not None:
+                raise ValueError(
+                    "class_weight is for one label a row: a row with several has no weight by its class; give rows "
+                    "their weights with sample_weight"
+                )
             counted = sample_weight if self.class_weight == "balanced" else None
             by_class = compute_class_weight(
                 _by_code(self.class_weight, classes),
@@ -422,8 +472,9 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             if kept.size == 0:
                 raise ValueError("all sample weights are zero; give at least one row a positive weight")
             given: Any = rows.as_csr() if rows.is_sparse else rows.dense
-            rows, codes, weight = check_matrix(given[kept]), codes[kept], weight[kept]
-        return TrainingSet(rows, codes, weight, len(classes), constant, self.feature_reduction)
+            rows, weight = check_matrix(given[kept]), weight[kept]
+            codes, Y = (codes[kept], None) if Y is None else (codes, Y[kept])
+        return TrainingSet(rows, codes, weight, len(classes), constant, self.feature_reduction, Y)
 
     def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
         disk_engine(self.engine)
@@ -504,8 +555,8 @@ def _count_kept(data: TrainingSet, columns: int) -> int:
     X = data.X.as_csr()
     # Stored zeros are not values.
     present = sp.csr_matrix((X.data != 0, X.indices, X.indptr), shape=X.shape).astype(np.int32)
-    rows = np.arange(data.X.n_rows)
-    own = sp.csr_matrix((np.ones(len(rows), np.int32), (data.codes, rows)), shape=(data.n_classes, len(rows)))
+    ptr, of_class = data.rows_by_class()
+    own = sp.csr_matrix((np.ones(of_class.size, np.int32), of_class, ptr), shape=(data.n_classes, data.X.n_rows))
     return int(((own @ present) > 0).nnz)
 
 

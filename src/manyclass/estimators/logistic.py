@@ -9,8 +9,8 @@ class OneVsRestLogistic(LinearClassifier):
     __doc__ = f"""One binary logistic regression a class, all trained together and exactly.
 
     Minimises `1/2 |w_c|^2 + sum_i C_i log(1 + exp(-t_ic w_c.x_i))` for each class c, with `t_ic = 1` for its own rows
-    and -1 for all others. With `solver="newton"` by Newton's method on the primal, with a trust region; the violation
-    in its certificate is then the largest part of the gradient.
+    and -1 for all others. A row may be of any number of classes. With `solver="newton"` by Newton's method on the
+    primal, with a trust region; the violation in its certificate is then the largest part of the gradient.
 
     Parameters
     ----------
@@ -19,6 +19,7 @@ class OneVsRestLogistic(LinearClassifier):
 
     loss = "logistic"
     _losses: ClassVar[tuple[str, ...]] = ("logistic",)
+    _takes_sets: ClassVar[bool] = True
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("logistic",)}
     _reducible: ClassVar[tuple[str, ...]] = ("logistic",)
     _probability: ClassVar[dict[str, Any]] = {"method": "sigmoid", "slope": 1.0, "offset": 0.0}

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data import BlockStore, RowMatrix, check_matrix
 from ..model import LinearModel
+from ..model.label_sets import predict_sets, topk_matrix
 
 
 def _knows_probabilities(estimator: "Predictor") -> bool:
@@ -27,23 +28,42 @@ class Predictor:
     n_features_in_: int
     n_jobs: int | None
     _sparse_coef: bool = False
+    _indicator_dtype: np.dtype | None = None  # of y, if it was an array of zeros and ones
     _probability: ClassVar[dict[str, Any] | None] = None  # from scores to probabilities, if the loss knows how
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the class of each row.
+    def predict(self, X: Any, *, k: int | None = None, threshold: float = 0.0) -> np.ndarray | sp.csr_matrix:
+        """Predict the class of each row; after training on sets of labels, the labels.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or BlockStore
+        k : int, optional
+            After training on sets of labels: so many labels a row, those with the largest scores.
+        threshold : float
+            After training on sets of labels, without `k`: all labels with scores above it.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n,), or csr_matrix of shape (n, K)
+            Labels; or ones for the labels that are predicted, by their positions in `classes_`, as an array of zeros
+            and ones if y was one.
         """
+        check_is_fitted(self)
+        if self.model_.multilabel:
+            (found,) = self._for_rows(
+                X, lambda rows: (predict_sets(self.model_, rows, k=k, threshold=threshold, n_jobs=self.n_jobs),)
+            )
+            return found if self._indicator_dtype is None else found.toarray().astype(self._indicator_dtype)
+        if k is not None or threshold != 0:
+            raise ValueError(
+                "k and threshold are for estimators trained on sets of labels; predict_topk gives the k best classes"
+            )
         (codes,) = self._for_rows(X, lambda rows: self.model_.topk(rows, 1, n_jobs=self.n_jobs)[:1])
         return self.classes_[codes[:, 0]]
 
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    def predict_topk(
+        self, X: Any, k: int = 5, *, sparse: bool = False
+    ) -> tuple[np.ndarray, np.ndarray] | sp.csr_matrix:
         """Find the k most likely classes of each row, without ever holding all scores.
 
         Parameters
@@ -51,13 +71,20 @@ class Predictor:
         X : array or sparse matrix of shape (n, d), or BlockStore
         k : int
             How many; at most the number of classes.
+        sparse : bool
+            Give a matrix by classes.
 
         Returns
         -------
         labels : ndarray of shape (n, k)
             Best first.
         scores : ndarray of shape (n, k)
+            Or with `sparse` only one, a csr_matrix of shape (n, K) with the scores of the k best classes; scores of 0
+            are stored, too.
         """
+        if sparse:
+            (found,) = self._for_rows(X, lambda rows: (topk_matrix(self.model_, rows, k, n_jobs=self.n_jobs),))
+            return found
         codes, scores = self._for_rows(X, lambda rows: self.model_.topk(rows, k, n_jobs=self.n_jobs))
         return self.classes_[codes], scores
 
@@ -71,17 +98,17 @@ class Predictor:
         Returns
         -------
         ndarray of shape (n, K), or (n,) for two classes
-            With two classes the difference of the two scores, as scikit-learn has it.
+            With two classes, one a row, the difference of the two scores, as scikit-learn has it.
         """
         (scores,) = self._for_rows(X, lambda rows: (self.model_.scores(rows, n_jobs=self.n_jobs),))
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 and not self.model_.multilabel else scores
 
     @available_if(_knows_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of every class for every row.
 
         Of maximum entropy; of one-vs-rest logistic regression, where what each class gives on its own is scaled to a
-        sum of 1; and of an estimator that `CalibratedClassifier` has fitted.
+        sum of 1, unless rows have sets of labels; and of an estimator that `CalibratedClassifier` has fitted.
 
         Parameters
         ----------
@@ -180,7 +207,7 @@ class Predictor:
             raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
         return rows
 
-    def _for_rows(self, X: Any, find: Callable[[Any], Sequence[np.ndarray]]) -> tuple[np.ndarray, ...]:
+    def _for_rows(self, X: Any, find: Callable[[Any], Sequence[Any]]) -> tuple[Any, ...]:
         """What `find` gives for the rows; those of a store are read block by block, and come in the order of ids."""
         check_is_fitted(self)
         if isinstance(X, BlockStore):
@@ -189,9 +216,7 @@ class Predictor:
         return tuple(find(rows.as_csr() if rows.is_sparse else rows.dense))
 
 
-def by_blocks(
-    store: BlockStore, n_features: int, find: Callable[[sp.csr_matrix], Sequence[np.ndarray]]
-) -> tuple[np.ndarray, ...]:
+def by_blocks(store: BlockStore, n_features: int, find: Callable[[sp.csr_matrix], Sequence[Any]]) -> tuple[Any, ...]:
     """What `find` gives for the rows of all blocks, in the order of their ids.
 
     Raises
@@ -207,4 +232,9 @@ def by_blocks(
         ids.append(block.ids)
         found.append(find(block.as_csr(n_features)))
     order = np.argsort(np.concatenate(ids))
-    return tuple(np.concatenate(column)[order] for column in zip(*found, strict=True))
+    return tuple(put_together(column)[order] for column in zip(*found, strict=True))
+
+
+def put_together(parts: Sequence[Any]) -> Any:
+    """Rows of arrays, or of sparse matrices, one below the other."""
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 
-from ..data import BlockStore, check_matrix, encode_labels
+from ..data import BlockStore, check_matrix, encode_label_sets, encode_labels, has_label_sets
 from ..engines import Budget, FoldResults, StopAll, cross_validate, disk_engine, listening
 from ..model.linear import thread_count
 from ..solvers import StopRule
@@ -27,7 +27,8 @@ class Selection:
     Cs : ndarray of shape (c,)
         The penalties, ascending.
     accuracies : ndarray of shape (c, folds)
-        Share of the held-out rows whose class was predicted.
+        Share of the held-out rows whose class was predicted; of rows with sets of labels, whose best class is in the
+        set.
     gaps : ndarray of shape (c, folds)
         Relative duality gap of each fit.
     converged : ndarray of shape (c, folds)
@@ -90,7 +91,9 @@ def select_C(
         return Selection(Cs, *found, time.perf_counter() - begin)
     rows = check_matrix(X)
     matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
-    _, codes = encode_labels(estimator._check_labels(y, rows.n_rows))
+    labels = estimator._check_labels(y, rows.n_rows)
+    several = has_label_sets(labels)
+    _, codes = encode_label_sets(labels) if several else encode_labels(labels)
     if isinstance(cv, int):
         if not 2 <= cv <= rows.n_rows:
             raise ValueError(f"cv must be between 2 and the number of rows, {rows.n_rows}; got {cv}")
@@ -113,7 +116,9 @@ def select_C(
         worker._stop_with = stop
         given = None if weights is None else weights[learn]
         for place, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):
-            accuracies[place, fold] = np.mean(fitted.predict(matrix[held_out]) == codes[held_out])
+            best = fitted.predict_topk(matrix[held_out], 1)[0][:, 0]
+            right = codes[held_out, best] if several else best == codes[held_out]
+            accuracies[place, fold] = np.mean(right)
             gaps[place, fold] = fitted.certificate_.gap
             converged[place, fold] = fitted.certificate_.exit_reason == "converged"
             if fitted.certificate_.exit_reason == "interrupted":

@@ -212,7 +212,7 @@ class OneVsRestSVC(BinarySVC):
     __doc__ = f"""One binary support vector machine a class, all trained together and exactly.
 
     Minimises `1/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each class c, with `t_ic = 1` for its own rows and -1
-    for all others.
+    for all others. A row may be of any number of classes.
 
     Parameters
     ----------
@@ -222,6 +222,7 @@ class OneVsRestSVC(BinarySVC):
     {PARAMETERS.strip()}
     """
 
+    _takes_sets: ClassVar[bool] = True
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("squared_hinge",)}
     _reducible: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
 

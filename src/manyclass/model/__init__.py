@@ -1,6 +1,7 @@
 """Trained models: weights, scores, top-k, files."""
 
 from .file import ModelFileError, load_model, save_model
+from .label_tree import LabelTree
 from .linear import LinearModel
 
-__all__ = ["LinearModel", "ModelFileError", "load_model", "save_model"]
+__all__ = ["LabelTree", "LinearModel", "ModelFileError", "load_model", "save_model"]

@@ -40,8 +40,6 @@ class LabelTree:
     model : LinearModel
     order : LabelOrder
         To be kept with the model: `model.tree = tree.order`.
-    nbytes : int
-        Memory of the tree.
     """
 
     def __init__(self, model: LinearModel, order: LabelOrder | None = None, *, n_jobs: int | None = None):
@@ -84,6 +82,11 @@ class LabelTree:
         even = _even_branching(model.n_classes, branching)
         labels = core.cluster_labels(*weights, model.n_features, even, seed % 2**64, threads)
         return cls(model, LabelOrder(labels, branching), n_jobs=n_jobs)
+
+    @property
+    def levels(self) -> int:
+        """How many times a search goes down from a node to its children."""
+        return int(self._kernel.levels)
 
     @property
     def nbytes(self) -> int:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from .._native import core
 from ..data import HashedText, RowMatrix, TextFeatures, check_matrix
 from .label_order import LabelOrder
+from .label_sets import predict_sets
 from .probability import probabilities
 
 # Rows scored by one call into the core: Ctrl-C is answered in between.
@@ -71,6 +72,11 @@ class LinearModel:
     def pairs(self) -> bool:
         """Whether this is a one-vs-one model."""
         return bool(self.settings.get("pairs", False))
+
+    @property
+    def multilabel(self) -> bool:
+        """Whether it was trained on rows with sets of labels."""
+        return bool(self.settings.get("multilabel", False))
 
     @property
     def n_features(self) -> int:
@@ -210,8 +216,31 @@ class LinearModel:
             )
         return rule
 
-    def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
-        """Give the best class of each row."""
+    def predict(
+        self, X: Any, *, k: int | None = None, threshold: float = 0.0, n_jobs: int | None = None
+    ) -> np.ndarray | sp.csr_matrix:
+        """Give the best class of each row; of a model for sets of labels, the labels.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features)
+        k : int, optional
+            Of a model for sets of labels: so many labels a row, those with the largest scores.
+        threshold : float
+            Of such a model, without `k`: all labels with scores above it.
+        n_jobs : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        ndarray of shape (n,) with labels, or csr_matrix of shape (n, K) of ones
+        """
+        if self.multilabel:
+            return predict_sets(self, X, k=k, threshold=threshold, n_jobs=n_jobs)
+        if k is not None or threshold != 0:
+            raise ValueError(
+                "k and threshold are for models of sets of labels; predict_topk gives the k best classes"
+            )
         return self.classes[self.topk(X, 1, n_jobs=n_jobs)[0][:, 0]]
 
     def _check(self, X: Any) -> RowMatrix:

@@ -39,6 +39,7 @@ def shard_of(model: LinearModel, shard: int, shards: int) -> LinearModel:
         classes=model.classes[begin:end],
         text=model.text if shard == 0 else None,
         label_counts=None if model.label_counts is None else model.label_counts[begin:end],
+        tree=None,
     )
 
 
@@ -111,6 +112,7 @@ def join_shards(parts: list[LinearModel]) -> LinearModel:
         intercept=intercept,
         classes=classes,
         label_counts=np.concatenate(counts) if len(counts) == len(parts) else None,
+        tree=None,
     )
 
 

@@ -55,15 +55,15 @@ class ClassBlocks:
     ):
         self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
         self._max_epochs, self._interrupt = max_epochs, interrupt
-        self._problem, self._codes, self._C = problem, data.codes, data.C
-        self._n, self._n_classes = data.X.n_rows, data.n_classes
-        self._problems = problem.columns(data.n_classes)
+        self._problem, self._C = problem, data.C
+        self._C_of_class = np.bincount(data.codes, data.C, data.n_classes) if problem.pairs else np.empty(0)
+        self._n, self._problems = data.X.n_rows, problem.columns(data.n_classes)
         self._features = data.X.n_features + (data.constant != 0)
         self._kernel = native(core, "BinaryBlocks", self._dtype)(
             make_layout(data, self._dtype, 1),
-            data.codes,
+            *data.labels_by_row(),
             data.C.astype(self._dtype),
-            self._n_classes,
+            data.n_classes,
             self._features,
             problem.loss,
             problem.pairs,
@@ -151,12 +151,11 @@ class ClassBlocks:
         untrained = self.untrained()
         if len(untrained) == 0:
             return found
-        by_class = np.bincount(self._codes, self._C, self._n_classes)
         if self._problem.pairs:
-            first, second = np.triu_indices(self._n_classes, 1)
-            C = (by_class[first] + by_class[second])[untrained].sum()
+            first, second = np.triu_indices(len(self._C_of_class), 1)
+            C = (self._C_of_class[first] + self._C_of_class[second])[untrained].sum()
         else:
-            C = len(untrained) * by_class.sum()
+            C = len(untrained) * self._C.sum()
         at_zero = float(C * self._problem.loss_at(np.zeros(1))[0])
         return Certificate(found.primal + at_zero, found.dual, max(found.violation, 1.0))
 
@@ -182,8 +181,8 @@ class ClassBlocks:
         """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
         self._start = state
         row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
-        own = state["classes"] == self._codes[row]
-        values = np.minimum(state["values"], self._problem.cap(own, self._C[row]))
+        alike = np.zeros(row.shape, bool)  # their bound is the same on both sides
+        values = np.minimum(state["values"], self._problem.cap(alike, self._C[row]))
         self._kernel.set_alpha(state["indptr"], state["classes"], values.astype(self._dtype))
 
     def export_blocks(self, blocks: Sequence[int] | None = None) -> dict[str, np.ndarray]:

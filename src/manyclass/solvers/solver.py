@@ -42,6 +42,19 @@ class TrainingSet:
     reduced: bool = False
     Y: sp.csr_matrix | None = None
 
+    def labels_by_row(self) -> tuple[np.ndarray, np.ndarray]:
+        """The labels of each row, one row after the other.
+
+        Returns
+        -------
+        ptr : int64 ndarray of shape (n + 1,)
+            Where the labels of each row begin.
+        labels : int32 ndarray
+        """
+        if self.Y is not None:
+            return self.Y.indptr.astype(np.int64), self.Y.indices.astype(np.int32)
+        return np.arange(self.codes.size + 1), self.codes
+
     def rows_by_class(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows of each class, one class after the other.
 

@@ -1,0 +1,57 @@
+"""Predictions of a model whose rows have sets of labels, as sparse matrices by its classes."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from .linear import LinearModel
+
+# Scores held at once where all of a row are needed.
+SCORES_AT_ONCE = 1 << 24
+
+
+def predict_sets(
+    model: "LinearModel", X: Any, *, k: int | None = None, threshold: float = 0.0, n_jobs: int | None = None
+) -> sp.csr_matrix:
+    """Predict the labels of each row.
+
+    Parameters
+    ----------
+    model : LinearModel
+    X : array or csr_matrix of shape (n, n_features)
+    k : int, optional
+        So many labels a row, those with the largest scores.
+    threshold : float
+        Without `k`: all labels with scores above it.
+    n_jobs : int, optional
+        Threads; None for all cores.
+
+    Returns
+    -------
+    csr_matrix of shape (n, K)
+        Ones.
+    """
+    found = topk_matrix(model, X, k, n_jobs=n_jobs) if k is not None else scores_above(model, X, threshold, n_jobs)
+    return sp.csr_matrix((np.ones(found.nnz, np.int32), found.indices, found.indptr), shape=found.shape)
+
+
+def scores_above(model: "LinearModel", X: Any, threshold: float, n_jobs: int | None = None) -> sp.csr_matrix:
+    """The scores above a threshold, never holding those of many rows at a time."""
+    parts = []
+    at_once = max(1, SCORES_AT_ONCE // model.n_classes)
+    for begin in range(0, X.shape[0], at_once):
+        scores = model.scores(X[begin : begin + at_once], n_jobs=n_jobs)
+        rows, codes = np.nonzero(scores > threshold)
+        parts.append(sp.csr_matrix((scores[rows, codes], (rows, codes)), shape=scores.shape))
+    return sp.csr_matrix(sp.vstack(parts, format="csr"))
+
+
+def topk_matrix(model: "LinearModel", X: Any, k: int, *, n_jobs: int | None = None) -> sp.csr_matrix:
+    """The scores of the k best classes of each row; k entries a row, zeros included."""
+    codes, scores = model.topk(X, k, n_jobs=n_jobs)
+    ascending = np.argsort(codes, axis=1)
+    indices, values = (np.take_along_axis(array, ascending, axis=1).reshape(-1) for array in (codes, scores))
+    indptr = np.arange(0, codes.size + 1, k)
+    return sp.csr_matrix((values, indices, indptr), shape=(codes.shape[0], model.n_classes))
