@@ -38,7 +38,10 @@ class TreeLevel {
  public:
   // vectors: by node; children of parent p: first[p] .. first[p + 1]
   TreeLevel(const SparseRowsView<T>& vectors, std::vector<int64_t> first, std::vector<T> bias)
-      : by_feature_(transposed(vectors)), first_(std::move(first)), bias_(std::move(bias)) {}
+      : by_feature_(transposed(vectors)),
+        first_(std::move(first)),
+        bias_(std::move(bias)),
+        scale_(1 / static_cast<double>(vectors.rows)) {}
 
   int64_t begin(int64_t parent) const { return first_[parent]; }
   int64_t end(int64_t parent) const { return first_[parent + 1]; }
@@ -46,28 +49,21 @@ class TreeLevel {
 
   // Scores of the children of some parents, which ascend, one after the other.
   //
-  // A feature's weights lie in the order of the nodes: it is gone through once, in leaps from one parent's
-  // children to the next one's.
+  // A feature's weights lie in the order of the nodes, and those of a parent's children are looked for around
+  // the place where they would be if nodes that have the feature were evenly spread. All these places are
+  // fetched first: the search would else wait for memory at each of them.
   template <class View>
   void score(const View& X, int64_t row, const std::vector<int64_t>& of, std::vector<T>& s) const {
     s.clear();
     for (int64_t p : of) s.insert(s.end(), &bias_[begin(p)], &bias_[begin(p)] + (end(p) - begin(p)));
-    for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e) {
-      if (X.value[e] == 0) continue;
-      const T x = static_cast<T>(X.value[e]);
-      const int32_t* node = by_feature_.index.data() + by_feature_.ptr[X.index[e]];
-      const int32_t* last = by_feature_.index.data() + by_feature_.ptr[X.index[e] + 1];
-      const T* value = by_feature_.value.data() + by_feature_.ptr[X.index[e]];
-      T* scores = s.data();
+    for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e)
       for (int64_t p : of) {
-        const int32_t* found = leap(node, last, begin(p));
-        value += found - node;
-        for (node = found; node != last && *node < end(p); ++node, ++value)
-          scores[*node - begin(p)] += x * *value;
-        if (node == last) break;
-        scores += end(p) - begin(p);
+        const int64_t place = likely(X.index[e], p);
+        __builtin_prefetch(by_feature_.index.data() + place);
+        __builtin_prefetch(by_feature_.value.data() + place);
       }
-    }
+    for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e)
+      if (X.value[e] != 0) add(X.index[e], static_cast<T>(X.value[e]), of, s.data());
   }
 
   int64_t nbytes() const {
@@ -77,19 +73,50 @@ class TreeLevel {
   }
 
  private:
-  // The first of ascending numbers that is at least `wanted`: by steps that double, then by halving.
-  static const int32_t* leap(const int32_t* from, const int32_t* last, int64_t wanted) {
+  // Where the first child of a parent would be among the nodes that have the feature.
+  int64_t likely(int64_t feature, int64_t parent) const {
+    const int64_t first = by_feature_.ptr[feature], size = by_feature_.ptr[feature + 1] - first;
+    return first +
+           static_cast<int64_t>(static_cast<double>(size) * static_cast<double>(begin(parent)) * scale_);
+  }
+
+  void add(int64_t feature, T x, const std::vector<int64_t>& of, T* s) const {
+    const int32_t *node = by_feature_.index.data(), *last = node + by_feature_.ptr[feature + 1];
+    const T* value = by_feature_.value.data();
+    const int32_t* from = node + by_feature_.ptr[feature];
+    for (int64_t p : of) {
+      const int32_t limit = static_cast<int32_t>(end(p)), wanted = static_cast<int32_t>(begin(p));
+      from = at_least(from, node + likely(feature, p), last, wanted);
+      for (; from != last && *from < limit; ++from) s[*from - wanted] += x * value[from - node];
+      if (from == last) return;
+      s += limit - wanted;
+    }
+  }
+
+  // The first of ascending numbers that is at least `wanted`: from a guess by steps that double, then by
+  // halving.
+  static const int32_t* at_least(const int32_t* first, const int32_t* guess, const int32_t* last,
+                                 int32_t wanted) {
+    guess = std::max(guess, first);
     int64_t step = 1;
-    while (step < last - from && from[step] < wanted) {
-      from += step;
+    if (guess < last && *guess < wanted) {
+      while (step < last - guess && guess[step] < wanted) {
+        guess += step;
+        step *= 2;
+      }
+      return std::lower_bound(guess + 1, std::min(guess + step, last), wanted);
+    }
+    while (step < guess - first && guess[-step] >= wanted) {
+      guess -= step;
       step *= 2;
     }
-    return std::lower_bound(from, std::min(from + step, last), wanted);
+    return std::lower_bound(std::max(guess - step, first), guess, wanted);
   }
 
   SparseRows<T> by_feature_;
   std::vector<int64_t> first_;
   std::vector<T> bias_;
+  double scale_;  // one over the number of nodes
 };
 
 template <class T>
