@@ -43,27 +43,39 @@ class TreeLevel {
         bias_(std::move(bias)),
         scale_(1 / static_cast<double>(vectors.rows)) {}
 
-  int64_t begin(int64_t parent) const { return first_[parent]; }
-  int64_t end(int64_t parent) const { return first_[parent + 1]; }
-  int64_t parents() const { return static_cast<int64_t>(first_.size()) - 1; }
+  // Children of a parent that was kept: these nodes, with scores from `at` on.
+  struct Family {
+    int32_t begin, end;
+    int64_t at;
+  };
 
-  // Scores of the children of some parents, which ascend, one after the other.
+  // The children of parents, which ascend.
+  void families_of(const std::vector<int64_t>& parents, std::vector<Family>& found) const {
+    found.clear();
+    for (int64_t p : parents) {
+      const int64_t at = found.empty() ? 0 : found.back().at + found.back().end - found.back().begin;
+      found.push_back({static_cast<int32_t>(first_[p]), static_cast<int32_t>(first_[p + 1]), at});
+    }
+  }
+
+  // The scores of all members of families.
   //
-  // A feature's weights lie in the order of the nodes, and those of a parent's children are looked for around
-  // the place where they would be if nodes that have the feature were evenly spread. All these places are
-  // fetched first: the search would else wait for memory at each of them.
+  // A feature's weights lie in the order of the nodes, and those of a family are looked for around the place
+  // where they would be if nodes that have the feature were evenly spread. All these places are fetched
+  // first: the search would else wait for memory at each of them.
   template <class View>
-  void score(const View& X, int64_t row, const std::vector<int64_t>& of, std::vector<T>& s) const {
+  void score(const View& X, int64_t row, const std::vector<Family>& families, std::vector<T>& s) const {
     s.clear();
-    for (int64_t p : of) s.insert(s.end(), &bias_[begin(p)], &bias_[begin(p)] + (end(p) - begin(p)));
+    for (const Family& f : families) s.insert(s.end(), &bias_[f.begin], &bias_[f.begin] + (f.end - f.begin));
+    for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e) {
+      const int64_t first = by_feature_.ptr[X.index[e]], size = by_feature_.ptr[X.index[e] + 1] - first;
+      if (size <= short_row)
+        fetch(first);
+      else
+        for (const Family& f : families) fetch(first + likely(size, f));
+    }
     for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e)
-      for (int64_t p : of) {
-        const int64_t place = likely(X.index[e], p);
-        __builtin_prefetch(by_feature_.index.data() + place);
-        __builtin_prefetch(by_feature_.value.data() + place);
-      }
-    for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e)
-      if (X.value[e] != 0) add(X.index[e], static_cast<T>(X.value[e]), of, s.data());
+      if (X.value[e] != 0) add(X.index[e], static_cast<T>(X.value[e]), families, s.data());
   }
 
   int64_t nbytes() const {
@@ -73,23 +85,30 @@ class TreeLevel {
   }
 
  private:
-  // Where the first child of a parent would be among the nodes that have the feature.
-  int64_t likely(int64_t feature, int64_t parent) const {
-    const int64_t first = by_feature_.ptr[feature], size = by_feature_.ptr[feature + 1] - first;
-    return first +
-           static_cast<int64_t>(static_cast<double>(size) * static_cast<double>(begin(parent)) * scale_);
+  static constexpr int64_t short_row = 32;
+
+  void fetch(int64_t place) const {
+    __builtin_prefetch(by_feature_.index.data() + place);
+    __builtin_prefetch(by_feature_.value.data() + place);
   }
 
-  void add(int64_t feature, T x, const std::vector<int64_t>& of, T* s) const {
-    const int32_t *node = by_feature_.index.data(), *last = node + by_feature_.ptr[feature + 1];
-    const T* value = by_feature_.value.data();
-    const int32_t* from = node + by_feature_.ptr[feature];
-    for (int64_t p : of) {
-      const int32_t limit = static_cast<int32_t>(end(p)), wanted = static_cast<int32_t>(begin(p));
-      from = at_least(from, node + likely(feature, p), last, wanted);
-      for (; from != last && *from < limit; ++from) s[*from - wanted] += x * value[from - node];
-      if (from == last) return;
-      s += limit - wanted;
+  // Where a family would begin among `size` nodes evenly spread.
+  int64_t likely(int64_t size, const Family& f) const {
+    return static_cast<int64_t>(static_cast<double>(size) * static_cast<double>(f.begin) * scale_);
+  }
+
+  void add(int64_t feature, T x, const std::vector<Family>& families, T* s) const {
+    const int64_t first = by_feature_.ptr[feature], size = by_feature_.ptr[feature + 1] - first;
+    const int32_t *nodes = by_feature_.index.data() + first, *last = nodes + size, *now = nodes;
+    const T* value = by_feature_.value.data() + first;
+    for (size_t j = 0; j < families.size();) {
+      const Family& f = families[j];
+      now = at_least(now, size <= short_row ? now : nodes + likely(size, f), last, f.begin);
+      if (now == last) return;
+      T* scores = s + f.at - f.begin;
+      for (; now != last && *now < f.end; ++now) scores[*now] += x * value[now - nodes];
+      if (now == last) return;
+      while (j < families.size() && families[j].end <= *now) ++j;  // none of theirs has the feature
     }
   }
 
@@ -162,13 +181,14 @@ class LabelTree {
     {
       std::vector<Found> found;
       std::vector<int64_t> kept;
+      std::vector<typename TreeLevel<T>::Family> families;
       std::vector<T> s;
 #pragma omp for schedule(dynamic, 16)
       for (int64_t i = 0; i < X.n_rows; ++i) {
         kept.assign(1, 0);
         for (size_t depth = 0; depth < levels_.size(); ++depth) {
           if (depth > 0) keep_best(found, beam, kept);
-          score_children(X, i, levels_[depth], kept, s, found);
+          score_children(X, i, levels_[depth], kept, families, s, found);
         }
         for (auto& [score, place] : found) place = order_[place];
         std::partial_sort(found.begin(), found.begin() + k, found.end(), before);
@@ -207,13 +227,15 @@ class LabelTree {
 
   template <class View>
   static void score_children(const View& X, int64_t i, const TreeLevel<T>& level,
-                             const std::vector<int64_t>& nodes, std::vector<T>& s,
+                             const std::vector<int64_t>& nodes,
+                             std::vector<typename TreeLevel<T>::Family>& families, std::vector<T>& s,
                              std::vector<Found>& found) {
-    level.score(X, i, nodes, s);
+    level.families_of(nodes, families);
+    level.score(X, i, families, s);
     found.clear();
     const T* score = s.data();
-    for (int64_t p : nodes)
-      for (int64_t c = level.begin(p); c < level.end(p); ++c) found.emplace_back(*score++, c);
+    for (const auto& f : families)
+      for (int64_t c = f.begin; c < f.end; ++c) found.emplace_back(*score++, c);
   }
 
   SparseRows<T> in_order(const SparseRowsView<T>& weights) const {
