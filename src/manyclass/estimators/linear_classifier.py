@@ -255,6 +255,8 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self._take_over(result, classes, seed, multilabel=Y is not None)
         dense = Y is not None and is_dense_indicator(labels)
         self._indicator_dtype = np.asarray(labels).dtype if dense else None
+        self.model_.label_counts = np.bincount(data.labels_by_row()[1], minlength=len(classes))
+        self.model_.settings["n_rows"] = len(data.C)
         self.kept_weights_ = _count_kept(data, self.model_.weights.shape[1])
         return self
 
@@ -273,6 +275,8 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self._indicator_dtype = None
         self.model_.text = store.text
         self.model_.settings |= {name: value for name, value in store.manifest.reading.items() if name != "text"}
+        self.model_.settings["n_rows"] = store.n_rows
+        self.model_.label_counts = store.label_counts()
         self.kept_weights_ = store.n_features * self.model_.weights.shape[1]
         return self
 
