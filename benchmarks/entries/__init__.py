@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import block_report, league_report, store_report
-from benchmarks.entries import alone, block_minimisation, checkpoints, leagues, peers, reading, stores, threads
+from benchmarks.entries import (
+    alone,
+    block_minimisation,
+    checkpoints,
+    extreme,
+    label_scaling,
+    leagues,
+    peers,
+    reading,
+    stores,
+    threads,
+)
 from benchmarks.session import Case
 
 
@@ -22,7 +33,7 @@ class Entry:
 
 
 def _entries() -> dict[str, Entry]:
-    files = (peers, reading, threads, alone, leagues, checkpoints, stores, block_minimisation)
+    files = (peers, reading, threads, alone, leagues, checkpoints, stores, block_minimisation, extreme, label_scaling)
     titles = {name: title for file in files for name, title in file.TITLES.items()}
     cases = [case for file in files for case in file.cases()]
     reports = {
