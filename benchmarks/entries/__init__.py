@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import block_report, league_report, store_report
+from benchmarks import block_report, extreme_report, league_report, store_report
 from benchmarks.entries import (
     alone,
     block_minimisation,
@@ -41,7 +41,7 @@ def _entries() -> dict[str, Entry]:
         "block-minimisation": block_report.write,
         "store-conversion": store_report.write,
         "disk-vs-memory": store_report.write,
-    }
+    } | dict.fromkeys(extreme_report.BENCHMARKS, extreme_report.write)
     return {
         name: Entry(name, title, tuple(case for case in cases if case.benchmark == name), reports.get(name))
         for name, title in titles.items()
