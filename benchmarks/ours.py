@@ -1,4 +1,4 @@
-"""manyclass itself, measured by the protocol of the peers: a fit, or the reading of a LIBSVM text.
+"""manyclass itself, measured by the protocol of the peers: a fit, predictions, or the reading of a LIBSVM text.
 
 The time of a fit is the whole of ``fit``, the certificate at its end included.
 """
@@ -13,9 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 
 import manyclass
+from benchmarks import prediction
 from benchmarks.protocol import Outcome, Request, Task, serve
 from manyclass.data import load_svmlight
 from manyclass.estimators import estimator_for, select_C
+from manyclass.model import LinearModel
 
 
 def make(options: dict[str, Any]):
@@ -96,11 +98,17 @@ def outcome_of_reading(rows) -> Outcome:
     return Outcome(note=f"{X.shape[0]} rows, {X.nnz} non-zeros")
 
 
+def predictor(W: sp.csr_matrix, threads: int) -> prediction.TopK:
+    model = LinearModel(W[:-1], W[-1].toarray().ravel(), np.arange(W.shape[1]))
+    return lambda rows: model.topk(rows, prediction.K, n_jobs=threads)[0]
+
+
 if __name__ == "__main__":
     serve(
         {
             "train": Task(prepare, fit, outcome, best_labels, save),
             "search": Task(prepare_search, search, best),
+            "predict": prediction.task(predictor),
             "read": Task(prepare_reading, load_svmlight, outcome_of_reading),
         },
         packages=("manyclass",),

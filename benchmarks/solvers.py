@@ -116,6 +116,12 @@ NAPKINXC_SQUARED_HINGE = Solver(
     {"threads": 2, "loss": "l2"},
 )
 
+OUR_PREDICTION = Solver("manyclass topk, 2 threads", "benchmarks.ours", None, options={"threads": 2})
+PECOS_PREDICTION = Solver("PECOS XLinearModel, 2 threads", "benchmarks.peers.pecos", "pecos", options={"threads": 2})
+SKLEARN_PREDICTION = Solver(
+    "scikit-learn decision_function and argpartition", "benchmarks.peers.sklearn", None, options={"threads": 1}
+)
+
 DECODER = Solver("manyclass BlockStore.read", "benchmarks.from_disk", None)
 OUR_READER = Solver("manyclass load_svmlight", "benchmarks.ours", None)
 SKLEARN_READER = Solver("scikit-learn load_svmlight_file", "benchmarks.peers.sklearn", None)

@@ -148,7 +148,7 @@ class ActiveRows {
     }
   }
 
-  const ElasticNet net_;
+  ElasticNet net_;
   std::vector<int64_t> end_;
   std::vector<int32_t> index_;
   std::vector<T> value_;

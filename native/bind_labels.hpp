@@ -53,7 +53,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
           // The arrays of the rows are not copied: they must live as long as this does.
           [](Labels* self, In<int64_t> ptr, In<int32_t> index, In<T> value, int64_t features, In<double> C,
              In<int64_t> own_ptr, In<int32_t> own, double lambda, double tau, double constant, bool squared,
-             int64_t draws, bool keep_variables, int threads) {
+             int64_t draws, int64_t together, bool keep_variables, int threads) {
             const SparseRows<T> X{ptr.data(), index.data(), value.data(),
                                   static_cast<int64_t>(ptr.size()) - 1, features};
             if (static_cast<int64_t>(C.size()) != X.n || index.size() != value.size() ||
@@ -67,11 +67,12 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
                                                                           to_vector(own),
                                                                           {lambda, tau, constant},
                                                                           squared,
-                                                                          draws});
+                                                                          draws,
+                                                                          together});
             new (self) Labels(std::move(data), static_cast<int64_t>(own_ptr.size()) - 1, keep_variables);
           },
           "indptr"_a, "indices"_a, "values"_a, "features"_a, "C"_a, "own_ptr"_a, "own"_a, "lambda_"_a,
-          "tau"_a, "constant"_a, "squared"_a, "draws"_a, "keep_variables"_a, "threads"_a)
+          "tau"_a, "constant"_a, "squared"_a, "draws"_a, "together"_a, "keep_variables"_a, "threads"_a)
       .def(
           "train",
           // A line a label: primal, dual, violation, rounds, visited, support, done, cut.

@@ -5,8 +5,8 @@
 namespace manyclass {
 
 void bind_prediction(nb::module_& m) {
-  bind_predictions<float>(m);
-  bind_predictions<double>(m);
+  bind_scorer<float>(m, "Scorer32");
+  bind_scorer<double>(m, "Scorer64");
 }
 
 }  // namespace manyclass

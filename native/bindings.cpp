@@ -58,6 +58,8 @@ NB_MODULE(CORE_NAME, m) {
   bind_leagues(m);
   bind_blocks(m);
   bind_labels(m);
+  bind_max_margin(m);
   bind_prediction(m);
+  bind_checks(m);
   bind_text(m);
 }

@@ -10,7 +10,9 @@ void bind_streams(nanobind::module_& m);
 void bind_leagues(nanobind::module_& m);
 void bind_blocks(nanobind::module_& m);
 void bind_labels(nanobind::module_& m);
+void bind_max_margin(nanobind::module_& m);
 void bind_prediction(nanobind::module_& m);
+void bind_checks(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 
 }  // namespace manyclass

@@ -122,6 +122,16 @@ class FeatureWeights {
     for (int64_t c = 0; c < classes_; ++c) out[c] = static_cast<T>(sums_[c]);
   }
 
+  // f(class, weight in float64) for those that are not 0; classes ascend.
+  template <class F>
+  void for_each(F f) const {
+    const int64_t many = few_ ? static_cast<int64_t>(touched_.size()) : sums_.size();
+    for (int64_t j = 0; j < many; ++j) {
+      const int32_t c = few_ ? touched_[j] : static_cast<int32_t>(j);
+      if (sums_[c] != 0) f(c, sums_[c]);
+    }
+  }
+
   // Adds sum_c w_fc^2, of the float64 weights and of the weights as the model stores them.
   void add_squares(double& exact, double& rounded) const {
     const int64_t many = few_ ? static_cast<int64_t>(touched_.size()) : sums_.size();

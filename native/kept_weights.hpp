@@ -16,7 +16,7 @@ class KeptWeights {
 
   // labels(i): the classes of row i.
   template <class T, class Labels>
-  KeptWeights(const Layout<T>& rows, Labels labels, int64_t classes)
+  KeptWeights(const Layout<T>& rows, const Labels& labels, int64_t classes)
       : stride_((classes + 63) / 64 * 8), bits_(rows.heads() * stride_, 0) {
     if (rows.tails() != 0) throw std::logic_error("feature reduction wants every shared feature in the head");
     for (int64_t i = 0; i < rows.n; ++i)

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "interrupt.hpp"
 #include "label_search.hpp"
 #include "label_training.hpp"
+#include "labels_together.hpp"
 #include "team.hpp"
 #include "vector.hpp"
 
@@ -96,7 +98,8 @@ class LabelBlocks {
     int64_t total = 0;
     for (const auto& one : work_)
       total += one.search.bytes() + static_cast<int64_t>(one.place.size() * sizeof(int32_t)) +
-               one.together.size() * static_cast<int64_t>(sizeof(double));
+               one.lanes_of.size() * static_cast<int64_t>(sizeof(double)) +
+               (one.together ? one.together->bytes() : 0);
     return total;
   }
 
@@ -139,7 +142,8 @@ class LabelBlocks {
     explicit Work(const LabelData<T>& data) : search(data.X, data.index), place(data.X.d, -1) {}
     LabelSearch<T> search;
     std::vector<int32_t> place;  // by feature: its number among those of the label under way; -1: none
-    Buffer<double> together;     // weights of a vector of labels, features x lanes; all 0 between searches
+    Buffer<double> lanes_of;     // weights of a vector of labels, features x lanes; all 0 between searches
+    std::optional<LabelsTogether<T>> together;
   };
 
   // The label's numbers of features, for as long as this lives.
@@ -168,33 +172,56 @@ class LabelBlocks {
                    LabelResult* results) {
     const BlockOfLabels<T> from = std::move(held_[b]);
     std::deque<LabelTraining<T>> trained;
-    std::vector<LabelTraining<T>*> waiting;
+    std::vector<LabelTraining<T>*> waiting, together;
     std::vector<ScoredRow> found;
     bool cut = false;
     for (int64_t l = 0; l < many(b) && !(cut = interrupted(interrupt)); ++l) {
       LabelTraining<T>& label = trained.emplace_back(*data_, first(b) + l, seed);
-      const Placed placed(work.place, label.rows());
       const int64_t at = from.row_ptr.empty() ? 0 : from.row_ptr[l];
       const int64_t variables = from.row_ptr.empty() ? 0 : from.row_ptr[l + 1] - at;
+      const Placed placed(work.place, label.rows());
       label.begin(work.search, work.place, from.row.data() + at, from.variable.data() + at, variables);
-      if (go_on(label, rule, work, interrupt, found)) waiting.push_back(&label);
+      if (go_on(label, rule, work, interrupt, found))
+        (label.has_to_do_with_all() ? together : waiting).push_back(&label);
     }
-    while (!waiting.empty() && !(cut = cut || interrupted(interrupt))) {
-      std::vector<LabelTraining<T>*> still;
-      for (size_t k = 0; k < waiting.size(); k += lanes) {
-        std::vector<LabelTraining<T>*> some(waiting.begin() + k,
-                                            waiting.begin() + std::min(waiting.size(), k + lanes));
+    while (!(waiting.empty() && together.empty()) && !(cut = cut || interrupted(interrupt))) {
+      train_together(std::exchange(together, {}), rule, seed, work, interrupt, waiting);
+      const std::vector<LabelTraining<T>*> searched = std::exchange(waiting, {});
+      for (size_t k = 0; k < searched.size(); k += lanes) {
+        const std::vector<LabelTraining<T>*> some(searched.begin() + k,
+                                                  searched.begin() + std::min(searched.size(), k + lanes));
         std::vector<std::vector<ScoredRow>> above = search_all_rows(some, work);
         for (size_t s = 0; s < some.size(); ++s) {
           const Placed placed(work.place, some[s]->rows());
           if (!some[s]->take(above[s], rule, work.place) && go_on(*some[s], rule, work, interrupt, found))
-            still.push_back(some[s]);
+            (some[s]->has_to_do_with_all() ? together : waiting).push_back(some[s]);
         }
       }
-      waiting = std::move(still);
     }
+    waiting.insert(waiting.end(), together.begin(), together.end());
     for (LabelTraining<T>* label : waiting) finish_early(*label, rule, work);
+    for (LabelTraining<T>& label : trained) label.keep_variables();
     keep(b, trained, cut, results);
+  }
+
+  // Those that are not done then have to wait like others.
+  void train_together(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, uint64_t seed,
+                      Work& work, Interrupt& interrupt, std::vector<LabelTraining<T>*>& waiting) {
+    for (size_t k = 0; k < labels.size(); k += Lanes<T>::count) {
+      if (!work.together) work.together.emplace(*data_);
+      const std::vector<LabelTraining<T>*> some(
+          labels.begin() + k, labels.begin() + std::min(labels.size(), k + Lanes<T>::count));
+      work.together->train(some, rule, seed, [&] { return interrupted(interrupt); });
+      for (LabelTraining<T>* label : some) {
+        if (label->done || label->rounds >= rule.max_rounds) continue;
+        label->forget_rows();
+        const Placed placed(work.place, label->rows());
+        label->go_on_alone(work.place);
+        label->ascend(rule);
+        label->round_weights();
+        waiting.push_back(label);
+      }
+    }
   }
 
   // Ascends and searches until the label is done, or has to wait for a pass over all rows: whether it has to.
@@ -202,6 +229,7 @@ class LabelBlocks {
              std::vector<ScoredRow>& found) {
     const int64_t most = data_->X.entries() / share;
     for (int explored = 0;;) {
+      if (label.has_to_do_with_all()) return true;
       if (!label.warm()) label.ascend(rule);
       label.round_weights();
       if (!label.warm() && explored < most_explored && label.rounds == 0 && !label.wants_all_rows()) {
@@ -223,6 +251,7 @@ class LabelBlocks {
   // An interrupt has come before the label was searched for: a certificate still takes all rows.
   void finish_early(LabelTraining<T>& label, LabelRule rule, Work& work) {
     rule.max_rounds = 0;
+    label.round_weights();
     auto above = search_all_rows({&label}, work);
     const Placed placed(work.place, label.rows());
     label.take(above[0], rule, work.place);
@@ -231,8 +260,8 @@ class LabelBlocks {
   std::vector<std::vector<ScoredRow>> search_all_rows(const std::vector<LabelTraining<T>*>& some,
                                                       Work& work) {
     const SparseRows<T>& X = data_->X;
-    if (work.together.size() == 0) work.together = Buffer<double>(X.d * lanes);
-    double* const W = work.together.data();
+    if (work.lanes_of.size() == 0) work.lanes_of = Buffer<double>(X.d * lanes);
+    double* const W = work.lanes_of.data();
     vec<double> bias = {};
     for (size_t s = 0; s < some.size(); ++s) {
       const LabelWeights& w = some[s]->weights;
@@ -283,21 +312,19 @@ class LabelBlocks {
     }
     out.constant.push_back(label.constant_weight);
     if (!keep_variables_) return;
-    sorted.clear();
-    for (int64_t r = 0; r < label.rows().count(); ++r)
-      if (label.rows().a[r] > 0) sorted.emplace_back(label.rows().row[r], label.rows().a[r]);
-    std::sort(sorted.begin(), sorted.end());
-    for (const auto& [row, variable] : sorted) {
+    for (const auto& [row, variable] : label.variables) {
       out.row.push_back(row);
       out.variable.push_back(static_cast<T>(variable));
     }
   }
 
   LabelResult result_of(const LabelTraining<T>& label) const {
-    LabelResult result{label.certificate, label.rounds, label.visited / double(data_->X.n), 0,
-                       label.done,        false};
-    for (double a : label.rows().a) result.support += a > 0;
-    return result;
+    return {label.certificate,
+            label.rounds,
+            label.visited / double(data_->X.n),
+            static_cast<int64_t>(label.variables.size()),
+            label.done,
+            false};
   }
 
   std::shared_ptr<const LabelData<T>> data_;

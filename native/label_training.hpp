@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "active_rows.hpp"
@@ -37,7 +38,8 @@ struct LabelData {
   std::vector<int32_t> own;      // its rows, ascending
   ElasticNet net;
   bool squared;
-  int64_t draws;  // of features for a search that is sampled; 0: searches are not
+  int64_t draws;     // of features for a search that is sampled; 0: searches are not
+  int64_t together;  // labels are trained together that have to do with more than one row in so many
 };
 
 template <class T>
@@ -51,7 +53,26 @@ class LabelTraining {
   void begin(LabelSearch<T>& search, std::vector<int32_t>& place, const int32_t* row, const T* variable,
              int64_t variables);
 
-  // Whether the label goes on from variables of another fit, and has not been searched for.
+  // The label has been trained together with others, and goes on alone from the variables it has.
+  void forget_rows() { rows_ = ActiveRows<T>(data_.net); }
+  void go_on_alone(std::vector<int32_t>& place) {
+    together = false;
+    was_together_ = true;
+    want_all_rows();
+    const int32_t* own = data_.own.data() + data_.own_ptr[label_];
+    const int32_t* end = data_.own.data() + data_.own_ptr[label_ + 1];
+    auto next = variables.begin();
+    const auto add_until = [&](int32_t row) {  // others before an own row, and its variable
+      for (; next != variables.end() && next->first < row; ++next)
+        rows_.add(data_.X, next->first, false, data_.C[next->first], next->second, place);
+      return next != variables.end() && next->first == row ? (next++)->second : 0.0;
+    };
+    for (; own < end; ++own) rows_.add(data_.X, *own, true, data_.C[*own], add_until(*own), place);
+    add_until(INT32_MAX);
+    rows_.refresh();
+  }
+
+  // Whether the label goes on from variables of another fit, and has no certificate yet.
   bool warm() const { return warm_ && rounds == 0; }
 
   // Ascends on the active rows.
@@ -83,8 +104,8 @@ class LabelTraining {
   // Takes in the rows that look worst, as far as a short search can tell; whether these were many.
   bool explore(LabelSearch<T>& search, std::vector<ScoredRow>& found, std::vector<int32_t>& place) {
     const int64_t before = rows_.count();
-    search.best_rows(data_.draws > 0 ? sampled() : weights, before + std::max(fewest, before / 2), entries_a_row * std::max(fewest, before),
-                     found);
+    search.best_rows(data_.draws > 0 ? sampled() : weights, before + std::max(fewest, before / 2),
+                     entries_a_row * std::max(fewest, before), found);
     if (data_.draws > 0) search.score_rows(weights, found);
     std::erase_if(found, [](const ScoredRow& one) { return one.score <= -1; });
     leave_active(found);
@@ -95,6 +116,13 @@ class LabelTraining {
 
   // Takes all rows above -1 in; those that are active are among them or not. Whether the label is done.
   bool take(std::vector<ScoredRow>& found, const LabelRule& rule, std::vector<int32_t>& place);
+
+  // Whether looking for the rows that matter does not pay: they are, or will be, too many.
+  bool has_to_do_with_all() const {
+    if (was_together_) return false;
+    const int64_t own = data_.own_ptr[label_ + 1] - data_.own_ptr[label_];
+    return data_.X.n < data_.together * std::max(rows_.count(), 2 * fewest + 2 * own);
+  }
 
   // Whether the index does for searches of this label.
   bool wants_all_rows() const { return all_rows_; }
@@ -109,6 +137,18 @@ class LabelTraining {
   int64_t rounds = 0;
   double visited = 0;  // rows
   bool done = false;
+  std::vector<std::pair<int32_t, double>> variables;  // that are not 0, by row, once it is trained
+
+  bool together = false;  // it has been, last, and `variables` are as that has left them
+
+  // Of the active rows.
+  void keep_variables() {
+    if (together) return;
+    variables.clear();
+    for (int64_t r = 0; r < rows_.count(); ++r)
+      if (rows_.a[r] > 0) variables.emplace_back(rows_.row[r], rows_.a[r]);
+    std::sort(variables.begin(), variables.end());
+  }
 
  private:
   template <bool squared>
@@ -180,7 +220,7 @@ class LabelTraining {
   const uint64_t seed_;
   ActiveRows<T> rows_;
   double outside_ = 0;  // loss of rows that are not active, as of the last search
-  bool all_rows_ = false, own_bias_ = false, warm_ = false;
+  bool all_rows_ = false, own_bias_ = false, warm_ = false, was_together_ = false;
   int64_t passes_ = 0;
   uint64_t drawn_ = 0;  // the last random number
 };
@@ -203,6 +243,7 @@ void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place
     warm_ = true;
     return;
   }
+  if (has_to_do_with_all()) return;
   // Who is most like them: by the sum of their rows.
   for (double& a : rows_.a) a = 1;
   rows_.refresh();

@@ -1,79 +1,432 @@
-// Scores and the k best classes of rows, from feature-major weights, dense or sparse.
+// Scores and the k best classes of rows. A model is made of parts, each with the weights of some classes, one
+// behind the other.
 #pragma once
 #include <omp.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <mutex>
 #include <vector>
 
+#include "frequent_features.hpp"
 #include "layout.hpp"
+#include "model_weights.hpp"
+#include "top_classes.hpp"
+#include "vector.hpp"
 
 namespace manyclass {
 
-// The model's weights as they lie in memory or in a mapped file.
+// A row in the type of the scores, without zeros, and what a thread needs to predict it.
 template <class T>
-struct DenseWeights {
-  const T* W;  // features x classes
-  int64_t classes;
+struct Workspace {
+  std::vector<int64_t> feature;
+  std::vector<T> value;
+  std::vector<int64_t> number;  // among the frequent features, or -1
+  Buffer<T> sums;               // zero between rows, padded to whole blocks
+  struct Sketched {
+    const int8_t* sketch;
+    T x;
+  };
+  std::vector<Sketched> sketched;
+  struct Candidate {
+    T estimate;
+    int32_t code;
+  };
+  std::vector<Candidate> candidates;
+  std::vector<T> best;     // a heap of the best estimates: the worst of them in front
+  std::vector<T> largest;  // estimate of each block
 
-  void add(int64_t feature, T x, T* s) const {
-    const T* w = W + feature * classes;
-#pragma omp simd
-    for (int64_t c = 0; c < classes; ++c) s[c] += x * w[c];
+  template <class View>
+  void read(const View& X, int64_t i) {
+    feature.clear();
+    value.clear();
+    for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e)
+      if (X.value[e] != 0) {
+        feature.push_back(X.index[e]);
+        value.push_back(static_cast<T>(X.value[e]));
+      }
   }
+  int64_t size() const { return static_cast<int64_t>(feature.size()); }
 };
 
 template <class T>
-struct SparseWeights {
-  const int64_t* ptr;  // by feature
-  const int32_t* index;
-  const T* value;
-  int64_t classes;
+class Part {
+ public:
+  Part(int64_t first, int64_t classes, Finish<T> finish)
+      : first_(first), classes_(classes), finish_(finish) {}
+  virtual ~Part() = default;
 
-  void add(int64_t feature, T x, T* s) const {
-    for (int64_t e = ptr[feature]; e < ptr[feature + 1]; ++e) s[index[e]] += x * value[e];
+  int64_t first() const { return first_; }
+  int64_t classes() const { return classes_; }
+
+  // Of what was made besides the weights, to find the best classes.
+  virtual int64_t frequent_features() const { return 0; }
+  virtual int64_t sketch_bytes() const { return 0; }
+
+  // s: zeros, one a class of this part.
+  virtual void add_row(const Workspace<T>& row, T* s) const = 0;
+  // Offers what may be among the best.
+  virtual void find_best(Workspace<T>& row, TopClasses<T>& top) const = 0;
+
+  void score(const Workspace<T>& row, T* out) const {
+    std::fill(out, out + classes_, T(0));
+    add_row(row, out);
+    for (int64_t c = 0; c < classes_; ++c) out[c] = finish_(c, out[c]);
   }
-};
 
-template <class T, class View, class Weights>
-void score_row(const View& X, int64_t i, const Weights& weights, const T* intercept, T* s) {
-  std::copy(intercept, intercept + weights.classes, s);
-  for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e)
-    if (X.value[e] != 0) weights.add(X.index[e], static_cast<T>(X.value[e]), s);
-}
+ protected:
+  void offer(TopClasses<T>& top, T score, int64_t c) const {
+    top.offer(score, static_cast<int32_t>(first_ + c));
+  }
 
-// out: rows x classes
-template <class T, class View, class Weights>
-void score_rows(const View& X, const Weights& weights, const T* intercept, T* out, int threads) {
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 16)
-  for (int64_t i = 0; i < X.n_rows; ++i) score_row(X, i, weights, intercept, out + i * weights.classes);
-}
-
-// The k best of each row, best first; of equal scores the lower class first.
-template <class T, class View, class Weights>
-void best_classes(const View& X, const Weights& weights, const T* intercept, int64_t k, int32_t* classes,
-                  T* scores, int threads) {
-#pragma omp parallel num_threads(threads)
-  {
-    std::vector<T> s(weights.classes);
-    std::vector<int32_t> best(k + 1);
-    const auto before = [&](int32_t a, int32_t b) { return s[a] > s[b] || (s[a] == s[b] && a < b); };
-#pragma omp for schedule(dynamic, 16)
-    for (int64_t i = 0; i < X.n_rows; ++i) {
-      score_row(X, i, weights, intercept, s.data());
-      int64_t found = 0;
-      for (int32_t c = 0; c < weights.classes; ++c) {
-        if (found == k && !(s[c] > s[best[k - 1]])) continue;
-        int64_t at = found < k ? found++ : k - 1;
-        for (; at > 0 && before(c, best[at - 1]); --at) best[at] = best[at - 1];
-        best[at] = c;
+  // Looks at all sums and clears them.
+  void offer_all(T* s, TopClasses<T>& top) const {
+    int64_t c = 0;
+    for (; c < classes_ && !top.full(); ++c) {
+      offer(top, finish_(c, s[c]), c);
+      s[c] = 0;
+    }
+    constexpr int64_t width = 64;
+    for (; c < classes_; c += width) {
+      const int64_t end = std::min(classes_, c + width);
+      const T worst = top.worst();
+      T scores[width];
+      int above = 0;
+      // In ascending order a class with the same score as the worst comes too late.
+      for (int64_t l = c; l < end; ++l) {
+        scores[l - c] = finish_(l, s[l]);
+        above += scores[l - c] > worst;
+        s[l] = 0;
       }
-      for (int64_t r = 0; r < k; ++r) {
-        classes[i * k + r] = best[r];
-        scores[i * k + r] = s[best[r]];
-      }
+      for (int64_t l = c; above && l < end; ++l)
+        if (scores[l - c] > top.worst()) offer(top, scores[l - c], l);
     }
   }
-}
+
+  const int64_t first_, classes_;
+  const Finish<T> finish_;
+};
+
+template <class T>
+class DensePart : public Part<T> {
+ public:
+  DensePart(int64_t first, DenseWeights<T> weights, Finish<T> finish)
+      : Part<T>(first, weights.classes, finish), weights_(weights) {}
+
+  void add_row(const Workspace<T>& row, T* s) const override {
+    // Sums of a tile stay in the nearest cache while the weights stream past.
+    constexpr int64_t tile = 1024;
+    for (int64_t c = 0; c < weights_.classes; c += tile)
+      for (int64_t e = 0; e < row.size(); ++e)
+        weights_.add(row.feature[e], row.value[e], s, c, std::min(weights_.classes, c + tile));
+  }
+  void find_best(Workspace<T>& row, TopClasses<T>& top) const override {
+    add_row(row, row.sums.data());
+    this->offer_all(row.sums.data(), top);
+  }
+
+ private:
+  const DenseWeights<T> weights_;
+};
+
+// Rows that touch few classes: the others have their intercept for a score, and the best of those are known
+// beforehand. Rows with frequent features: see frequent_features.hpp.
+template <class T, class V, class I>
+class SparsePart : public Part<T> {
+  using Base = Part<T>;
+
+ public:
+  SparsePart(int64_t first, SparseWeights<T, V, I> weights, Finish<T> finish)
+      : Base(first, weights.classes, finish),
+        weights_(weights),
+        frequent_(weights),
+        by_intercept_(weights.classes) {
+    for (int64_t c = 0; c < weights.classes; ++c) {
+      by_intercept_[c] = static_cast<int32_t>(c);
+      if (std::isfinite(finish.intercept[c]))
+        largest_intercept_ = std::max(largest_intercept_, std::abs(double(finish.intercept[c])));
+      if (finish.scale) largest_scale_ = std::max(largest_scale_, std::abs(double(finish.scale[c])));
+    }
+    if (!finish.scale) largest_scale_ = 1;
+    std::sort(by_intercept_.begin(), by_intercept_.end(),
+              [&](int32_t a, int32_t b) { return better(finish.intercept[a], a, finish.intercept[b], b); });
+    if (frequent_.count()) {
+      largest_weight_ = static_cast<double>(weights.largest(0, weights.ptr[weights.features]));
+      pad(finish);
+    }
+  }
+
+  int64_t frequent_features() const override { return frequent_.count(); }
+  int64_t sketch_bytes() const override { return frequent_.bytes(); }
+
+  void add_row(const Workspace<T>& row, T* s) const override {
+    for (int64_t e = 0; e < row.size(); ++e) weights_.add(row.feature[e], row.value[e], s);
+  }
+
+  void find_best(Workspace<T>& row, TopClasses<T>& top) const override {
+    int64_t touched = 0;
+    bool sketched = false;
+    row.number.resize(row.size());
+    for (int64_t e = 0; e < row.size(); ++e) {
+      const int64_t j = row.feature[e], count = weights_.count(j);
+      row.number[e] = frequent_.number(j, count);
+      sketched = sketched || row.number[e] >= 0;
+      touched += count;
+      weights_.prefetch(j);
+    }
+    if (sketched && 2 * top.k() <= most_candidates && find_by_sketch(row, top)) return;
+    T* s = row.sums.data();
+    add_row(row, s);
+    if (touched * 16 < this->classes_)
+      offer_touched(row, s, top);
+    else
+      this->offer_all(s, top);
+  }
+
+ private:
+  // An exact score costs a search for each of its weights.
+  static constexpr int64_t most_candidates = 64;
+
+  void pad(const Finish<T>& finish) {
+    const int64_t whole = (this->classes_ + sketch_block - 1) / sketch_block * sketch_block;
+    intercept_.reset(whole);
+    std::fill(std::copy(finish.intercept, finish.intercept + this->classes_, intercept_.data()),
+              intercept_.data() + whole, -std::numeric_limits<T>::infinity());
+    if (!finish.scale) return;
+    scale_.reset(whole);
+    std::copy(finish.scale, finish.scale + this->classes_, scale_.data());
+  }
+
+  // A class whose sum is 0 has the score of one that was not touched.
+  void offer_touched(const Workspace<T>& row, T* s, TopClasses<T>& top) const {
+    for (int32_t c : by_intercept_) {
+      if (s[c] != 0) continue;
+      const T score = this->finish_(c, s[c]);
+      if (!top.takes(score, static_cast<int32_t>(this->first_ + c))) break;
+      this->offer(top, score, c);
+    }
+    for (int64_t j : row.feature)
+      for (int64_t e = weights_.ptr[j]; e < weights_.ptr[j + 1]; ++e) {
+        const int32_t c = weights_.index[e];
+        if (s[c] == 0) continue;
+        const T score = this->finish_(c, s[c]);
+        s[c] = 0;  // and is not offered again
+        if (score >= top.worst()) this->offer(top, score, c);
+      }
+  }
+
+  // Estimates of all scores differ from the scores by `error` at the most. So the k-th best score is at least
+  // the k-th best estimate less `error`, and a class whose estimate is lower by twice the error is not among
+  // the best. False: too many are left, and nothing was offered.
+  bool find_by_sketch(Workspace<T>& row, TopClasses<T>& top) const {
+    const T margin = static_cast<T>(2 * add_rare(row));
+    gather_candidates(row, top, margin);
+    std::fill(row.sums.data(), row.sums.data() + this->classes_, T(0));
+    if (static_cast<int64_t>(row.candidates.size()) > most_candidates) return false;
+    for (const auto& candidate : row.candidates)
+      this->offer(top, exact_score(row, candidate.code), candidate.code);
+    return true;
+  }
+
+  // Adds the features that are not frequent to the sums, lists the others, and gives the error of estimates:
+  // of the sketches, and of sums in another order.
+  double add_rare(Workspace<T>& row) const {
+    double of_sketches = 0, size = 0;
+    row.sketched.clear();
+    for (int64_t e = 0; e < row.size(); ++e) {
+      const int64_t j = row.feature[e];
+      const T x = row.value[e];
+      const int64_t h = row.number[e];
+      if (h < 0) {
+        weights_.add(j, x, row.sums.data());
+        size += std::abs(double(x)) * largest_weight_;
+        continue;
+      }
+      const double step = frequent_.step(h);
+      row.sketched.push_back({frequent_.sketch(h), static_cast<T>(x * step)});
+      of_sketches += std::abs(double(x)) * step / 2;
+      size += std::abs(double(x)) * step * 127;
+    }
+    const double rounding = 4 * double(row.size() + 8) * std::numeric_limits<T>::epsilon();
+    return 1.001 * largest_scale_ * of_sketches + rounding * (largest_scale_ * size + largest_intercept_);
+  }
+
+  // The classes that may be among the best, from the blocks that have some.
+  void gather_candidates(Workspace<T>& row, const TopClasses<T>& top, T margin) const {
+    const T least = least_of_best(row, top);
+    T cut = least - margin;
+    row.candidates.clear();
+    row.best.clear();
+    for (int64_t b = 0; b < frequent_.blocks(); ++b) {
+      if (row.largest[b] < cut) continue;
+      const int64_t c = b * sketch_block, width = std::min(sketch_block, this->classes_ - c);
+      alignas(64) T estimates[sketch_block];
+      estimate_block(row, c, [&](int64_t l, vec<T> v) { store(estimates + l, v); });
+      for (int64_t l = 0; l < width; ++l)
+        if (estimates[l] >= cut) {
+          row.candidates.push_back({estimates[l], static_cast<int32_t>(c + l)});
+          keep_best(row.best, estimates[l], top.k());
+          if (static_cast<int64_t>(row.best.size()) == top.k())
+            cut = std::max(least, row.best.front()) - margin;
+        }
+    }
+    std::erase_if(row.candidates, [&](const auto& candidate) { return candidate.estimate < cut; });
+  }
+
+  // The k-th best estimate is at least the k-th largest of the largest of the blocks.
+  T least_of_best(Workspace<T>& row, const TopClasses<T>& top) const {
+    row.best.clear();
+    row.largest.resize(frequent_.blocks());
+    for (int64_t b = 0; b < frequent_.blocks(); ++b) {
+      vec<T> most = vec<T>{} - std::numeric_limits<T>::infinity();
+      estimate_block(row, b * sketch_block, [&](int64_t, vec<T> v) { most = larger<T>(most, v); });
+      row.largest[b] = largest_lane<T>(most);
+    }
+    for (int64_t b = 0; b < frequent_.blocks(); ++b) keep_best(row.best, row.largest[b], top.k());
+    const bool enough = static_cast<int64_t>(row.best.size()) == top.k();
+    return std::max(top.worst(), enough ? row.best.front() : -std::numeric_limits<T>::infinity());
+  }
+
+  static void keep_best(std::vector<T>& best, T value, int64_t k) {
+    if (static_cast<int64_t>(best.size()) < k) {
+      best.push_back(value);
+      std::push_heap(best.begin(), best.end(), std::greater<>());
+    } else if (value > best.front()) {
+      std::pop_heap(best.begin(), best.end(), std::greater<>());
+      best.back() = value;
+      std::push_heap(best.begin(), best.end(), std::greater<>());
+    }
+  }
+
+  // write(l, v) for the vectors of estimates of a block: v has the classes from c + l on.
+  template <class F>
+  void estimate_block(const Workspace<T>& row, int64_t c, F write) const {
+    constexpr int L = Lanes<T>::count, parts = sketch_block / L;
+    vec<T> sum[parts];
+    for (int v = 0; v < parts; ++v) sum[v] = load(row.sums.data() + c + v * L);
+    for (const auto& feature : row.sketched)
+      for (int v = 0; v < parts; ++v) sum[v] += feature.x * widened<T>(feature.sketch + c + v * L);
+    for (int v = 0; v < parts; ++v) {
+      if (this->finish_.scale) sum[v] *= load(scale_.data() + c + v * L);
+      write(v * L, sum[v] + load(intercept_.data() + c + v * L));
+    }
+  }
+
+  T exact_score(const Workspace<T>& row, int32_t c) const {
+    T s = 0;
+    for (int64_t e = 0; e < row.size(); ++e) {
+      const int64_t j = row.feature[e];
+      const int64_t h = row.number[e];
+      s += row.value[e] *
+           (h >= 0 ? frequent_.find(weights_, h, c) : weights_.find(weights_.ptr[j], weights_.ptr[j + 1], c));
+    }
+    return this->finish_(c, s);
+  }
+
+  const SparseWeights<T, V, I> weights_;
+  const FrequentFeatures frequent_;
+  std::vector<int32_t> by_intercept_;
+  double largest_weight_ = 0, largest_intercept_ = 0, largest_scale_ = 0;
+  Buffer<T> intercept_, scale_;  // copies for the estimates, padded to whole blocks
+};
+
+// All parts of a model. Calls may come from several threads.
+template <class T>
+class Scorer {
+ public:
+  explicit Scorer(int64_t features) : features_(features) {}
+
+  int64_t features() const { return features_; }
+  int64_t classes() const { return parts_.empty() ? 0 : parts_.back()->first() + parts_.back()->classes(); }
+  void add(std::unique_ptr<Part<T>> part) {
+    widest_ = std::max(widest_, part->classes());
+    parts_.push_back(std::move(part));
+  }
+
+  // f(part), summed
+  template <class F>
+  int64_t over_parts(F f) const {
+    int64_t sum = 0;
+    for (const auto& part : parts_) sum += f(*part);
+    return sum;
+  }
+
+  // out: rows x classes
+  template <class View>
+  void scores(const View& X, T* out, int threads) {
+    const int64_t K = classes();
+    for (const auto& part : parts_)
+      for_each_row(X, threads,
+                   [&](int64_t i, Workspace<T>& row) { part->score(row, out + i * K + part->first()); });
+  }
+
+  // The k best of each row, best first; of equal scores the lower class first.
+  template <class View>
+  void top_classes(const View& X, int64_t k, int32_t* codes, T* scores, int threads) {
+    for (const auto& part : parts_)
+      for_each_row(X, threads, [&](int64_t i, Workspace<T>& row) {
+        TopClasses<T> top(k, codes + i * k, scores + i * k, std::min(k, part->first()));
+        part->find_best(row, top);
+        if (part == parts_.back()) top.sort();
+      });
+  }
+
+ private:
+  using Space = std::unique_ptr<Workspace<T>>;
+  static constexpr int64_t rows_a_task = 16;
+
+  template <class View, class F>
+  void for_each_row(const View& X, int threads, F f) {
+    const int64_t tasks = (X.n_rows + rows_a_task - 1) / rows_a_task;
+    const auto work = [&](int64_t begin, int64_t end, Workspace<T>& row) {
+      for (int64_t i = begin; i < end; ++i) {
+        row.read(X, i);
+        f(i, row);
+      }
+    };
+    if (threads == 1 || tasks <= 1) {
+      Space space = take();
+      work(0, X.n_rows, *space);
+      give_back(std::move(space));
+      return;
+    }
+#pragma omp parallel num_threads(std::min<int64_t>(threads, tasks))
+    {
+      Space space = take();
+#pragma omp for schedule(dynamic)
+      for (int64_t t = 0; t < tasks; ++t)
+        work(t * rows_a_task, std::min(X.n_rows, (t + 1) * rows_a_task), *space);
+      give_back(std::move(space));
+    }
+  }
+
+  Space take() {
+    Space space;
+    {
+      const std::lock_guard<std::mutex> guard(lock_);
+      if (!spare_.empty()) {
+        space = std::move(spare_.back());
+        spare_.pop_back();
+      }
+    }
+    if (!space) space = std::make_unique<Workspace<T>>();
+    space->sums.reserve((widest_ + sketch_block - 1) / sketch_block * sketch_block);
+    return space;
+  }
+  void give_back(Space space) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    spare_.push_back(std::move(space));
+  }
+
+  const int64_t features_;
+  int64_t widest_ = 0;
+  std::vector<std::unique_ptr<Part<T>>> parts_;
+  std::mutex lock_;
+  std::vector<Space> spare_;
+};
 
 }  // namespace manyclass

@@ -219,6 +219,34 @@ inline vec<A> load_as(const T* p) {
   }
 }
 
+template <class T>
+inline T largest_lane(vec<T> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4) return _mm512_reduce_max_ps((__m512)v);
+#endif
+  T most = v[0];
+  for (int l = 1; l < Lanes<T>::count; ++l) most = std::max(most, v[l]);
+  return most;
+}
+
+// Small integers, one a lane, from anywhere.
+template <class T>
+inline vec<T> widened(const int8_t* p) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return (vec<T>)_mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+  else
+    return (vec<T>)_mm512_cvtepi32_pd(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+#else
+  typedef int8_t Narrow __attribute__((vector_size(Lanes<T>::count)));
+  Narrow small;
+  std::memcpy(&small, p, sizeof(small));
+  return __builtin_convertvector(small, vec<T>);
+#endif
+}
+
 // The other way: rounds.
 template <class A, class T>
 inline void store_as(T* p, vec<A> v) {

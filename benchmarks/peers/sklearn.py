@@ -1,6 +1,9 @@
-"""scikit-learn's reader of LIBSVM text, multinomial logistic regression (lbfgs), one-vs-one and grid search.
+"""scikit-learn's reader of LIBSVM text, multinomial logistic regression (lbfgs), one-vs-one and grid search, scores.
 
-No intercepts. Its `LinearSVC` is LIBLINEAR, which is measured directly where it stands alone.
+No intercepts but for scores. Its `LinearSVC` is LIBLINEAR, which is measured directly where it stands alone.
+
+The k best classes come from `decision_function` and `argpartition`, with the weights as `sparsify` stores them, for
+as many rows at a time as there is room for scores.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import LinearSVC
 
+from benchmarks import prediction
 from benchmarks.protocol import Outcome, Request, Task, serve
 
 
@@ -66,12 +70,34 @@ def best(search) -> Outcome:
     return Outcome(note=f"best C {search.best_params_['C']:g}, accuracy {found.max():.4f}")
 
 
+SCORES_AT_ONCE = 1 << 24
+
+
+def predictor(W, threads: int) -> prediction.TopK:
+    model = LinearSVC()
+    model.coef_, model.intercept_ = W[:-1].T.tocsr(), W[-1].toarray().ravel()
+    model.classes_ = np.arange(W.shape[1])
+    at_once = max(1, SCORES_AT_ONCE // W.shape[1])
+
+    def topk(rows) -> np.ndarray:
+        return np.concatenate([best_of(rows[i : i + at_once]) for i in range(0, rows.shape[0], at_once)])
+
+    def best_of(rows) -> np.ndarray:
+        scores = model.decision_function(rows)
+        best = np.argpartition(-scores, prediction.K, axis=1)[:, : prediction.K]
+        order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1)
+        return np.take_along_axis(best, order, axis=1)
+
+    return topk
+
+
 if __name__ == "__main__":
     serve(
         {
             "read": Task(prepare, fit, outcome),
             "train": Task(prepare_training, train, weights),
             "search": Task(prepare_search, train, best),
+            "predict": prediction.task(predictor),
         },
         packages=("scikit-learn",),
     )

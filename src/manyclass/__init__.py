@@ -11,6 +11,7 @@ from .estimators import (
     OneVsRestLogistic,
     OneVsRestSVC,
     PPDSparse,
+    PDSparse,
     select_C,
 )
 from .model import LinearModel, load_model, save_model
@@ -29,6 +30,7 @@ __all__ = [
     "OneVsRestLogistic",
     "OneVsRestSVC",
     "PPDSparse",
+    "PDSparse",
     "__version__",
     "load_model",
     "save_model",

@@ -7,9 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from manyclass import OneVsRestSVC
+from manyclass.cli import inputs
 from manyclass.data import load_svmlight, load_xmc, save_svmlight, save_xmc
 from manyclass.metrics import precisions_at_k
 from manyclass.model import load_model
+
+AS_TRAINED = {"n_features": None, "zero_based": "auto", "multilabel": "auto"}
 
 
 def rows(n, seed):
@@ -164,3 +167,25 @@ def test_a_header_with_more_features_than_the_model_has(shell, files, model):
     assert "wide.txt: 900 features by the header" in shell("predict", "m.manyclass", "wide.txt", code=2).stderr
     (files / "narrow.txt").write_text("1 2 2\n0,1 1:1\n")
     assert len(shell("predict", "m.manyclass", "narrow.txt", "-k", 1).stdout.splitlines()) == 1
+
+
+def test_cv_compares_the_best_labels(shell, files):
+    report = shell.json("cv", "train.svm", "--loss", "hinge,squared_hinge", "--C", "0.1,1", "--folds", 3)
+    assert all(0.5 < share < 1 for found in report["losses"].values() for share in found["accuracy"])
+    assert "trained one-vs-rest" in shell("cv", "train.svm", "--loss", "hinge,cs", code=2).stderr
+
+
+def test_files_of_several_ranks_are_put_together(files):
+    """Also where the rows of one of them happen to have one label each, or no label of another one."""
+    X, Y = rows(60, 2)
+    parts = []
+    for first, last in ((0, 20), (20, 60)):
+        save_svmlight(X[first:last], Y[first:last], files / "part.svm")
+        parts.append(inputs._parsed(str(files / "part.svm"), "svmlight", np.float32, **AS_TRAINED))
+    (files / "part.svm").write_text("4 1:1\n12 2:1\n")
+    parts.append(inputs._parsed(str(files / "part.svm"), "svmlight", np.float32, **AS_TRAINED))
+    assert parts[-1].classes is None
+    found = inputs._as_rows(parts)
+    assert found.classes.tolist() == [3, 4, 5, 7, 9, 12] and found.X.shape == (62, 20)
+    np.testing.assert_array_equal(found.labels.toarray()[:60], Y[:, found.classes].toarray())
+    np.testing.assert_array_equal(found.labels.toarray()[60:], [[0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]])

@@ -47,14 +47,36 @@ def _losses(loss, scores, y, K):
     return add_up @ kinds[loss.removeprefix("ovo_").removeprefix("ppd_")]
 
 
+def _dense(X, constant):
+    X = np.asarray(X.todense() if hasattr(X, "todense") else X)
+    return np.hstack([X, np.full((len(X), 1), constant)]) if constant else X
+
+
+def max_margin_optimum(X, Y, C, constant=0.0, *, lam=0.01, tau=1.0):
+    """The least primal value of the max-margin loss with an elastic net; `Y` a dense indicator `(n, K)`."""
+    X, Y = _dense(X, constant), np.asarray(Y, bool)
+    W = cp.Variable((X.shape[1], Y.shape[1]))
+    scores = X @ W
+    losses = [
+        C[i] * cp.pos(1 + cp.max(scores[i, ~own]) - cp.min(scores[i, own]))
+        for i, own in enumerate(Y)
+        if own.any() and not own.all()
+    ]
+    shrunk = W[:-1] if constant else W
+    problem = cp.Problem(cp.Minimize(lam * cp.sum(cp.abs(shrunk)) + tau / 2 * cp.sum_squares(W) + cp.sum(losses)))
+    problem.solve(solver=cp.CLARABEL, tol_gap_rel=1e-10, tol_gap_abs=1e-10, tol_feas=1e-10)
+    assert problem.status == "optimal"
+    return problem.value
+
+
 def optimum(loss, X, y, C, K, constant=0.0, reduced=False, lam=0.01, tau=1.0):
     """The least primal value; `X` dense or sparse, `C` one penalty a row, `reduced`: with feature reduction.
 
     `lam` and `tau` are those of the losses with an elastic net.
     """
-    X = np.asarray(X.todense() if hasattr(X, "todense") else X)
-    if constant:
-        X = np.hstack([X, np.full((len(X), 1), constant)])
+    if loss == "max_margin":
+        return max_margin_optimum(X, np.eye(K)[y], C, constant, lam=lam, tau=tau)
+    X = _dense(X, constant)
     W = cp.Variable((X.shape[1], K * (K - 1) // 2 if loss.startswith("ovo_") else K))
     used = cp.multiply(np.stack([(X[y == c] != 0).any(axis=0) for c in range(K)], axis=1), W) if reduced else W
     sparse = loss.startswith("ppd_")

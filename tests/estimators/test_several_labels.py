@@ -70,6 +70,21 @@ def test_feature_reduction_leaves_the_features_of_the_rows_with_the_label(loss):
     assert fitted.certificate_.primal == pytest.approx(expected, rel=2e-6)
 
 
+@pytest.mark.parametrize("reduced", [False, True])
+def test_a_sparse_model_has_the_certified_value(reduced):
+    X, y = text_like(400, 20_000, 300, nnz=10)
+    Y = sp.csr_matrix(np.eye(300, dtype=int)[y]) + sp.random(400, 300, 0.01, format="csr", random_state=0).astype(
+        bool
+    )
+    Y = (Y > 0).astype(int)
+    fitted = OneVsRestSVC("hinge", dtype="float64", feature_reduction=reduced, fit_intercept=False).fit(X, Y)
+    assert sp.issparse(fitted.model_.weights)
+    margins = (2 * Y.toarray() - 1) * fitted.decision_function(X)
+    primal = 0.5 * (fitted.model_.weights.data**2).sum() + np.maximum(0, 1 - margins).sum()
+    assert fitted.certificate_.primal == pytest.approx(primal, rel=1e-9)
+    assert fitted.certificate_.gap <= 0.01
+
+
 @pytest.mark.parametrize(
     ("loss", "more"),
     [
@@ -134,6 +149,9 @@ def test_a_store_has_the_same_optimum(loss, tmp_path):
     there = make(loss, **EXACT).fit(X, Y[:, :5])
     assert stored.certificate_.primal == pytest.approx(there.certificate_.primal, rel=2e-6)
     np.testing.assert_array_equal(stored.predict(X).toarray(), there.predict(X).toarray())
+    store = store_of(X, Y, tmp_path / "t", 3)
+    np.testing.assert_array_equal(stored.predict(store).toarray(), there.predict(X).toarray())
+    assert stored.score(store) == there.score(X, Y[:, :5])
 
 
 def test_weights_of_rows_are_their_repetition():

@@ -61,7 +61,7 @@ def test_a_new_model_takes_the_place_of_the_old_one(tmp_path):
     model = make_model(K=6)
     save_together(model, tmp_path / "m", 2)
     assert len(list((tmp_path / "m").iterdir())) == 3
-    np.testing.assert_array_equal(load_model(tmp_path / "m").weights, model.weights)
+    np.testing.assert_array_equal(load_model(tmp_path / "m").matrix, model.weights)
 
 
 def test_what_is_not_whole_is_refused(tmp_path):

@@ -1,17 +1,19 @@
 """Blocks of binary problems trained apart and brought together are the same bits as trained in one place."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from losses import text_like
 
 from manyclass._native import core
-from manyclass.data import check_matrix
+from manyclass.data import check_matrix, encode_label_sets
 from manyclass.problems import PROBLEMS
 from manyclass.solvers import ClassBlocks, StopRule, TrainingSet
 
 RULE = StopRule("gap", 0.01)
-# Loss, Newton's method, rows, features, classes. The last two have models too large to be kept dense.
+# Loss, Newton's method, rows, features, classes. The last three have models too large to be kept dense.
 FITS = {
     "hinge": ("hinge", False, 200, 60, 70),
     "squared_hinge": ("squared_hinge", False, 200, 60, 70),
@@ -20,6 +22,8 @@ FITS = {
     "ovo_hinge": ("ovo_hinge", False, 200, 60, 13),
     "ovo_squared_hinge": ("ovo_squared_hinge", False, 200, 60, 13),
     "ovo_logistic": ("ovo_logistic", False, 200, 60, 13),
+    "sets": ("squared_hinge", False, 200, 60, 70),
+    "sparse_sets": ("hinge", False, 900, 20_000, 300),
     "sparse": ("hinge", False, 900, 20_000, 300),
     "sparse_squared": ("squared_hinge", False, 900, 20_000, 300),
 }
@@ -29,6 +33,11 @@ def solver(fit, keep_state=False, dtype="float32"):
     loss, newton, n, d, K = FITS[fit]
     X, y = text_like(n, d, K, seed=1, nnz=12)
     data = TrainingSet(check_matrix(X), y.astype(np.int32), np.linspace(0.5, 2, n), K, 1.0)
+    if fit.endswith("sets"):
+        _, Y = encode_label_sets(
+            [{label, label % 5} if label % 3 else set() for label in y.tolist()] + [list(range(K))]
+        )
+        data = replace(data, codes=np.empty(0, np.int32), Y=Y[:n])
     return ClassBlocks(
         PROBLEMS[loss],
         data,

@@ -9,6 +9,7 @@ import manyclass
 
 from ..engines import told_rank
 from . import ranks
+from .compress import compress
 from .convert import convert
 from .cv import cv
 from .demo import demo
@@ -76,5 +77,5 @@ def manyclass_command(
     """
 
 
-for command in (train, predict, evaluate, inspect, convert, remove, cv, reproduce, demo):
+for command in (train, predict, evaluate, inspect, compress, convert, remove, cv, reproduce, demo):
     app.command()(command)

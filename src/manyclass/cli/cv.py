@@ -12,7 +12,7 @@ from ..data.sizes import parse_size
 from ..engines import DiskEngine
 from ..estimators import ESTIMATORS, estimator_for, select_C
 from . import output, ranks
-from .fitting import USUAL, Dtype
+from .fitting import TAKE_SETS, USUAL, Dtype
 from .inputs import Columns, DataFormat, naming, open_store, read_labelled
 from .train import document_frequency, positive, usual
 
@@ -85,9 +85,9 @@ def cv(
       manyclass cv news20.gz --loss ww,cs,maxent --C 2^-5:2^3
       manyclass cv news.csv -l squared_hinge -C 0.1,1,10 --folds 10
 
-    Prints the share of held-out rows that were right, for each loss and penalty, and the best of each loss. The words
-    of a table are counted over all rows, held-out ones too. From a store all folds are trained together, so that a
-    block is read once a pass for all of them.
+    Prints the share of held-out rows that were right, for each loss and penalty, and the best of each loss; of rows
+    with sets of labels those whose best label is in the set. The words of a table are counted over all rows, held-out
+    ones too. From a store all folds are trained together, so that a block is read once a pass for all of them.
     """
     output.log_to_stderr(quiet=quiet)
     store = open_store(data)
@@ -97,7 +97,14 @@ def cv(
     if store is None:
         if memory is not None:
             raise typer.BadParameter("it is for rows of a store", param_hint="--memory")
-        rows = read_labelled(data, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value)
+        rows = read_labelled(
+            data,
+            format,
+            Columns(text_column, label_column),
+            min_df=min_df,
+            dtype=dtype.value,
+            several=all(loss in TAKE_SETS for loss in losses),
+        )
         X, labels = rows.X, rows.labels
     else:
         engine = DiskEngine() if memory is None else DiskEngine(memory)

@@ -33,6 +33,7 @@ class Loss(str, Enum):
     squared_hinge = "squared_hinge"
     logistic = "logistic"
     maxent = "maxent"
+    max_margin = "max_margin"
     ovo_hinge = "ovo_hinge"
     ovo_squared_hinge = "ovo_squared_hinge"
     ovo_logistic = "ovo_logistic"
@@ -47,6 +48,8 @@ class Dtype(str, Enum):
 
 # What the estimators take if nothing is given: the command line takes the same.
 USUAL = MulticlassSVC().get_params()
+# One-vs-rest: rows may have sets of labels.
+TAKE_SETS = (Loss.hinge, Loss.squared_hinge, Loss.logistic)
 TITLES = {
     Loss.ww: "Weston-Watkins",
     Loss.cs: "Crammer-Singer",
@@ -60,6 +63,7 @@ TITLES = {
     Loss.squared_hinge: "OvR squared hinge",
     Loss.logistic: "OvR logistic",
     Loss.maxent: "maximum entropy",
+    Loss.max_margin: "PD-Sparse",
     Loss.ovo_hinge: "OvO hinge",
     Loss.ovo_squared_hinge: "OvO squared hinge",
     Loss.ovo_logistic: "OvO logistic",

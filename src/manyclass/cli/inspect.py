@@ -13,6 +13,7 @@ from ..model import LinearModel, load_model
 from ..model.file import looks_like_model
 from ..model.linear import thread_count
 from ..model.shards import INDEX, stored_bytes
+from ..model.weights import column_of, value_type
 from ..solvers import estimate_memory
 from . import output, ranks
 from .convert import describe_store, show_store
@@ -141,9 +142,12 @@ def _describe_model(model: LinearModel, path: Path) -> dict[str, Any]:
         "features": model.n_features,
         "takes_text": model.text is not None,
         "layout": "sparse" if model.is_sparse else "dense",
-        "dtype": model.dtype.name,
+        "shards": model.n_parts,
+        "dtype": value_type(model.weights).name,
         "density": model.density,
         "weight_bytes": model.nbytes,
+        "frequent_features": model.scorer.frequent_features,
+        "sketch_bytes": model.scorer.sketch_bytes,
         "classes_never_trained": int(np.isneginf(model.intercept).sum()),
         "settings": model.settings,
         "certificate": model.certificate,
@@ -172,8 +176,7 @@ def largest_features(model: LinearModel, class_name: str, count: int) -> list[tu
         near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][:5]
         hint = f"; similar ones: {', '.join(near)}" if near else f", such as {model.classes.tolist()[0]}"
         raise InputError(f"the model has no class {class_name!r} among its {model.n_classes}{hint}")
-    weights: Any = model.weights[:, [found[0]]]
-    column = weights.toarray().ravel() if model.is_sparse else weights.ravel()
+    column = column_of(model.weights, found[0])
     best = np.argsort(-column, kind="stable")[:count]
     best = best[column[best] > 0]
     names = model.text.words if model.text is not None else None
@@ -192,6 +195,11 @@ def _show_model(report: dict[str, Any]) -> None:
         ("weights", f"{report['layout']} {report['dtype']}, {output.size(report['weight_bytes'])}"),
         ("density", output.percent(report["density"])),
     ]
+    if report["shards"] > 1:
+        pairs.insert(2, ("shards", str(report["shards"])))
+    if report["frequent_features"]:
+        extra = f"{report['frequent_features']} frequent features, {output.size(report['sketch_bytes'])}"
+        pairs.append(("sketches, made to predict", extra))
     if report["classes_never_trained"]:
         pairs.append(("classes never trained", str(report["classes_never_trained"])))
     pairs += [(name, _text(value)) for name, value in sorted(report["settings"].items())]

@@ -19,7 +19,7 @@ from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel, save_model
 from ..model.shards import stored_bytes
 from . import output, ranks
-from .fitting import TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
+from .fitting import TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
 from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled, stem
 from .output import ExitCode, InputError
 from .ranks import Engine
@@ -245,7 +245,7 @@ def train(
             Columns(text_column, label_column),
             min_df=min_df,
             dtype=dtype.value,
-            several=loss in (Loss.hinge, Loss.squared_hinge, Loss.logistic),
+            several=loss in TAKE_SETS,
         )
         codes = _check_labels(data, rows, calibrate)
     elif calibrate is not Calibrate.none:

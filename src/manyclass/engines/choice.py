@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ..problems import Binary, ElasticNet, Problem
-from ..solvers import Alone, ClassBlocks, CoupledRows, LabelBlocks, Leagues, Peers, Solver, TrainingSet
+from ..problems import Binary, ElasticNet, MaxMargin, Problem
+from ..solvers import Alone, CoupledRows, FrankWolfe, Leagues, Peers, Solver, TrainingSet, blocks_of
 from .disk import FromDisk
 from .disk_memory import DiskEngine
 from .dual_store import DualStore
-from .label_parallel import SentBlocks
+from .label_parallel import SentBlocks, SentLabelBlocks
 from .mpi import MPIEngine, MPIPeers
 from .stored_rows import StoredRows
 
@@ -34,6 +34,8 @@ def check_engine(engine: Any, problem: Problem) -> None:
             "engine='joblib' sends classes, or pairs of them, to different workers: it is for one-vs-rest and "
             f"one-vs-one. {problem.name!r} trains all classes together; use engine='memory'"
         )
+    if isinstance(problem, MaxMargin) and engine != "memory":
+        raise ValueError(f"{problem.name!r} is trained by engine='memory' only, got {engine!r}")
     if isinstance(engine, DiskEngine):
         engine.check_loss(problem)
 
@@ -103,6 +105,8 @@ def make_solver(
         )
     if solver == "leagues" and problem.name == "ww":
         return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, leagues=leagues, peers=peers)
+    if isinstance(problem, MaxMargin):
+        return FrankWolfe(problem, data, dtype=dtype, seed=seed, threads=threads)
     if not isinstance(problem, Binary):
         alternating = solver == "leagues"
         return CoupledRows(
@@ -116,6 +120,6 @@ def make_solver(
         "keep_state": keep_state,
     }
     if engine == "joblib":
-        return SentBlocks(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
-    blocks = LabelBlocks if isinstance(problem, ElasticNet) else ClassBlocks
-    return blocks(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)
+        sent = SentLabelBlocks if isinstance(problem, ElasticNet) else SentBlocks
+        return sent(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
+    return blocks_of(problem)(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)

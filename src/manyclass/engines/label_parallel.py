@@ -19,8 +19,9 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from .._native import core
-from ..problems import Binary
-from ..solvers import ClassBlocks, Progress, StopRule, TrainingSet
+from ..data import check_matrix
+from ..problems import Binary, ElasticNet
+from ..solvers import ClassBlocks, LabelBlocks, Progress, StopRule, TrainingSet, blocks_of
 from .stopping import StopAll, raising
 
 # So many that workers end at nearly the same time, whatever their tasks turn out to take.
@@ -134,6 +135,10 @@ class SentBlocks(ClassBlocks):
         return None if self._deadline is None else max(0.0, self._deadline - time.perf_counter())
 
 
+class SentLabelBlocks(SentBlocks, LabelBlocks):
+    """The same, of labels with an elastic net."""
+
+
 # A worker in the process that it works for uses that fit's own layout; another one the layout it has made last.
 _fits_here: WeakValueDictionary[str, SentBlocks] = WeakValueDictionary()
 _last_made: dict[str, ClassBlocks] = {}
@@ -178,7 +183,9 @@ def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
             _last_made.clear()  # before the next one is made
             # Its own copy of what a solver holds on to: joblib waits for mapped arrays to be let go.
             data = replace(job.data, C=np.array(job.data.C))
-            made = ClassBlocks(job.problem, data, threads=1, interrupt=interrupt, **job.options)
+            if isinstance(job.problem, ElasticNet):  # which reads the rows where they are
+                data = replace(data, X=check_matrix(job.data.X.as_csr().copy()))
+            made = blocks_of(job.problem)(job.problem, data, threads=1, interrupt=interrupt, **job.options)
             made.choose_blocks([])
             _last_made[job.token] = made
         return _last_made[job.token].sibling(interrupt)

@@ -5,6 +5,7 @@ from .calibration import CalibratedClassifier
 from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
 from .ppd_sparse import PPDSparse
+from .pd_sparse import PDSparse
 from .selection import Selection, select_C
 from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 
@@ -19,6 +20,7 @@ __all__ = [
     "OneVsRestLogistic",
     "OneVsRestSVC",
     "PPDSparse",
+    "PDSparse",
     "Selection",
     "estimator_for",
     "select_C",

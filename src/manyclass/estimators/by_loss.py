@@ -5,6 +5,7 @@ from typing import Any
 from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
 from .ppd_sparse import PPDSparse
+from .pd_sparse import PDSparse
 from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 
 #: All losses, by the names that `manyclass.problems.PROBLEMS` has.
@@ -18,6 +19,7 @@ ESTIMATORS: dict[str, type[LinearClassifier]] = {
     "atm": MulticlassSVC,
     "ats": MulticlassSVC,
     "maxent": MaxEnt,
+    "max_margin": PDSparse,
     "hinge": OneVsRestSVC,
     "squared_hinge": OneVsRestSVC,
     "logistic": OneVsRestLogistic,

@@ -27,7 +27,7 @@ from ..data import (
     encode_labels,
     has_label_sets,
 )
-from ..data.label_sets import is_dense_indicator
+from ..data.label_sets import is_dense_indicator, keep_known
 from ..engines import (
     Budget,
     CheckpointPlan,
@@ -327,15 +327,19 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         float
         """
         check_is_fitted(self)
-        if self.model_.multilabel and not isinstance(X, BlockStore):
-            Y, unknown = encode_known_sets(y, self.classes_, unknown="count")
+        if self.model_.multilabel:
+            if isinstance(X, BlockStore):
+                Y = X.label_matrix(np.arange(X.classes.size), X.classes.size)
+                Y, unknown = keep_known(Y, X.classes, self.classes_, unknown="count")
+            else:
+                Y, unknown = encode_known_sets(y, self.classes_, unknown="count")
             found = sp.csr_matrix(self.predict(X))
             right = (np.diff((found != Y).tocsr().indptr) == 0) & (unknown == 0)
             return float(np.average(right, weights=sample_weight))
         if not isinstance(X, BlockStore):
             return super().score(X, y, sample_weight)
         if X.manifest.multilabel:
-            raise ValueError(f"{X.path} has rows with other than one label; ask predict_topk for the best of each")
+            raise ValueError(f"{X.path} has rows with other than one label; the estimator knows one label a row")
         return float(np.average(self.predict(X) == X.labels(), weights=sample_weight))
 
     def fit_path(self, X: Any, y: Any = None, Cs: Any = (), sample_weight: Any = None) -> list["LinearClassifier"]:

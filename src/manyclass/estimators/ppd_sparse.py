@@ -37,6 +37,7 @@ class PPDSparse(LinearClassifier):
     """
 
     _losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
+    _takes_sets: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,

@@ -148,7 +148,7 @@ class Predictor:
         makes an array of it at each access.
         """
         check_is_fitted(self)
-        weights = self.model_.weights
+        weights = self.model_.matrix
         if self._sparse_coef:
             return sp.csr_matrix(weights.T)
         return weights.toarray().T if sp.issparse(weights) else weights.T
@@ -168,7 +168,7 @@ class Predictor:
         """
         check_is_fitted(self)
         if not self.model_.is_sparse:
-            self.model_.weights = sp.csr_matrix(self.model_.weights)
+            self.model_.weights = sp.csr_matrix(self.model_.matrix)
         self._sparse_coef = True
         return self
 
@@ -181,7 +181,7 @@ class Predictor:
         """
         check_is_fitted(self)
         if self.model_.is_sparse:
-            self.model_.weights = self.model_.weights.toarray()
+            self.model_.weights = self.model_.matrix.toarray()
         self._sparse_coef = False
         return self
 

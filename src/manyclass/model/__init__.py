@@ -2,5 +2,6 @@
 
 from .file import ModelFileError, load_model, save_model
 from .linear import LinearModel
+from .shard_writer import ShardWriter
 
-__all__ = ["LinearModel", "ModelFileError", "load_model", "save_model"]
+__all__ = ["LinearModel", "ModelFileError", "ShardWriter", "load_model", "save_model"]

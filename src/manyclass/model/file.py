@@ -4,7 +4,9 @@
 |---|---|---|
 | `weights` | float32 or float64 | (features, K or pairs of classes), if dense |
 | `weights.indptr`, `weights.indices`, `weights.values` | int64, int32, float | CSR of that shape, if sparse |
-| `intercept` | as the weights | as many as columns of weights |
+| the same, in version 2 | int64, int32 or uint16, float16 or int8 | a compressed model |
+| `weights.scale` | float32 | one a column, by which integers are to be multiplied |
+| `intercept` | as the weights, float32 if they are narrower | as many as columns of weights |
 | `classes` | integers, floats or truth values | (K,), ascending, if the labels are such |
 | `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
 | `text.*` | | what `to_tensors` of `TextFeatures` or `HashedText` gives, if the model takes raw text |
@@ -19,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from safetensors import SafetensorError
 
 from ..data import HashedText, TextFeatures
@@ -31,9 +32,11 @@ from ..engines import peers_of
 from ..solvers import Peers
 from .linear import LinearModel
 from .shards import join_shards, read_index, shard_names, shard_of, write_index
+from .weights import FLOATS, NARROW, JoinedWeights, SparseWeights, as_matrix, as_stored
 
 FORMAT = "manyclass"
-VERSION = 1
+# What most models are written as: readers of version 1 know all there is. Compressed ones need the newest.
+VERSION, NEWEST = 1, 2
 ALIGNED = ("weights", "weights.values")
 CHECKED_AT_ONCE = 1 << 20
 SPARSE = {"weights.indptr", "weights.indices", "weights.values"}
@@ -76,7 +79,7 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any 
         tensors |= model.text.to_tensors()
     metadata = {
         "format": FORMAT,
-        "format_version": str(VERSION),
+        "format_version": str(NEWEST if tensors.get("weights.values", model.intercept).dtype in NARROW else VERSION),
         "settings": _to_json("settings", model.settings),
         "certificate": _to_json("certificate", model.certificate),
     }
@@ -108,16 +111,16 @@ def _save_shards(model: LinearModel, folder: Path, peers: Peers) -> None:
 
 
 def _weight_tensors(model: LinearModel) -> dict[str, np.ndarray]:
-    weights: Any = model.weights
-    if not model.is_sparse:
-        return {"weights": np.ascontiguousarray(weights)}
-    if not weights.has_sorted_indices:
-        weights = weights.sorted_indices()
-    return {
-        "weights.indptr": np.ascontiguousarray(weights.indptr, np.int64),
-        "weights.indices": np.ascontiguousarray(weights.indices, np.int32),
-        "weights.values": np.ascontiguousarray(weights.data),
+    joined = isinstance(model.weights, JoinedWeights)
+    stored = as_stored(as_matrix(model.weights) if joined else model.weights)
+    if isinstance(stored, np.ndarray):
+        return {"weights": np.ascontiguousarray(stored)}
+    tensors = {
+        "weights.indptr": stored.indptr,
+        "weights.indices": stored.indices,
+        "weights.values": np.ascontiguousarray(stored.values),
     }
+    return tensors if stored.scale is None else tensors | {"weights.scale": stored.scale}
 
 
 def _to_json(name: str, values: dict[str, Any]) -> str:
@@ -148,7 +151,7 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
     Parameters
     ----------
     path : str or path-like
-        What `save_model` wrote: a file, or a folder of shards, which are read into one model.
+        What `save_model` wrote: a file, or a folder of shards, which make one model and stay where they are.
     mmap : bool
         Map the file into memory: the weights are read where they lie, and processes share them. False reads
         them into memory of their own.
@@ -164,14 +167,23 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
     """
     if Path(path).is_dir():
         try:
-            return join_shards([load_model(shard, mmap=mmap) for shard in read_index(path)])
+            index = read_index(path)
+            return join_shards([read_model_file(shard, mmap) for shard in index.shards], index)
         except ModelFileError:
             raise
         except ValueError as error:
             raise ModelFileError(f"{path}: {error}; copy or train it again") from error
+    model = read_model_file(path, mmap)
+    if isinstance(model.weights, SparseWeights) and model.weights.values.dtype in FLOATS:
+        model.weights = model.weights.tocsr()
+    return model
+
+
+def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearModel:
+    """Read one file: the weights an array or `SparseWeights`, each array as it lies there."""
     metadata, tensors = _read_tensors(path, mmap)
     try:
-        weights = _read_weights(tensors)
+        weights = _read_weights(tensors, int(metadata["format_version"]))
         classes = read_classes(tensors)
         settings = _from_json("settings", metadata)
         pairs = settings.get("pairs", False)
@@ -222,41 +234,52 @@ def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> Non
     version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) < 1:
         raise ModelFileError(f"{path}: the format version is {version!r}; the file is damaged")
-    if int(version) > VERSION:
+    if int(version) > NEWEST:
         raise ModelFileError(
-            f"{path}: written by a newer manyclass: its format is {version}, this one reads up to {VERSION}; "
+            f"{path}: written by a newer manyclass: its format is {version}, this one reads up to {NEWEST}; "
             "upgrade manyclass",
         )
 
 
-def _read_weights(tensors: _Tensors) -> np.ndarray | sp.csr_matrix:
+def _read_weights(tensors: _Tensors, version: int) -> np.ndarray | SparseWeights:
     if set(tensors) >= SPARSE and "weights" not in tensors:
-        return _read_sparse(tensors)
+        return _read_sparse(tensors, version)
     weights = tensors["weights"]
-    if weights.ndim != 2 or weights.dtype not in (np.float32, np.float64):
+    if weights.ndim != 2 or weights.dtype not in FLOATS:
         raise ValueError(f"the weights are {weights.dtype} of shape {weights.shape}, not a matrix of floats")
     _check_finite(weights.reshape(-1))
     return weights
 
 
-def _read_sparse(tensors: _Tensors) -> sp.csr_matrix:
+def _read_sparse(tensors: _Tensors, version: int) -> SparseWeights:
     indptr, indices = tensors["weights.indptr"], tensors["weights.indices"]
     values = tensors["weights.values"]
-    if indptr.dtype != np.int64 or indices.dtype != np.int32 or values.dtype not in (np.float32, np.float64):
+    narrow = values.dtype in NARROW
+    index_types = (np.int32, np.uint16) if narrow else (np.int32,)
+    if indptr.dtype != np.int64 or indices.dtype not in index_types or not (narrow or values.dtype in FLOATS):
         raise ValueError(f"sparse weights of the types {indptr.dtype}, {indices.dtype} and {values.dtype}")
+    if narrow and version < NEWEST:
+        raise ValueError(f"sparse weights of {values.dtype}, which version {version} of the format does not have")
     if indptr.ndim != 1 or indices.ndim != 1 or values.shape != indices.shape:
         raise ValueError(f"sparse weights of the shapes {indptr.shape}, {indices.shape} and {values.shape}")
     if indptr.size == 0 or indptr[0] != 0 or indptr[-1] != values.size or (np.diff(indptr) < 0).any():
         raise ValueError(f"the row pointers do not divide the {values.size} sparse weights into rows")
-    n_classes = tensors["intercept"].size
-    _check_columns(indptr, indices, n_classes)
-    _check_finite(values)
-    # scipy's constructor would copy the indices to make both kinds of one type; assigning does not.
-    weights = sp.csr_matrix((indptr.size - 1, n_classes), dtype=values.dtype)
-    # scipy wants both index arrays of one type; the row pointers are the smaller one.
-    fits = indptr[-1] <= np.iinfo(np.int32).max
-    weights.data, weights.indices, weights.indptr = values, indices, indptr.astype(np.int32) if fits else indptr
-    return weights
+    columns = tensors["intercept"].size
+    _check_columns(indptr, indices, columns)
+    if values.dtype != np.int8:
+        _check_finite(values)
+    return SparseWeights(indptr, indices, values, columns, _read_scale(tensors, values.dtype, columns))
+
+
+def _read_scale(tensors: _Tensors, dtype: np.dtype, columns: int) -> np.ndarray | None:
+    if dtype != np.int8:
+        return None
+    scale = tensors["weights.scale"]
+    if scale.dtype != np.float32 or scale.shape != (columns,):
+        raise ValueError(f"the scale is {scale.dtype} of shape {scale.shape}, but there are {columns} columns")
+    if not (np.isfinite(scale) & (scale >= 0)).all():
+        raise ValueError("some scales are NaN, infinite or negative")
+    return scale
 
 
 def _check_columns(indptr: np.ndarray, indices: np.ndarray, n_classes: int) -> None:
@@ -277,7 +300,7 @@ def _check_finite(values: np.ndarray) -> None:
             raise ValueError("some weights are NaN or infinite")
 
 
-def _check_intercept(intercept: np.ndarray, weights: np.ndarray | sp.csr_matrix) -> None:
+def _check_intercept(intercept: np.ndarray, weights: np.ndarray | SparseWeights) -> None:
     if intercept.shape != (weights.shape[1],) or intercept.dtype != weights.dtype:
         raise ValueError(
             f"the intercept is {intercept.dtype} of shape {intercept.shape}, "

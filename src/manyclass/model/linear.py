@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
 from ..data import HashedText, RowMatrix, TextFeatures, check_matrix
+from .compression import compress_weights
 from .label_sets import predict_sets
 from .probability import probabilities
+from .weights import JoinedWeights, as_matrix, is_sparse, make_scorer, nbytes, nonzeros
 
 # Rows scored by one call into the core: Ctrl-C is answered in between.
 ROWS_AT_ONCE = 4096
@@ -40,7 +41,9 @@ class LinearModel:
     Attributes
     ----------
     weights : ndarray or csr_matrix of shape (n_features, K or pairs), float32 or float64
-        One row a feature: that is how they are read when a sparse row is scored.
+        One row a feature: that is how they are read when a sparse row is scored. Compressed models have
+        `SparseWeights` and models in shards `JoinedWeights` instead, which `matrix` expands. To change them, assign
+        new ones: what a model has derived from them to predict does not notice changes within.
     intercept : ndarray of shape (K or pairs,)
         Minus infinity marks a class that was never trained (an interrupted one-vs-rest fit): it is never
         predicted.
@@ -60,6 +63,7 @@ class LinearModel:
     settings: dict[str, Any] = field(default_factory=dict)
     certificate: dict[str, Any] = field(default_factory=dict)
     text: TextFeatures | HashedText | None = None
+    _made: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def pairs(self) -> bool:
@@ -89,20 +93,27 @@ class LinearModel:
     @property
     def is_sparse(self) -> bool:
         """Whether only non-zero weights are stored."""
-        return sp.issparse(self.weights)
+        return is_sparse(self.weights)
+
+    @property
+    def n_parts(self) -> int:
+        """In how many files the weights are: one, or the shards of a model."""
+        return len(self.weights.parts) if isinstance(self.weights, JoinedWeights) else 1
+
+    @property
+    def matrix(self) -> Any:
+        """The weights as one ndarray or csr_matrix, whatever they are stored as."""
+        return as_matrix(self.weights)
 
     @property
     def density(self) -> float:
         """Share of the weights that are not zero."""
-        nonzero = self.weights.nnz if self.is_sparse else int(np.count_nonzero(self.weights))
-        return nonzero / max(1, self.weights.shape[0] * self.weights.shape[1])
+        return nonzeros(self.weights) / max(1, self.weights.shape[0] * self.weights.shape[1])
 
     @property
     def nbytes(self) -> int:
         """Memory of weights and intercept."""
-        w = self.weights
-        stored = w.data.nbytes + w.indices.nbytes + w.indptr.nbytes if self.is_sparse else w.nbytes
-        return int(stored + self.intercept.nbytes)
+        return int(nbytes(self.weights) + self.intercept.nbytes)
 
     def scores(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """Score every row for every class.
@@ -119,11 +130,12 @@ class LinearModel:
         """
         rows = self._check(X)
         out = np.empty((rows.n_rows, self.n_classes), self.dtype)
-        for part, begin, end in _parts(rows, self._rows_at_once()):
+        threads = thread_count(n_jobs)
+        for begin, end in self._parts(rows):
             if self.pairs:
-                out[begin:end] = self._pair_votes(part, thread_count(n_jobs))
+                out[begin:end] = self._pair_votes(rows, begin, end, threads)
             else:
-                self._score(part, None, out[begin:end], thread_count(n_jobs))
+                self._score(rows, begin, end, None, out[begin:end], threads)
         return out
 
     def topk(self, X: Any, k: int, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -148,13 +160,14 @@ class LinearModel:
         rows = self._check(X)
         codes = np.empty((rows.n_rows, k), np.int32)
         scores = np.empty((rows.n_rows, k), self.dtype)
-        for part, begin, end in _parts(rows, self._rows_at_once()):
+        threads = thread_count(n_jobs)
+        for begin, end in self._parts(rows):
             if self.pairs:
-                votes = self._pair_votes(part, thread_count(n_jobs))
+                votes = self._pair_votes(rows, begin, end, threads)
                 codes[begin:end] = np.argsort(-votes, axis=1, kind="stable")[:, :k]
                 scores[begin:end] = np.take_along_axis(votes, codes[begin:end], axis=1)
             else:
-                self._score(part, codes[begin:end], scores[begin:end], thread_count(n_jobs))
+                self._score(rows, begin, end, codes[begin:end], scores[begin:end], threads)
         return codes, scores
 
     def probabilities(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
@@ -195,8 +208,9 @@ class LinearModel:
         rows = self._check(X)
         codes = np.empty((rows.n_rows, k), np.int32)
         found = np.empty((rows.n_rows, k), self.dtype)
-        for part, begin, end in _parts(rows, _rows_for(self.n_classes)):
-            scores = self.scores(part, n_jobs=n_jobs)
+        whole: Any = rows.as_csr() if rows.is_sparse else rows.dense
+        for begin, end in _ranges(rows.n_rows, _rows_for(self.n_classes)):
+            scores = self.scores(whole[begin:end], n_jobs=n_jobs)
             codes[begin:end] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
             found[begin:end] = np.take_along_axis(probabilities(rule, scores), codes[begin:end], axis=1)
         return codes, found
@@ -236,6 +250,28 @@ class LinearModel:
             )
         return self.classes[self.topk(X, 1, n_jobs=n_jobs)[0][:, 0]]
 
+    def compress(self, dtype: str | None = None, *, prune: float = 0.0, keep: int | None = None) -> "LinearModel":
+        """Make a smaller model, which predicts nearly the same.
+
+        Parameters
+        ----------
+        dtype : "float16", "int8" or None
+            What weights are stored as: in half precision, or as integers from -127 to 127 with one scale a class.
+            None keeps their type. Scores are computed in float32 from these.
+        prune : float
+            Drop weights that are smaller in size.
+        keep : int, optional
+            Keep of each class the largest weights in size only, so many at the most.
+
+        Returns
+        -------
+        LinearModel
+            With `settings["compression"]`. The certificate is still that of the weights that were trained.
+        """
+        weights = compress_weights(self.weights, dtype=dtype, prune=prune, keep=keep)
+        settings = self.settings | {"compression": {"dtype": dtype, "prune": prune, "keep": keep}}
+        return replace(self, weights=weights, intercept=self.intercept.astype(weights.dtype), settings=settings)
+
     def _check(self, X: Any) -> RowMatrix:
         rows = check_matrix(X)
         if rows.n_features != self.n_features:
@@ -244,12 +280,12 @@ class LinearModel:
             )
         return rows
 
-    def _rows_at_once(self) -> int:
-        return _rows_for(self.weights.shape[1]) if self.pairs else ROWS_AT_ONCE
+    def _parts(self, rows: RowMatrix) -> Iterator[tuple[int, int]]:
+        return _ranges(rows.n_rows, _rows_for(self.weights.shape[1]) if self.pairs else ROWS_AT_ONCE)
 
-    def _pair_votes(self, part: sp.csr_matrix, threads: int) -> np.ndarray:
-        scores = np.empty((part.shape[0], self.weights.shape[1]), self.dtype)
-        self._score(part, None, scores, threads)
+    def _pair_votes(self, rows: RowMatrix, begin: int, end: int, threads: int) -> np.ndarray:
+        scores = np.empty((end - begin, self.weights.shape[1]), self.dtype)
+        self._score(rows, begin, end, None, scores, threads)
         first, second = np.triu_indices(self.n_classes, 1)
         pairs = np.arange(len(first))
         # (pairs, K): to which class a positive and a negative score go
@@ -261,31 +297,30 @@ class LinearModel:
         margins = scores @ (to_first - to_second)
         return votes + margins / (3 * (np.abs(margins) + 1))
 
-    def _score(self, part: sp.csr_matrix, codes: np.ndarray | None, scores: np.ndarray, threads: int) -> None:
-        given = (part.indptr.astype(np.int64, copy=False), part.indices, part.data)
-        w = self.weights
-        if self.is_sparse:
-            stored = (w.indptr.astype(np.int64, copy=False), w.indices.astype(np.int32, copy=False), w.data)
-            core.score_sparse(*given, *stored, self.intercept, codes, scores, threads)
+    def _score(
+        self, rows: RowMatrix, begin: int, end: int, codes: np.ndarray | None, scores: np.ndarray, threads: int
+    ) -> None:
+        if rows.dense is None:
+            self.scorer.predict(rows.indptr, rows.indices, rows.values, begin, end, codes, scores, threads)
         else:
-            core.score_dense(*given, w, self.intercept, codes, scores, threads)
+            part = sp.csr_matrix(rows.dense[begin:end])
+            self.scorer.predict(part.indptr, part.indices, part.data, 0, end - begin, codes, scores, threads)
+
+    @property
+    def scorer(self) -> Any:
+        """The core's view of the weights, made when it is first needed."""
+        made = self._made
+        if made is None or made[0] is not self.weights or made[1] is not self.intercept:
+            self._made = made = (self.weights, self.intercept, make_scorer(self.weights, self.intercept))
+        return made[2]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_made": None}
 
 
 def _rows_for(scores_a_row: int) -> int:
     return max(1, min(ROWS_AT_ONCE, SCORES_AT_ONCE // scores_a_row))
 
 
-def _parts(rows: RowMatrix, at_once: int) -> Iterator[tuple[sp.csr_matrix, int, int]]:
-    whole = rows.as_csr() if rows.is_sparse else None
-    for begin in range(0, rows.n_rows, at_once):
-        end = min(rows.n_rows, begin + at_once)
-        if whole is None:
-            assert rows.dense is not None
-            yield sp.csr_matrix(rows.dense[begin:end]), begin, end
-            continue
-        # A view of these rows: only the row pointers are copied.
-        ptr = whole.indptr[begin : end + 1]
-        part = sp.csr_matrix((end - begin, rows.n_features), dtype=whole.dtype)
-        part.indptr = ptr - ptr[0]
-        part.indices, part.data = whole.indices[ptr[0] : ptr[-1]], whole.data[ptr[0] : ptr[-1]]
-        yield part, begin, end
+def _ranges(n: int, at_once: int) -> Iterator[tuple[int, int]]:
+    return ((begin, min(n, begin + at_once)) for begin in range(0, n, at_once))

@@ -3,7 +3,7 @@
 | file | what it holds |
 |---|---|
 | `shard-0-of-4-1f0c9a2b.manyclass` | a model file of the first classes; the text features are in the first shard |
-| `shards.json` | the names of all shards, in the order of their classes |
+| `shards.json` | the names of all shards, in the order of their classes; a certificate, if each shard has its own |
 
 The index comes last and makes the model exist; shards of an earlier one are removed after that. The letters in the
 names tell models apart, so that a new one never overwrites files that an index names.
@@ -13,15 +13,15 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..data.streams import open_atomic
 from .linear import LinearModel
+from .weights import JoinedWeights
 
 INDEX = "shards.json"
 FORMAT = "manyclass shards"
@@ -34,7 +34,7 @@ def shard_of(model: LinearModel, shard: int, shards: int) -> LinearModel:
     begin, end = shard * K // shards, (shard + 1) * K // shards
     return replace(
         model,
-        weights=model.weights[:, begin:end],
+        weights=model.matrix[:, begin:end],
         intercept=model.intercept[begin:end],
         classes=model.classes[begin:end],
         text=model.text if shard == 0 else None,
@@ -50,9 +50,27 @@ def shard_names(model: LinearModel, shards: int) -> list[str]:
     return [f"shard-{shard}-of-{shards}-{token}.manyclass" for shard in range(shards)]
 
 
-def write_index(folder: Path, names: list[str]) -> None:
+@dataclass(frozen=True)
+class ShardIndex:
+    """What the index of a folder says.
+
+    Attributes
+    ----------
+    shards : list of Path
+        In the order of their classes.
+    certificate : dict, optional
+        Of the whole model, where each shard has its own.
+    """
+
+    shards: list[Path]
+    certificate: dict[str, Any] | None = None
+
+
+def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | None = None) -> None:
     """Make the model exist, then remove what is left of another one."""
-    content = {"format": FORMAT, "format_version": VERSION, "shards": names}
+    content: dict[str, Any] = {"format": FORMAT, "format_version": VERSION, "shards": names}
+    if certificate is not None:
+        content["certificate"] = certificate
     with open_atomic(folder / INDEX) as out:
         out.write(json.dumps(content, indent=1).encode())
     for path in folder.glob("shard-*-of-*.manyclass"):
@@ -61,7 +79,7 @@ def write_index(folder: Path, names: list[str]) -> None:
                 path.unlink()
 
 
-def read_index(folder: str | os.PathLike[str]) -> list[Path]:
+def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
     """Where the shards of a model are.
 
     Raises
@@ -75,17 +93,19 @@ def read_index(folder: str | os.PathLike[str]) -> list[Path]:
     content = json.loads(path.read_text())
     if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("format_version") != VERSION:
         raise ValueError(f"{INDEX} is not of manyclass, or of a newer one")
-    names = content.get("shards")
+    names, certificate = content.get("shards"), content.get("certificate")
     if not isinstance(names, list) or not names or not all(isinstance(n, str) and Path(n).name == n for n in names):
         raise ValueError(f"{INDEX} does not name the shards")
+    if not isinstance(certificate, dict | None):
+        raise ValueError(f"the certificate in {INDEX} is a {type(certificate).__name__}, not a JSON object")
     missing = [name for name in names if not (Path(folder) / name).exists()]
     if missing:
         raise ValueError(f"{', '.join(missing)} of {len(names)} shards is missing")
-    return [Path(folder) / name for name in names]
+    return ShardIndex([Path(folder) / name for name in names], certificate)
 
 
-def join_shards(parts: list[LinearModel]) -> LinearModel:
-    """One model of all classes.
+def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
+    """One model of all classes; the weights stay where they are.
 
     Raises
     ------
@@ -93,17 +113,24 @@ def join_shards(parts: list[LinearModel]) -> LinearModel:
         If the parts are not of one model.
     """
     first = parts[0]
-    for part in parts[1:]:
-        if (part.settings, part.certificate) != (first.settings, first.certificate):
+    for part, path in zip(parts, index.shards, strict=True):
+        if part.settings != first.settings or (index.certificate is None and part.certificate != first.certificate):
             raise ValueError("the shards are of different models")
-    weights: Any
-    if any(part.is_sparse for part in parts):
-        weights = sp.hstack([sp.csr_matrix(part.weights) for part in parts], format="csr")
-    else:
-        weights = np.hstack([part.weights for part in parts])
-    intercept = np.concatenate([part.intercept for part in parts])
+        if (part.n_features, part.dtype) != (first.n_features, first.dtype) or part.pairs:
+            raise ValueError(
+                f"{path.name} has {part.n_features} features in {part.dtype}, but the first shard {first.n_features} "
+                f"in {first.dtype}; shards are of classes, not of pairs"
+            )
     classes = np.concatenate([part.classes for part in parts])
-    return replace(first, weights=weights, intercept=intercept, classes=classes)
+    if not (classes[:-1] < classes[1:]).all():
+        raise ValueError("the classes of the shards do not ascend from one to the next")
+    return replace(
+        first,
+        weights=JoinedWeights([part.weights for part in parts]),
+        intercept=np.concatenate([part.intercept for part in parts]),
+        classes=classes,
+        certificate=first.certificate if index.certificate is None else index.certificate,
+    )
 
 
 def stored_bytes(path: Path) -> int:

@@ -10,6 +10,7 @@ from .absolute_margin import (
 )
 from .binary import Binary, Hinge, Logistic, SquaredHinge
 from .elastic_net import ElasticNet, SparseHinge, SparseSquaredHinge
+from .max_margin import MaxMargin
 from .maximum_entropy import MaximumEntropy
 from .problem import Problem
 from .relative_margin import CrammerSinger, WestonWatkins
@@ -26,6 +27,7 @@ PROBLEMS: dict[str, Problem] = {
         LargestOfAll(),
         SumOfAll(),
         MaximumEntropy(),
+        MaxMargin(),
         Hinge(),
         SquaredHinge(),
         Logistic(),
@@ -37,4 +39,13 @@ PROBLEMS: dict[str, Problem] = {
     )
 }
 
-__all__ = ["PROBLEMS", "Binary", "ElasticNet", "Problem", "Reinforced", "SparseHinge", "SparseSquaredHinge"]
+__all__ = [
+    "PROBLEMS",
+    "Binary",
+    "ElasticNet",
+    "MaxMargin",
+    "Problem",
+    "Reinforced",
+    "SparseHinge",
+    "SparseSquaredHinge",
+]

@@ -1,8 +1,8 @@
 """One binary problem a label with an elastic net (PPDSparse): hinge or squared hinge, l1 and l2.
 
-`lam |w|_1 + tau/2 |w|^2 + sum_i C_i loss(t_i w.x_i)` for each label, with `t = 1` for its rows and -1 for all others. The
-last feature may be the constant one, which is in `|w|^2` and not in `|w|_1`. Dual variables `alpha >= 0`, for the hinge at
-most `C_i`; weights are `soft(V, lam) / tau` with `V = X' (t alpha)`.
+`lam |w|_1 + tau/2 |w|^2 + sum_i C_i loss(t_i w.x_i)` for each label, with `t = 1` for its rows and -1 for all others.
+The last feature may be the constant one, which is in `|w|^2` and not in `|w|_1`. Dual variables `alpha >= 0`, for the
+hinge at most `C_i`; weights are `soft(V, lam) / tau` with `V = X' (t alpha)`.
 """
 
 from typing import ClassVar
@@ -42,8 +42,7 @@ class ElasticNet(Binary):
         self.name = f"ppd_{self.loss}"
         self.lam, self.tau, self.constant, self.draws = lam, tau, constant, draws
 
-    def weights(self, alpha: np.ndarray, X: Rows, y: np.ndarray) -> np.ndarray:
-        V = np.asarray(X.T @ self.coefficients(alpha, y))
+    def shrink(self, V: np.ndarray) -> np.ndarray:
         return soft_threshold(V, self.lam, self.constant) / self.tau
 
     def primal(self, W: np.ndarray, X: Rows, y: np.ndarray, C: np.ndarray) -> float:

@@ -17,8 +17,8 @@ class Problem(ABC):
     """
 
     name: str
-    #: The family of kernels that trains it: "coupled" or "maximum_entropy" (all classes of a row at once), or
-    #: "binary".
+    #: The family of kernels that trains it: "coupled", "maximum_entropy" or "max_margin" (all classes of a row at
+    #: once), or "binary".
     kernel: ClassVar[str]
     #: Whether rare features can go without dense weights: not where all weights are in use.
     sparse_weights: ClassVar[bool] = True
@@ -31,7 +31,7 @@ class Problem(ABC):
 
     @abstractmethod
     def coefficients(self, alpha: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """`coef (n, K)` with `W = X' coef`."""
+        """`coef (n, K)` with `W = X' coef`, or with what `shrink` makes of it."""
 
     @abstractmethod
     def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
@@ -57,9 +57,13 @@ class Problem(ABC):
         """Columns of weights, scores and dual variables: the classes, for one-vs-one their pairs."""
         return n_classes
 
+    def shrink(self, V: np.ndarray) -> np.ndarray:
+        """Weights of `V = X' coef`: V itself, unless the problem has an l1 term."""
+        return V
+
     def weights(self, alpha: np.ndarray, X: Rows, y: np.ndarray) -> np.ndarray:
         """Weights `(d, K)` of the dual variables."""
-        return X.T @ self.coefficients(alpha, y)
+        return self.shrink(X.T @ self.coefficients(alpha, y))
 
     def primal(self, W: np.ndarray, X: Rows, y: np.ndarray, C: np.ndarray) -> float:
         """Value of the objective at any weights."""

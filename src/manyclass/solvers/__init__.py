@@ -6,7 +6,8 @@ from .coupled_rows import CoupledRows
 from .coupled_stream import CoupledStream
 from .enclosing_ball_stream import EnclosingBallStream
 from .estimate import estimate_memory, refuse_absurd_pairs
-from .label_blocks import LabelBlocks
+from .label_blocks import LabelBlocks, blocks_of
+from .frank_wolfe import FrankWolfe
 from .leagues import Leagues
 from .peers import Alone, Peers, share
 from .pegasos_stream import PegasosStream
@@ -22,6 +23,7 @@ __all__ = [
     "CoupledStream",
     "EnclosingBallStream",
     "LabelBlocks",
+    "FrankWolfe",
     "Leagues",
     "Peers",
     "PegasosStream",
@@ -34,6 +36,7 @@ __all__ = [
     "StreamShape",
     "TrainingSet",
     "Variables",
+    "blocks_of",
     "estimate_memory",
     "refuse_absurd_pairs",
     "share",

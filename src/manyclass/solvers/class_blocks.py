@@ -82,6 +82,11 @@ class ClassBlocks:
         )
 
     @property
+    def trained_by(self) -> type["ClassBlocks"]:
+        """Whose blocks these are, whoever advances them."""
+        return ClassBlocks
+
+    @property
     def blocks(self) -> int:
         """How many blocks the problem has."""
         return self._kernel.blocks
@@ -95,7 +100,8 @@ class ClassBlocks:
 
     def sibling(self, interrupt: Any) -> "ClassBlocks":
         """Another solver on the same layout of the rows, with no blocks chosen; both can work at the same time."""
-        other = ClassBlocks.__new__(ClassBlocks)  # a subclass may advance in another way
+        kind = self.trained_by
+        other = kind.__new__(kind)  # a subclass may advance in another way
         other.__dict__ |= self.__dict__
         other._kernel, other._interrupt, other._threads = self._kernel.sibling(), interrupt, 1
         other._chosen, other._left, other._results = [], [], {}

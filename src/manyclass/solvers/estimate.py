@@ -13,7 +13,7 @@ from .solver import TrainingSet
 
 # Seen on text, for estimates only: classes in use by a row of a coupled loss; share of the rows that support a
 # one-vs-rest class, without and with an intercept (which lets most rows of other classes rest at once).
-TYPICAL_SUPPORT = {"ww": 40, "cs": 16, "mmr": 1, "adm": 16, "atm": 16}  # of the others: all classes
+TYPICAL_SUPPORT = {"ww": 40, "cs": 16, "mmr": 1, "adm": 16, "atm": 16, "max_margin": 14}  # of the others: all classes
 SUPPORT_OF_A_CLASS = {False: 0.09, True: 0.005}
 LANES = {4: 16, 8: 8}
 # Rows whose scores a certificate holds at once, in float64.
@@ -69,7 +69,7 @@ def estimate_memory(
     rows_of = _feature_rows(X)
     problem = PROBLEMS[loss]
     coupled, sparse = problem.kernel != "binary", problem.sparse_weights
-    tail = tail_rows(n_classes) if coupled and sparse else 1
+    tail = tail_rows(n_classes) if problem.kernel == "coupled" and sparse else 1
     in_head, in_tail = rows_of > tail, (rows_of > 1) & (rows_of <= tail)
     heads, tails, singles = int(in_head.sum()) + fit_intercept, int(in_tail.sum()), int((rows_of == 1).sum())
     n = X.n_rows
@@ -81,6 +81,9 @@ def estimate_memory(
     if coupled:
         scratch += threads * CERTIFIED_AT_ONCE * stride * 8
         weights = (heads if sparse else max(heads, X.n_features)) * stride * value
+        if problem.kernel == "max_margin":  # lists of the labels in use by a feature's rows, or dense rows
+            listed = np.minimum(rows_of[in_head] * TYPICAL_SUPPORT[loss] * (12 + value), n_classes * value)
+            weights = int(listed.sum()) + n_classes * value * fit_intercept
         dual = n * (24 + value + min(n_classes - 1, TYPICAL_SUPPORT.get(loss, n_classes)) * (4 + value))
     elif not sparse:
         weights, dual = X.n_features * n_classes * value, 0

@@ -8,11 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from ..problems import ElasticNet
+from ..problems import Binary, ElasticNet
 from .class_blocks import BlockResult, ClassBlocks
 from .layout import as_matrix
 from .solver import Certificate, TrainingSet, native
 
+# Labels that have to do with more than one row in so many are trained together, on all rows.
+TOGETHER = 32
 # What the core tells of a label; the last two are truth values.
 RESULT = ("primal", "dual", "violation", "rounds", "visited", "support", "done", "cut")
 # The arrays of a block of labels, as the core gives and takes them.
@@ -50,9 +52,15 @@ class LabelBlocks(ClassBlocks):
             data.constant,
             problem.loss == "squared_hinge",
             problem.draws,
+            TOGETHER,
             keep_state,
             self._threads,
         )
+
+    @property
+    def trained_by(self) -> type[ClassBlocks]:
+        """Whose blocks these are, whoever advances them."""
+        return LabelBlocks
 
     def labels_of(self, block: int) -> range:
         """The labels of a block."""
@@ -94,7 +102,7 @@ class LabelBlocks(ClassBlocks):
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, labels)`."""
-        return as_matrix(self._kernel.weights(), self._features, self._n_classes)
+        return as_matrix(self._kernel.weights(), self._features, self._problems)
 
     def untrained(self) -> np.ndarray:
         """Labels that were never begun."""
@@ -124,9 +132,9 @@ class LabelBlocks(ClassBlocks):
             np.diff(part["row_ptr"]) if part["row_ptr"].size else np.zeros(len(self.labels_of(b)), np.int64)
             for b, part in enumerate(parts)
         ]
-        labels = np.repeat(np.arange(self._n_classes), np.concatenate(counts))
+        labels = np.repeat(np.arange(self._problems), np.concatenate(counts))
         rows, values = (np.concatenate([part[name] for part in parts]) for name in ("rows", "variables"))
-        by_row = sp.csr_matrix((values, (rows, labels)), shape=(self._n, self._n_classes))
+        by_row = sp.csr_matrix((values, (rows, labels)), shape=(self._n, self._problems))
         return {"indptr": by_row.indptr.astype(np.int64), "classes": by_row.indices, "values": by_row.data}
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
@@ -135,7 +143,7 @@ class LabelBlocks(ClassBlocks):
         row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
         cap = self._problem.cap(np.zeros(row.size, bool), self._C[row])
         values = np.minimum(state["values"], cap).astype(self._dtype)
-        by_label = sp.csc_matrix((values, (row, state["classes"])), shape=(self._n, self._n_classes))
+        by_label = sp.csc_matrix((values, (row, state["classes"])), shape=(self._n, self._problems))
         by_label.sort_indices()
         nothing: list[np.ndarray] = [np.empty(0, t) for t in (np.int64, np.int32, self._dtype, self._dtype)]
         for block in range(self.blocks):
@@ -196,6 +204,11 @@ class LabelBlocks(ClassBlocks):
             at += sizes
         self._add_results(blocks, found["results"])
         self._left = [b for b in self._left if b not in self._results]
+
+
+def blocks_of(problem: Binary) -> type[ClassBlocks]:
+    """Who trains the blocks of a problem."""
+    return LabelBlocks if isinstance(problem, ElasticNet) else ClassBlocks
 
 
 def _together(labels: np.ndarray, all_begun: bool) -> BlockResult:

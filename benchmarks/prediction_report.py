@@ -1,0 +1,53 @@
+"""What docs/prediction.md shows: the comparison with peers, and what smaller models cost, from the measured figures.
+
+``python -m benchmarks prediction compression`` measures and then writes them; ``python -m
+benchmarks.prediction_report`` writes them again from what was measured last.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from benchmarks.environments import ROOT
+from benchmarks.league_report import between
+
+DOCUMENT = ROOT / "docs" / "prediction.md"
+
+
+def write(results: Path, document: Path = DOCUMENT) -> None:
+    """Write the tables of what was measured between their markers."""
+    with results.open(newline="") as file:
+        records = [record for record in csv.DictReader(file) if record["value"]]
+    text = document.read_text()
+    for benchmark, table in (("prediction", against_peers), ("compression", by_size)):
+        own = [record for record in records if record["benchmark"] == benchmark]
+        if own:
+            text = between(text, benchmark, f"{table(own)}\n\n{own[0]['processor']}.")
+    document.write_text(text)
+
+
+def against_peers(records: list[dict[str, str]]) -> str:
+    """A line a figure."""
+    lines = ["| against | what | figure | wanted |", "|---|---|---|---|"]
+    for record in records:
+        lines.append(f"| {record['peer']} | {record['metric']} | {float(record['value']):.3g} | {record['bar']} |")
+    return "\n".join(lines)
+
+
+def by_size(records: list[dict[str, str]]) -> str:
+    """A line a model, a column a figure, a table a problem."""
+    tables = []
+    for problem in dict.fromkeys(record["problem"] for record in records):
+        own = [record for record in records if record["problem"] == problem]
+        metrics = list(dict.fromkeys(record["metric"] for record in own))
+        lines = [f"| {problem} | {' | '.join(metrics)} |", "|---" * (len(metrics) + 1) + "|"]
+        for name in dict.fromkeys(record["ours"] for record in own):
+            values = {record["metric"]: float(record["value"]) for record in own if record["ours"] == name}
+            lines.append(f"| {name} | {' | '.join(f'{values[metric]:.4g}' for metric in metrics)} |")
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
+if __name__ == "__main__":
+    write(ROOT / "benchmarks" / "results" / "results.csv")

@@ -1,0 +1,82 @@
+"""Smaller weights: small ones dropped, values of two bytes or one, classes of two bytes where they fit."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .weights import SparseWeights, as_matrix, as_stored, nbytes
+
+TYPES = ("float16", "int8")
+# The largest integer of 8 bits that has its negative.
+LARGEST = 127
+
+
+def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int | None) -> Any:
+    """Weights without small ones, in another type.
+
+    Parameters
+    ----------
+    weights : any that a model can have
+    dtype : "float16", "int8" or None
+        None keeps the type.
+    prune : float
+        Weights smaller than that in size are dropped.
+    keep : int, optional
+        Of each class the largest in size, so many at the most.
+
+    Returns
+    -------
+    SparseWeights, or without `dtype` an ndarray or csr_matrix, whichever is smaller
+    """
+    if dtype is not None and dtype not in TYPES:
+        raise ValueError(f"dtype must be float16, int8 or None, got {dtype!r}")
+    if not prune >= 0:
+        raise ValueError(f"prune must be 0 or more, got {prune!r}")
+    if keep is not None and keep < 1:
+        raise ValueError(f"keep must be 1 or more weights a class, got {keep!r}")
+    matrix = sp.csr_matrix(as_matrix(weights))
+    matrix = _chosen(matrix, (np.abs(matrix.data) >= prune) & (matrix.data != 0))
+    if keep is not None:
+        matrix = _chosen(matrix, _largest_of_column(matrix, keep))
+    if dtype is None:
+        return (
+            matrix if nbytes(matrix) < matrix.shape[0] * matrix.shape[1] * matrix.dtype.itemsize else matrix.toarray()
+        )
+    return _narrow(matrix, dtype)
+
+
+def _chosen(matrix: sp.csr_matrix, chosen: np.ndarray) -> sp.csr_matrix:
+    before = np.concatenate([[0], np.cumsum(chosen)])
+    return sp.csr_matrix((matrix.data[chosen], matrix.indices[chosen], before[matrix.indptr]), shape=matrix.shape)
+
+
+def _largest_of_column(matrix: sp.csr_matrix, count: int) -> np.ndarray:
+    # By column, and in each the largest first; of equal ones the first feature.
+    order = np.lexsort((-np.abs(matrix.data), matrix.indices))
+    begin = np.concatenate([[0], np.cumsum(np.bincount(matrix.indices, minlength=matrix.shape[1]))])
+    rank = np.arange(order.size) - begin[matrix.indices[order]]
+    chosen = np.zeros(order.size, bool)
+    chosen[order[rank < count]] = True
+    return chosen
+
+
+def _narrow(matrix: sp.csr_matrix, dtype: str) -> SparseWeights:
+    scale = None
+    if dtype == "float16":
+        largest = np.abs(matrix.data).max(initial=0)
+        if largest > np.finfo(np.float16).max:
+            raise ValueError(f"a weight of size {largest:g} does not fit float16; use int8, which has scales")
+        values = matrix.data.astype(np.float16)
+    else:
+        most = np.zeros(matrix.shape[1])
+        np.maximum.at(most, matrix.indices, np.abs(matrix.data))
+        scale = (most / LARGEST).astype(np.float32)
+        per_step = np.divide(1, scale, out=np.zeros(scale.size), where=scale > 0)
+        steps = np.rint(matrix.data * per_step[matrix.indices])
+        values = np.clip(steps, -LARGEST, LARGEST).astype(np.int8)
+    matrix.data = values.astype(np.float32)  # scipy has no float16
+    stored = as_stored(_chosen(matrix, values != 0))
+    fits = matrix.shape[1] <= np.iinfo(np.uint16).max + 1
+    indices = stored.indices.astype(np.uint16) if fits else stored.indices
+    return SparseWeights(stored.indptr, indices, values[values != 0], matrix.shape[1], scale)

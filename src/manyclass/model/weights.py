@@ -1,0 +1,174 @@
+"""The weights of a model as they are stored, and what predicts from them without expanding them.
+
+A model's `weights` are one of
+
+| | |
+|---|---|
+| `ndarray` | dense, float32 or float64 |
+| `csr_matrix` | sparse, float32 or float64 |
+| `SparseWeights` | sparse, of any type that a model file can hold |
+| `JoinedWeights` | some of these side by side: a model in shards |
+
+all of shape (features, columns), read by features.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._native import core
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+NARROW = (np.dtype(np.float16), np.dtype(np.int8))
+
+
+@dataclass(frozen=True)
+class SparseWeights:
+    """Sparse weights `values * scale[column]`, in arrays that may be mapped from a file.
+
+    Attributes
+    ----------
+    indptr : int64 ndarray of shape (features + 1,)
+    indices : int32 or uint16 ndarray
+        Columns, ascending within a feature.
+    values : ndarray
+        float32 or float64; or float16 or int8, with scores in float32.
+    columns : int
+    scale : float32 ndarray of shape (columns,), optional
+        Of int8 only.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    columns: int
+    scale: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Features and columns."""
+        return self.indptr.size - 1, self.columns
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of scores."""
+        return self.values.dtype if self.values.dtype in FLOATS else np.dtype(np.float32)
+
+    def tocsr(self) -> sp.csr_matrix:
+        """Give them as floats of 4 or 8 bytes: the same arrays if they are such."""
+        values = self.values.astype(self.dtype, copy=False)
+        if self.scale is not None:
+            values *= self.scale[self.indices]
+        # scipy's constructor would copy the indices to make both kinds of one type; assigning does not, and
+        # the row pointers are the smaller ones to copy.
+        matrix = sp.csr_matrix(self.shape, dtype=self.dtype)
+        fits = self.indptr[-1] <= np.iinfo(np.int32).max
+        matrix.data, matrix.indices = values, self.indices.astype(np.int32, copy=False)
+        matrix.indptr = self.indptr.astype(np.int32) if fits else self.indptr
+        return matrix
+
+
+@dataclass(frozen=True)
+class JoinedWeights:
+    """Weights of consecutive columns side by side, each part as it is."""
+
+    parts: Sequence[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Features and columns."""
+        return self.parts[0].shape[0], sum(part.shape[1] for part in self.parts)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of scores."""
+        return self.parts[0].dtype
+
+
+def as_matrix(weights: Any) -> Any:
+    """Any weights as one array or csr_matrix of floats: a copy in memory, if they are not that already."""
+    if isinstance(weights, JoinedWeights):
+        if is_sparse(weights):
+            return sp.hstack([sp.csr_matrix(as_matrix(part)) for part in weights.parts], format="csr")
+        return np.hstack(weights.parts)
+    return weights.tocsr() if isinstance(weights, SparseWeights) else weights
+
+
+def as_stored(weights: Any) -> Any:
+    """Weights of one part as a model file has them: an array or `SparseWeights`."""
+    if not sp.issparse(weights):
+        return weights
+    if not weights.has_sorted_indices:
+        weights = weights.sorted_indices()
+    indptr = np.ascontiguousarray(weights.indptr, np.int64)
+    return SparseWeights(indptr, np.ascontiguousarray(weights.indices, np.int32), weights.data, weights.shape[1])
+
+
+def is_sparse(weights: Any) -> bool:
+    """Whether only weights that are not zero are stored; of several parts, in any of them."""
+    if isinstance(weights, JoinedWeights):
+        return any(map(is_sparse, weights.parts))
+    return not isinstance(weights, np.ndarray)
+
+
+def value_type(weights: Any) -> np.dtype:
+    """The type of the values as they are stored."""
+    if isinstance(weights, JoinedWeights):
+        return value_type(weights.parts[0])
+    return weights.values.dtype if isinstance(weights, SparseWeights) else weights.dtype
+
+
+def nonzeros(weights: Any) -> int:
+    """How many weights are not zero."""
+    if isinstance(weights, JoinedWeights):
+        return sum(map(nonzeros, weights.parts))
+    return weights.indices.size if is_sparse(weights) else int(np.count_nonzero(weights))
+
+
+def nbytes(weights: Any) -> int:
+    """Bytes of all arrays."""
+    if isinstance(weights, JoinedWeights):
+        return sum(map(nbytes, weights.parts))
+    if isinstance(weights, np.ndarray):
+        return weights.nbytes
+    if isinstance(weights, SparseWeights):
+        arrays = [weights.indptr, weights.indices, weights.values, weights.scale]
+    else:
+        arrays = [weights.indptr, weights.indices, weights.data]
+    return sum(array.nbytes for array in arrays if array is not None)
+
+
+def column_of(weights: Any, column: int) -> np.ndarray:
+    """The weights of one column, for all features."""
+    if isinstance(weights, JoinedWeights):
+        for part in weights.parts:
+            if column < part.shape[1]:
+                return column_of(part, column)
+            column -= part.shape[1]
+    if isinstance(weights, np.ndarray):
+        return weights[:, column]
+    stored = as_stored(weights)
+    places = np.flatnonzero(stored.indices == column)
+    found = np.zeros(stored.shape[0], stored.dtype)
+    found[np.searchsorted(stored.indptr, places, side="right") - 1] = stored.values[places]
+    return found if stored.scale is None else found * stored.scale[column]
+
+
+def make_scorer(weights: Any, intercept: np.ndarray) -> Any:
+    """The core's view of a model, which predicts from the arrays where they lie."""
+    scorer = (core.Scorer32 if weights.dtype == np.float32 else core.Scorer64)(weights.shape[0])
+    begin = 0
+    for part in weights.parts if isinstance(weights, JoinedWeights) else [weights]:
+        end = begin + part.shape[1]
+        stored, constants = as_stored(part), np.ascontiguousarray(intercept[begin:end], weights.dtype)
+        if isinstance(stored, SparseWeights):
+            half = stored.values.dtype == np.float16
+            values = stored.values.view(np.uint16) if half else stored.values
+            scorer.add_sparse(stored.indptr, stored.indices, values, constants, stored.scale)
+        else:
+            scorer.add_dense(np.ascontiguousarray(stored), constants)
+        begin = end
+    return scorer

@@ -1,0 +1,128 @@
+"""The largest margin violation over pairs of a wrong and a right label, with an elastic net: PD-Sparse.
+
+    P(W) = lam sum_jc |w_jc| + tau/2 |W|^2 + sum_i C_i max(0, max_{n in N_i} max_{p in P_i} 1 + s_in - s_ip)
+
+`P_i` are the labels of row i, one or several, and `N_i` all others; the constant feature has no l1 term. A row
+without labels, or with all of them, has no loss. Dual variables `alpha_ic >= 0` of both kinds of labels:
+
+    D(alpha) = sum_i sum_{p in P_i} alpha_ip - tau/2 |W|^2,    sum_{P_i} alpha_ip = sum_{N_i} alpha_in <= C_i
+    W = soft(V, lam) / tau,    V = sum_i x_i u_i',    u_ip = alpha_ip,  u_in = -alpha_in
+
+With one label a row, `lam = 0` and `tau = 1` it is Crammer-Singer's.
+"""
+
+import numpy as np
+
+from .problem import Problem, Rows
+
+
+def _positives(y: np.ndarray, K: int) -> np.ndarray:
+    """Which labels each row has: `y` are codes, or an indicator `(n, K)`."""
+    return np.asarray(y, bool) if np.ndim(y) == 2 else np.asarray(y)[:, None] == np.arange(K)
+
+
+def _excesses(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`1 + s_n` of the others and `-s_p` of a row's labels; minus infinity elsewhere."""
+    return np.where(positive, -np.inf, 1 + scores), np.where(positive, -scores, -np.inf)
+
+
+def project(own: np.ndarray, others: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
+    """The nearest point with no negative value and equal sums of at most `total` on both sides.
+
+    Both sides are cut from above, `max(0, own - nu)` and `max(0, others + nu)`: F(nu), the difference of their sums,
+    falls, and is linear between its knots.
+    """
+
+    def sums(nu: float) -> tuple[float, float]:
+        return float(np.maximum(own - nu, 0).sum()), float(np.maximum(others + nu, 0).sum())
+
+    if own.max() + others.max() <= 0:
+        return np.zeros_like(own), np.zeros_like(others)
+    knots = np.sort(np.concatenate([own, -others]))
+    values = [np.subtract(*sums(nu)) for nu in knots]
+    right = next(e for e, value in enumerate(values) if value <= 0)
+    nu = knots[right]
+    if right > 0 and values[right] < 0:
+        slope = (values[right - 1] - values[right]) / (knots[right] - knots[right - 1])
+        nu = knots[right - 1] + values[right - 1] / slope
+    if sums(nu)[0] <= total:
+        return np.maximum(own - nu, 0), np.maximum(others + nu, 0)
+    return _to_simplex(own, total), _to_simplex(others, total)
+
+
+def _to_simplex(v: np.ndarray, total: float) -> np.ndarray:
+    """The nearest point with no negative value and this sum."""
+    largest = np.sort(v)[::-1]
+    cuts = (np.cumsum(largest) - total) / np.arange(1, len(v) + 1)
+    return np.maximum(v - cuts[np.flatnonzero(largest > cuts)[-1]], 0)
+
+
+class MaxMargin(Problem):
+    """`max(0, max_{n, p} 1 - (s_p - s_n))`, with `lam |W|_1 + tau/2 |W|^2`.
+
+    Parameters
+    ----------
+    lam, tau : float
+        Factors of the two parts of the elastic net.
+    constant : bool
+        Whether the last row of W belongs to the constant feature, which has no l1 term.
+    """
+
+    name = "max_margin"
+    kernel = "max_margin"
+
+    def __init__(self, lam: float = 0.01, tau: float = 1.0, *, constant: bool = False) -> None:
+        self.lam, self.tau, self.constant = lam, tau, constant
+
+    def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+        others, own = _excesses(scores, _positives(y, scores.shape[1]))
+        return np.maximum(others.max(axis=1) + own.max(axis=1), 0)
+
+    def coefficients(self, alpha: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.where(_positives(y, alpha.shape[1]), alpha, -alpha)
+
+    def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
+        return float(alpha[_positives(y, alpha.shape[1])].sum())
+
+    def violations(self, scores: np.ndarray, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> np.ndarray:
+        others, own = _excesses(scores, _positives(y, scores.shape[1]))
+        most = np.maximum(others.max(axis=1) + own.max(axis=1), 0)
+        used = alpha > 0
+        least = np.where(used & np.isfinite(others), others, np.inf).min(axis=1) + np.where(
+            used & np.isfinite(own), own, np.inf
+        ).min(axis=1)
+        # What is missing to C_i is the variable of "no violation", whose excess is 0.
+        slack = alpha.sum(axis=1) / 2 < C * (1 - 1e-12)
+        least = np.where(slack, np.minimum(least, 0), least)
+        return np.maximum(most - np.minimum(least, most), 0)
+
+    def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
+        # The dual curves by k / tau at the most: less where weights are 0.
+        q = k / self.tau
+        positive = _positives(np.stack([y]), len(scores))[0]
+        best = np.zeros(len(scores))
+        if positive.any() and not positive.all():
+            v = alpha + np.where(positive, 1 - scores, scores) / q
+            best[positive], best[~positive] = project(v[positive], v[~positive], C)
+        return best
+
+    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(C, np.shape(own))
+
+    def total(self, C: np.ndarray) -> np.ndarray:
+        return 2 * C
+
+    def shrink(self, V: np.ndarray) -> np.ndarray:
+        W = V - np.clip(V, -self.lam, self.lam)
+        if self.constant:
+            W[-1] = V[-1]
+        return W / self.tau
+
+    def primal(self, W: np.ndarray, X: Rows, y: np.ndarray, C: np.ndarray) -> float:
+        shrunk = W[:-1] if self.constant else W
+        elastic_net = self.lam * float(np.abs(shrunk).sum()) + self.tau / 2 * float(np.sum(np.square(W)))
+        return elastic_net + float(C @ self.losses(X @ W, y))
+
+    def dual(self, alpha: np.ndarray, X: Rows, y: np.ndarray, C: np.ndarray) -> float:
+        W = self.weights(alpha, X, y)
+        return self.dual_gain(alpha, y, C) - self.tau / 2 * float(np.sum(np.square(W)))
