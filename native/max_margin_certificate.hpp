@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <limits>
 #include <vector>
 
@@ -133,7 +134,7 @@ class MaxMarginCoefficients {
 
   bool centred() const { return false; }
   bool reduced() const { return false; }
-  int32_t label(int64_t) const { return 0; }
+  std::span<const int32_t> labels(int64_t) const { return {}; }
   int64_t size(int64_t i) const { return sum_[i] > 0 ? alpha_[i].size : 0; }
 
   // f(label, u)

@@ -10,8 +10,8 @@ from .estimators import (
     OneVsOneSVC,
     OneVsRestLogistic,
     OneVsRestSVC,
-    PPDSparse,
     PDSparse,
+    PPDSparse,
     select_C,
 )
 from .model import LinearModel, load_model, save_model
@@ -29,8 +29,8 @@ __all__ = [
     "OneVsOneSVC",
     "OneVsRestLogistic",
     "OneVsRestSVC",
-    "PPDSparse",
     "PDSparse",
+    "PPDSparse",
     "__version__",
     "load_model",
     "save_model",

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..problems import Binary, ElasticNet, MaxMargin, Problem
+from ..problems import Binary, MaxMargin, Problem, SparseBinary
 from ..solvers import Alone, CoupledRows, FrankWolfe, Leagues, Peers, Solver, TrainingSet, blocks_of
 from .disk import FromDisk
 from .disk_memory import DiskEngine
@@ -120,6 +120,6 @@ def make_solver(
         "keep_state": keep_state,
     }
     if engine == "joblib":
-        sent = SentLabelBlocks if isinstance(problem, ElasticNet) else SentBlocks
+        sent = SentLabelBlocks if isinstance(problem, SparseBinary) else SentBlocks
         return sent(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
     return blocks_of(problem)(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)

@@ -20,7 +20,7 @@ from joblib.parallel import get_active_backend
 
 from .._native import core
 from ..data import check_matrix
-from ..problems import Binary, ElasticNet
+from ..problems import Binary, SparseBinary
 from ..solvers import ClassBlocks, LabelBlocks, Progress, StopRule, TrainingSet, blocks_of
 from .stopping import StopAll, raising
 
@@ -183,7 +183,7 @@ def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
             _last_made.clear()  # before the next one is made
             # Its own copy of what a solver holds on to: joblib waits for mapped arrays to be let go.
             data = replace(job.data, C=np.array(job.data.C))
-            if isinstance(job.problem, ElasticNet):  # which reads the rows where they are
+            if isinstance(job.problem, SparseBinary):  # which reads the rows where they are
                 data = replace(data, X=check_matrix(job.data.X.as_csr().copy()))
             made = blocks_of(job.problem)(job.problem, data, threads=1, interrupt=interrupt, **job.options)
             made.choose_blocks([])

@@ -4,8 +4,8 @@ from .by_loss import ESTIMATORS, estimator_for
 from .calibration import CalibratedClassifier
 from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
-from .ppd_sparse import PPDSparse
 from .pd_sparse import PDSparse
+from .ppd_sparse import PPDSparse
 from .selection import Selection, select_C
 from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 
@@ -19,8 +19,8 @@ __all__ = [
     "OneVsOneSVC",
     "OneVsRestLogistic",
     "OneVsRestSVC",
-    "PPDSparse",
     "PDSparse",
+    "PPDSparse",
     "Selection",
     "estimator_for",
     "select_C",

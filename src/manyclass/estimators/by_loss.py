@@ -4,8 +4,8 @@ from typing import Any
 
 from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
-from .ppd_sparse import PPDSparse
 from .pd_sparse import PDSparse
+from .ppd_sparse import PPDSparse
 from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 
 #: All losses, by the names that `manyclass.problems.PROBLEMS` has.

@@ -9,11 +9,11 @@ from .absolute_margin import (
     SumOfAll,
 )
 from .binary import Binary, Hinge, Logistic, SquaredHinge
-from .elastic_net import ElasticNet, SparseHinge, SparseSquaredHinge
 from .max_margin import MaxMargin
 from .maximum_entropy import MaximumEntropy
 from .problem import Problem
 from .relative_margin import CrammerSinger, WestonWatkins
+from .sparse_binary import SparseBinary, SparseHinge, SparseSquaredHinge
 
 PROBLEMS: dict[str, Problem] = {
     p.name: p
@@ -42,10 +42,10 @@ PROBLEMS: dict[str, Problem] = {
 __all__ = [
     "PROBLEMS",
     "Binary",
-    "ElasticNet",
     "MaxMargin",
     "Problem",
     "Reinforced",
+    "SparseBinary",
     "SparseHinge",
     "SparseSquaredHinge",
 ]

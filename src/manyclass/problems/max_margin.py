@@ -13,7 +13,7 @@ With one label a row, `lam = 0` and `tau = 1` it is Crammer-Singer's.
 
 import numpy as np
 
-from .problem import Problem, Rows
+from .elastic_net import ElasticNet
 
 
 def _positives(y: np.ndarray, K: int) -> np.ndarray:
@@ -57,7 +57,7 @@ def _to_simplex(v: np.ndarray, total: float) -> np.ndarray:
     return np.maximum(v - cuts[np.flatnonzero(largest > cuts)[-1]], 0)
 
 
-class MaxMargin(Problem):
+class MaxMargin(ElasticNet):
     """`max(0, max_{n, p} 1 - (s_p - s_n))`, with `lam |W|_1 + tau/2 |W|^2`.
 
     Parameters
@@ -70,9 +70,6 @@ class MaxMargin(Problem):
 
     name = "max_margin"
     kernel = "max_margin"
-
-    def __init__(self, lam: float = 0.01, tau: float = 1.0, *, constant: bool = False) -> None:
-        self.lam, self.tau, self.constant = lam, tau, constant
 
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         others, own = _excesses(scores, _positives(y, scores.shape[1]))
@@ -111,18 +108,3 @@ class MaxMargin(Problem):
 
     def total(self, C: np.ndarray) -> np.ndarray:
         return 2 * C
-
-    def shrink(self, V: np.ndarray) -> np.ndarray:
-        W = V - np.clip(V, -self.lam, self.lam)
-        if self.constant:
-            W[-1] = V[-1]
-        return W / self.tau
-
-    def primal(self, W: np.ndarray, X: Rows, y: np.ndarray, C: np.ndarray) -> float:
-        shrunk = W[:-1] if self.constant else W
-        elastic_net = self.lam * float(np.abs(shrunk).sum()) + self.tau / 2 * float(np.sum(np.square(W)))
-        return elastic_net + float(C @ self.losses(X @ W, y))
-
-    def dual(self, alpha: np.ndarray, X: Rows, y: np.ndarray, C: np.ndarray) -> float:
-        W = self.weights(alpha, X, y)
-        return self.dual_gain(alpha, y, C) - self.tau / 2 * float(np.sum(np.square(W)))

@@ -6,8 +6,8 @@ from .coupled_rows import CoupledRows
 from .coupled_stream import CoupledStream
 from .enclosing_ball_stream import EnclosingBallStream
 from .estimate import estimate_memory, refuse_absurd_pairs
-from .label_blocks import LabelBlocks, blocks_of
 from .frank_wolfe import FrankWolfe
+from .label_blocks import LabelBlocks, blocks_of
 from .leagues import Leagues
 from .peers import Alone, Peers, share
 from .pegasos_stream import PegasosStream
@@ -22,8 +22,8 @@ __all__ = [
     "CoupledRows",
     "CoupledStream",
     "EnclosingBallStream",
-    "LabelBlocks",
     "FrankWolfe",
+    "LabelBlocks",
     "Leagues",
     "Peers",
     "PegasosStream",

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from ..problems import Binary, ElasticNet
+from ..problems import Binary, SparseBinary
 from .class_blocks import BlockResult, ClassBlocks
 from .layout import as_matrix
 from .solver import Certificate, TrainingSet, native
@@ -27,7 +27,7 @@ class LabelBlocks(ClassBlocks):
     A label is done when its own certificate meets the rule, whatever those of others are.
     """
 
-    _problem: ElasticNet
+    _problem: SparseBinary
 
     def _make_kernel(self, problem: Any, data: TrainingSet, newton: bool, keep_state: bool) -> Any:
         if newton or data.reduced:
@@ -208,7 +208,7 @@ class LabelBlocks(ClassBlocks):
 
 def blocks_of(problem: Binary) -> type[ClassBlocks]:
     """Who trains the blocks of a problem."""
-    return LabelBlocks if isinstance(problem, ElasticNet) else ClassBlocks
+    return LabelBlocks if isinstance(problem, SparseBinary) else ClassBlocks
 
 
 def _together(labels: np.ndarray, all_begun: bool) -> BlockResult:
