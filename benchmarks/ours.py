@@ -50,7 +50,7 @@ def outcome(classifier) -> Outcome:
         certificate={name: value for name, value in figures.items() if math.isfinite(value)},
         memory={name: int(size) for name, size in getattr(classifier, "memory_", {}).items()},
         figures={f"seconds of {name}": taken for name, taken in getattr(classifier, "times_", {}).items()}
-        | {"density": classifier.model_.density}
+        | {"density": classifier.model_.density, "weight_bytes": classifier.model_.nbytes}
         | _of_labels(classifier),
     )
 

@@ -33,7 +33,6 @@ def of_a_label(session: Session, case: Case) -> list[Row]:
     problem = session.problem(case.problem)
     run = rank(session, case.ours, case.problem)
     (n, d), K = problem.X.shape, problem.K
-    weights = run.reply.figures["density"] * d * K
     told = figures([run])
     return [
         case.row(
@@ -49,6 +48,6 @@ def of_a_label(session: Session, case: Case) -> list[Row]:
         case.row("non-zeros", problem.X.nnz),
         case.row("milliseconds a label", 1e3 * run.seconds / K),
         case.row("support a label", run.reply.figures["support"] / K),
-        case.row("weights a label", weights / K),
+        case.row("weights a label", run.reply.figures["density"] * d),
         *(case.row(metric, value) for metric, value in told.items()),
     ]
