@@ -131,10 +131,10 @@ def scaling_part(figures: Figures) -> str:
                 f"{own['labels']:,.0f}",
                 f"{own['rows']:,.0f}",
                 *(f"{own[name]:.4g}" for name in ("seconds", "milliseconds a label")),
-                *(f"{own[f'{name} a label']:.0f}" for name in ("support", "weights")),
+                *(_known(own.get(f"{name} a label"), ".0f") for name in ("support", "weights")),
                 *(f"{own[name]:,.0f}" for name in ("MB of the model", "peak MB above imports")),
                 f"{own['P@1']:.2%}",
-                *("–" if value is None else f"{value:.4g}" for value in theirs),
+                *(_known(value, ".4g") for value in theirs),
             )
         )
     return "\n".join(lines)
@@ -154,6 +154,10 @@ def seconds_of(figures: Figures, problem: str, peer: str) -> float | None:
         if (name, other) == (problem, peer):
             return own.get("seconds of the peer")
     return None
+
+
+def _known(value: float | None, form: str) -> str:
+    return "–" if value is None else f"{value:{form}}"
 
 
 def _precisions(own: dict[str, float], of: str = "") -> str:

@@ -34,6 +34,7 @@ def of_a_label(session: Session, case: Case) -> list[Row]:
     run = rank(session, case.ours, case.problem)
     (n, d), K = problem.X.shape, problem.K
     told = figures([run])
+    support = run.reply.figures.get("support")
     return [
         case.row(
             "seconds",
@@ -47,7 +48,7 @@ def of_a_label(session: Session, case: Case) -> list[Row]:
         case.row("features", d),
         case.row("non-zeros", problem.X.nnz),
         case.row("milliseconds a label", 1e3 * run.seconds / K),
-        case.row("support a label", run.reply.figures["support"] / K),
+        case.row("support a label", None if support is None else support / K),
         case.row("weights a label", run.reply.figures["density"] * d),
         *(case.row(metric, value) for metric, value in told.items()),
     ]
