@@ -197,8 +197,12 @@ def draw(target: Path, figures: Figures) -> None:
         known = [(alone[problem]["labels"], taken) for problem, taken in times.items() if taken is not None]
         if known:
             shown = [(K, 1e3 * taken / K) for K, taken in sorted(known)]
-            panels[0].plot(*zip(*shown, strict=True), color="#888888", marker="x+"[place], label=f"{name}, five rows")
-    for axes, what in zip(panels, ("milliseconds a label", "KB of the model a label", "peak GB"), strict=True):
+            panels[0].plot(
+                *zip(*shown, strict=True), color="#888888", marker="x+"[place], label=f"{name}, five rows a label"
+            )
+    for axes, what in zip(
+        panels, ("milliseconds a label", "KB of the model a label", "peak GB above imports"), strict=True
+    ):
         _axes(axes, what)
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
