@@ -4,6 +4,8 @@ import pytest
 from losses import ESTIMATORS, make
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from manyclass import DiSMEC
+
 REASON = (
     "compares the scores of two fits to seven digits, which a fit to the default gap does not promise; "
     "that weights equal repetition is tested at a tiny gap in tests/common/test_invariance.py"
@@ -18,6 +20,6 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([make(loss) for loss in ESTIMATORS], expected_failed_checks=expected_failures)
+@parametrize_with_checks([*(make(loss) for loss in ESTIMATORS), DiSMEC()], expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -1,6 +1,6 @@
 """Where and in what order the work is done."""
 
-from .batches import run_batches
+from .batches import Done, run_batches
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, disk_engine, peers_of
 from .disk_memory import DiskEngine
@@ -21,6 +21,7 @@ __all__ = [
     "CheckpointFolder",
     "CheckpointPlan",
     "DiskEngine",
+    "Done",
     "DualStore",
     "FoldResults",
     "MPIEngine",

@@ -8,19 +8,29 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from ..problems import Binary
+from ..problems import Binary, SparseBinary
 from ..solvers import Certificate, ClassBlocks, StopRule, TrainingSet
+from ..solvers.label_blocks import RESULT
 from .choice import make_solver, peers_of, threads_of
 from .training import Budget, Result, message_of, run
 
 # From the labels [begin, end) and their result, whose weights are theirs alone, to what is kept of these weights.
 Keep = Callable[[int, int, Result], Any]
+
+
+class Done(NamedTuple):
+    """Labels from `begin` to before `end` that another fit has trained, as its result said."""
+
+    begin: int
+    end: int
+    certificate: Certificate
+    n_iter: int
 
 
 def run_batches(
@@ -31,7 +41,7 @@ def run_batches(
     *,
     labels_at_once: int,
     keep: Keep,
-    done: Sequence[tuple[int, int, Certificate]] = (),
+    done: Sequence[Done] = (),
     threads: int,
     engine: Any,
     n_jobs: int | None,
@@ -48,7 +58,7 @@ def run_batches(
     keep : callable
         Given each batch in its turn, gives the weights that the result is to have of it, or None for none at all.
         The last batch may have been stopped: its certificate says so.
-    done : sequence of (begin, end, certificate)
+    done : sequence of Done
         Labels that need not be trained. Batches do not cross these.
     **options
         Of `run`.
@@ -80,10 +90,15 @@ def run_batches(
     )
     assert isinstance(rows, ClassBlocks)
     found: list[tuple[int, int, Result]] = []
-    for blocks in _batches(rows, labels_at_once, [(begin, end) for begin, end, _ in done]):
+    reason = "converged"
+    for blocks in _batches(rows, labels_at_once, [(one.begin, one.end) for one in done]):
         left = budget
         if budget.time_limit is not None:
-            left = replace(budget, time_limit=max(1e-3, budget.time_limit - (time.perf_counter() - begun)))
+            seconds = budget.time_limit - (time.perf_counter() - begun)
+            if peers.gather(seconds <= 0)[0] and found:
+                reason = "time_limit"
+                break
+            left = replace(budget, time_limit=max(seconds, 1e-9))
         begin, end = rows.problems_of(blocks[0])[0], rows.problems_of(blocks[-1])[-1] + 1
 
         def choose(interrupt: Any, blocks: Sequence[int] = blocks) -> ClassBlocks:
@@ -94,9 +109,14 @@ def run_batches(
         result = run(problem, data, rule, left, threads=threads, engine=engine, n_jobs=n_jobs, make=choose, **options)
         result = _of_labels(result, begin, end)
         found.append((begin, end, replace(result, weights=keep(begin, end, result))))
-        if result.certificate.exit_reason in ("interrupted", "time_limit"):
+        if result.certificate.exit_reason != "converged":
+            reason = result.certificate.exit_reason
+        if reason in ("interrupted", "time_limit"):
             break
-    return _join(problem, data, rule, budget, found, done, time.perf_counter() - begun)
+    joined = _join(problem, data, found, done, time.perf_counter() - begun)
+    total = joined.certificate
+    message = message_of(rule, total, reason, budget, "resume")
+    return replace(joined, certificate=replace(total, exit_reason=reason, message=message))
 
 
 def _batches(rows: ClassBlocks, labels: int, done: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
@@ -125,46 +145,35 @@ def _of_labels(result: Result, begin: int, end: int) -> Result:
 
 
 def _join(
-    problem: Binary,
-    data: TrainingSet,
-    rule: StopRule,
-    budget: Budget,
-    found: list[tuple[int, int, Result]],
-    done: Sequence[tuple[int, int, Certificate]],
-    seconds: float,
+    problem: Binary, data: TrainingSet, found: list[tuple[int, int, Result]], done: Sequence[Done], seconds: float
 ) -> Result:
     results = [result for *_, result in found]
-    certificates = [certificate for *_, certificate in done] + [result.certificate for result in results]
+    certificates = [one.certificate for one in done] + [result.certificate for result in results]
     reached = np.zeros(data.n_classes, bool)  # by a batch of this fit or of one before
-    for begin, end, _ in [*done, *found]:
+    for begin, end, *_ in [*done, *found]:
         reached[begin:end] = True
     untrained = ~reached
+    by_label = np.full((data.n_classes, len(RESULT)), np.nan)
     for begin, end, result in found:
         untrained[begin:end][result.untrained] = True
+        if result.by_label is not None:
+            by_label[begin:end] = result.by_label
     # A label that no batch has reached has weights 0 and dual value 0.
     at_zero = int((~reached).sum()) * float(data.C.sum() * problem.loss_at(np.zeros(1))[0])
-    total = Certificate(
-        math.fsum([at_zero, *(certificate.primal for certificate in certificates)]),
-        math.fsum(certificate.dual for certificate in certificates),
-        max([1.0 * (at_zero > 0), *(certificate.violation for certificate in certificates)]),
-    )
-    reasons = [result.certificate.exit_reason for result in results]
-    reason = next((reason for reason in reasons if reason != "converged"), "converged")
-    by_label = None
-    if any(result.by_label is not None for result in results):
-        by_label = np.full((data.n_classes, results[0].by_label.shape[1]), np.nan)  # type: ignore[union-attr]
-        for begin, end, result in found:
-            by_label[begin:end] = result.by_label
     return Result(
         weights=_side_by_side(found, data.n_classes),
         untrained=np.flatnonzero(untrained),
-        certificate=replace(total, exit_reason=reason, message=message_of(rule, total, reason, budget, "resume")),
+        certificate=Certificate(
+            math.fsum([at_zero, *(certificate.primal for certificate in certificates)]),
+            math.fsum(certificate.dual for certificate in certificates),
+            max([1.0 * (at_zero > 0), *(certificate.violation for certificate in certificates)]),
+        ),
         history=[line for result in results for line in result.history],
         times={"total": seconds} | _added_up([result.times for result in results], without="total"),
         memory=_largest([result.memory for result in results]),
         state=None,
-        n_iter=max((result.n_iter for result in results), default=1),
-        by_label=by_label,
+        n_iter=max([1, *(one.n_iter for one in done), *(result.n_iter for result in results)]),
+        by_label=by_label if isinstance(problem, SparseBinary) else None,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..engines import Result, fingerprint, peers_of, run_batches
+from ..engines import Done, Result, fingerprint, peers_of, run_batches
 from ..model import LinearModel, ShardWriter, load_model
 from ..model.linear import thread_count
 from ..problems import Binary, Problem
@@ -83,7 +83,7 @@ class LabelBatches(LinearClassifier):
             self._budget(),
             labels_at_once=at_once,
             keep=keep,
-            done=[(begin, end, _as_certificate(stored)) for begin, end, stored in done],
+            done=[_as_done(*one) for one in done],
             threads=thread_count(self.n_jobs),
             engine=self.engine,
             n_jobs=self.n_jobs,
@@ -125,5 +125,6 @@ class LabelBatches(LinearClassifier):
         return load_model(self.shards)
 
 
-def _as_certificate(stored: dict[str, Any]) -> Certificate:
-    return Certificate(stored["primal"], stored["dual"], stored["violation"])
+def _as_done(begin: int, end: int, stored: dict[str, Any]) -> Done:
+    certificate = Certificate(stored["primal"], stored["dual"], stored["violation"])
+    return Done(begin, end, certificate, stored["epochs"])

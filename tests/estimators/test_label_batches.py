@@ -1,0 +1,149 @@
+"""Labels in batches: the same model as all at once, written as it is trained, and what DiSMEC drops of it."""
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from losses import text_like
+
+from manyclass import DiSMEC, OneVsRestSVC, PPDSparse, load_model
+from manyclass.estimators import label_batches
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    monkeypatch.setattr(label_batches, "LABELS_A_SHARD", 16)
+
+
+def bytes_of(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("make", [PPDSparse, DiSMEC])
+def test_shards_are_the_model(make, small_shards, tmp_path):
+    X, y = text_like(300, 120, 70, seed=1)
+    names = np.array([f"class {label:02}" for label in y])
+    here = make().fit(X, names)
+    there = make(shards=tmp_path / "model").fit(X, names)
+    assert len(list((tmp_path / "model").glob("shard-*"))) == 5
+    np.testing.assert_array_equal(here.decision_function(X), there.decision_function(X))
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), here.predict(X))
+    assert there.certificate_.primal == pytest.approx(here.certificate_.primal, rel=1e-12)
+    assert there.certificate_.gap <= 0.01 and there.certificate_.exit_reason == "converged"
+    assert load_model(tmp_path / "model").certificate["gap"] == there.certificate_.gap
+
+
+@pytest.mark.parametrize("lost", ["one", "cut", "index"])
+def test_what_is_lost_is_trained_again(lost, small_shards, tmp_path):
+    X, y = text_like(300, 120, 70, seed=2)
+    folder = tmp_path / "model"
+    PPDSparse(shards=folder).fit(X, y)
+    whole = bytes_of(folder)
+    (folder / "shards.json").unlink()
+    second = sorted(folder.glob("shard-*"))[1]
+    if lost == "one":
+        second.unlink()
+    elif lost == "cut":
+        second.write_bytes(second.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"holds shards of this fit; pass resume=True"):
+        PPDSparse(shards=folder).fit(X, y)
+    again = PPDSparse(shards=folder, resume=True).fit(X, y)
+    assert bytes_of(folder) == whole
+    retrained = ~np.isnan(again.label_certificates_["primal"])
+    assert retrained.sum() == (0 if lost == "index" else 16)
+
+
+def test_other_rows_are_another_fit(small_shards, tmp_path):
+    X, y = text_like(300, 120, 70, seed=2)
+    PPDSparse(shards=tmp_path / "model").fit(X, y)
+    again = PPDSparse(shards=tmp_path / "model", resume=True).fit(2 * X, y)
+    assert not np.isnan(again.label_certificates_["primal"]).any()
+    np.testing.assert_array_equal(again.decision_function(2 * X), PPDSparse().fit(2 * X, y).decision_function(2 * X))
+
+
+KILLED = """
+import sys
+import numpy as np
+from losses import text_like
+from manyclass import PPDSparse
+from manyclass.estimators import label_batches
+label_batches.LABELS_A_SHARD = 32
+X, y = text_like(1200, 400, 500, seed=3, nnz=10)
+print("begun", flush=True)
+PPDSparse(shards=sys.argv[1], resume=True, tol=1e-5, n_jobs=1).fit(X, y)
+"""
+
+
+def test_killed_at_any_moment_it_ends_with_the_same_bytes(kills, tmp_path):
+    def start(folder):
+        child = subprocess.Popen([sys.executable, "-c", KILLED, folder], stdout=subprocess.PIPE, env=environment)
+        assert child.stdout.readline() == b"begun\n"
+        return child
+
+    common = pathlib.Path(__file__).parents[1] / "common"
+    environment = os.environ | {"PYTHONPATH": str(common)}
+    begin = time.perf_counter()
+    assert start(tmp_path / "whole").wait() == 0
+    seconds = time.perf_counter() - begin
+    rng = random.Random(0)
+    for _ in range(kills):
+        child = start(tmp_path / "killed")
+        time.sleep(rng.uniform(0, 0.5) * seconds)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    assert start(tmp_path / "killed").wait() == 0
+    assert bytes_of(tmp_path / "killed") == bytes_of(tmp_path / "whole")
+
+
+def test_out_of_time_the_shards_stay(small_shards, tmp_path):
+    X, y = text_like(300, 120, 70, seed=4)
+    with (
+        pytest.warns(match="stopped after time_limit"),
+        pytest.raises(RuntimeError, match=r"labels are not trained yet.*resume=True"),
+    ):
+        PPDSparse(shards=tmp_path / "model", time_limit=1e-6).fit(X, y)
+    done = PPDSparse(shards=tmp_path / "model", resume=True).fit(X, y)
+    np.testing.assert_array_equal(done.decision_function(X), PPDSparse().fit(X, y).decision_function(X))
+
+
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"checkpoint": "somewhere"}, "needs no checkpoint"),
+        ({"warm_start": True}, "keeps all dual variables"),
+        ({"engine": "joblib"}, "not by 'joblib'"),
+    ],
+)
+def test_what_shards_do_not_go_with(parameters, message, tmp_path):
+    X, y = text_like()
+    with pytest.raises(ValueError, match=message):
+        PPDSparse(shards=tmp_path / "model", **parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("memory", ["1GB", "3kB"])
+def test_dismec_drops_small_weights_of_one_vs_rest(memory):
+    X, y = text_like(300, 120, 70, seed=5)
+    Y = sp.csr_matrix((np.ones(300), (np.arange(300), y)), shape=(300, 70))
+    whole, dropped = OneVsRestSVC().fit(X, Y), DiSMEC(threshold=0.1, memory=memory).fit(X, Y)
+    kept = np.where(np.abs(whole.coef_) < 0.1, 0, whole.coef_)
+    np.testing.assert_array_equal(dropped.coef_, kept)
+    np.testing.assert_array_equal(dropped.intercept_, whole.intercept_)
+    assert 0.1 < dropped.dropped_ < 0.9
+    assert dropped.dropped_ == pytest.approx(1 - np.count_nonzero(kept) / np.count_nonzero(whole.coef_))
+    assert dropped.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=1e-12)
+
+
+def test_what_dismec_does_not_have():
+    X, y = text_like()
+    for parameters in ({"warm_start": True}, {"checkpoint": "x"}, {"engine": "joblib"}):
+        with pytest.raises(ValueError, match="lets go of labels"):
+            DiSMEC(**parameters).fit(X, y)
+    with pytest.raises(ValueError, match="a size is a number of bytes"):
+        DiSMEC(memory="much").fit(X, y)

@@ -1,0 +1,147 @@
+"""Labels with an elastic net: the optimum of each, however its rows are found, and what is said of each."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from losses import text_like
+from oracle import optimum
+
+from manyclass import PPDSparse
+from manyclass.problems import SparseHinge, SparseSquaredHinge
+from manyclass.solvers import label_blocks
+
+LOSSES = {"hinge": SparseHinge, "squared_hinge": SparseSquaredHinge}
+# Labels find their rows one by one: by the index and by passes over all rows; or are trained together.
+ALONE, TOGETHER = 0, 10**6
+
+
+@pytest.fixture(params=[ALONE, TOGETHER], ids=["alone", "together"])
+def way(request, monkeypatch):
+    monkeypatch.setattr(label_blocks, "TOGETHER", request.param)
+    return request.param
+
+
+def sets_of_labels(n=300, d=80, K=9, seed=0):
+    """Rows with none to three labels; the last label has no row, and the one before it all."""
+    X, y = text_like(n, d, K - 2, seed=seed)
+    rng = np.random.default_rng(seed)
+    Y = np.zeros((n, K), np.int8)
+    Y[np.arange(n), y] = rng.random(n) < 0.9
+    Y[np.arange(n), rng.integers(0, K - 2, n)] = 1
+    Y[::17, : K - 2] = 0
+    Y[:, K - 2] = 1
+    return X, sp.csr_matrix(Y)
+
+
+def exact(loss, **parameters):
+    return PPDSparse(loss, tol=1e-8, dtype="float64", max_iter=100_000, **parameters)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_each_label_is_at_its_optimum(loss, fit_intercept, way):
+    X, Y = sets_of_labels()
+    C = np.random.default_rng(1).uniform(0.3, 2, X.shape[0])
+    fitted = exact(loss, lam=0.05, tau=0.7, fit_intercept=fit_intercept, intercept_scaling=0.8)
+    fitted.fit(X, Y, sample_weight=C)
+    constant = 0.8 if fit_intercept else 0.0
+    found = fitted.label_certificates_
+    for label in (0, 3, 7, 8):
+        # Of two classes the independent solver has a problem each, with the same value.
+        y = 1 - Y[:, [label]].toarray().ravel()
+        best = optimum(f"ppd_{loss}", X, y, C, 2, constant, lam=0.05, tau=0.7) / 2
+        assert found["primal"][label] == pytest.approx(best, rel=1e-6)
+        assert found["dual"][label] == pytest.approx(best, rel=1e-6)
+        assert found["dual"][label] <= best * (1 + 1e-8)
+    assert fitted.certificate_.primal == pytest.approx(found["primal"].sum(), rel=1e-12)
+    assert fitted.certificate_.violation == found["violation"].max()
+
+
+def test_support_and_weights_are_those_of_full_coordinate_ascent(way):
+    """The same rows have variables above 0, and the same weights are 0, as without any active set."""
+    X, y = text_like(200, 60, 5, seed=2)
+    fitted = exact("squared_hinge", lam=0.5, warm_start=True).fit(X, y)
+    problem = SparseSquaredHinge(0.5, 1.0, constant=True)
+    dense = np.hstack([X.toarray(), np.ones((200, 1))])
+    alpha, V, C = np.zeros((200, 5)), np.zeros((61, 5)), np.ones(200)
+    for epoch in range(3000):
+        for i in np.random.default_rng(epoch).permutation(200):
+            new = problem.solve_row(dense[i] @ problem.shrink(V), alpha[i], y[i], float(dense[i] @ dense[i]), 1.0)
+            code = y[i : i + 1]
+            V += np.outer(dense[i], problem.coefficients((new - alpha[i])[None], code)[0])
+            alpha[i] = new
+        W = problem.shrink(V)
+        if problem.primal(W, dense, y, C) - problem.dual(alpha, dense, y, C) < 1e-9:
+            break
+    np.testing.assert_allclose(fitted.coef_.T, W[:-1], atol=2e-4)
+    assert ((np.abs(W[:-1]) > 1e-3) <= (fitted.coef_.T != 0)).all()
+    assert (fitted.coef_ == 0).mean() > 0.2
+    _, _, state = fitted._dual_state
+    used = np.zeros((200, 5), bool)
+    used[np.repeat(np.arange(200), np.diff(state["indptr"])), state["classes"]] = state["values"] > 1e-3
+    np.testing.assert_array_equal(used, alpha > 1e-3)
+    assert 0.1 < used.mean() < 0.9
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_certificates_equal_the_formulas_far_from_the_optimum(loss, way):
+    """With a bias that is lowered to -1 for the model's weights, too."""
+    X, y = text_like(400, 50, 8, seed=3)
+    fitted = PPDSparse(loss, lam=0.02, C=5.0, tol=1e-9, max_iter=1, dtype="float64", warm_start=True)
+    with pytest.warns(match="stopped after max_iter=1"):
+        fitted.fit(X, y)
+    problem, C = LOSSES[loss](0.02, 1.0, constant=True), np.full(400, 5.0)
+    rows = np.hstack([X.toarray(), np.ones((400, 1))])
+    _, _, state = fitted._dual_state
+    alpha = np.zeros((400, 8))
+    alpha[np.repeat(np.arange(400), np.diff(state["indptr"])), state["classes"]] = state["values"]
+    W = np.vstack([fitted.coef_.T, fitted.intercept_])
+    found = fitted.certificate_
+    assert found.primal == pytest.approx(problem.primal(W, rows, y, C), rel=1e-10)
+    assert found.dual == pytest.approx(problem.dual(alpha, rows, y, C), rel=1e-10)
+    assert found.violation == pytest.approx(problem.violations(rows @ W, alpha, y, C).max(), rel=1e-7)
+    assert found.gap > 1e-3
+
+
+def test_alone_and_together_agree(monkeypatch):
+    X, Y = sets_of_labels(seed=4)
+    values = []
+    for together in (ALONE, 2, TOGETHER):  # in between, some labels grow too large to go on alone
+        monkeypatch.setattr(label_blocks, "TOGETHER", together)
+        values.append(exact("squared_hinge", C=3.0).fit(X, Y).label_certificates_["primal"])
+    np.testing.assert_allclose(values[0], values[2], rtol=1e-7)
+    np.testing.assert_allclose(values[1], values[2], rtol=1e-7)
+
+
+def test_drawn_features_find_the_same_optimum(monkeypatch):
+    monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
+    X, y = text_like(500, 200, 10, seed=5)
+    plain, drawn = exact("squared_hinge").fit(X, y), exact("squared_hinge", draws=5).fit(X, y)
+    np.testing.assert_allclose(drawn.label_certificates_["primal"], plain.label_certificates_["primal"], rtol=1e-7)
+    assert not np.array_equal(drawn.coef_, plain.coef_)  # they have come there in another way
+
+
+def test_every_label_meets_the_rule_and_not_only_their_sum(way):
+    X, Y = sets_of_labels(seed=6)
+    found = PPDSparse(tol=1e-4).fit(X, Y).label_certificates_
+    gaps = (found["primal"] - found["dual"]) / found["primal"]
+    assert gaps.max() <= 1e-4 and gaps.min() >= -1e-12
+    assert found["support"].min() > 0
+
+
+def test_threads_do_not_matter(way):
+    X, y = text_like(600, 300, 200, seed=7)
+    one, three = (PPDSparse(n_jobs=jobs).fit(X, y) for jobs in (1, 3))
+    np.testing.assert_array_equal(one.coef_, three.coef_)
+    np.testing.assert_array_equal(one.label_certificates_, three.label_certificates_)
+
+
+def test_rows_of_mixed_signs_are_found(monkeypatch):
+    """Negative weights of negative values lift scores as well."""
+    monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
+    rng = np.random.default_rng(8)
+    X = sp.random(400, 60, 0.1, random_state=rng, data_rvs=lambda n: rng.normal(size=n), format="csr")
+    y = np.asarray(X @ rng.normal(size=(60, 12))).argmax(axis=1)
+    fitted = exact("squared_hinge", lam=0.2).fit(X, y)
+    best = optimum("ppd_squared_hinge", X, y, np.ones(400), len(fitted.classes_), 1.0, lam=0.2)
+    assert fitted.certificate_.primal == pytest.approx(best, rel=1e-6)
