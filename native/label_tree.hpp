@@ -65,8 +65,7 @@ class TreeLevel {
   // first: the search would else wait for memory at each of them.
   template <class View>
   void score(const View& X, int64_t row, const std::vector<Family>& families, std::vector<T>& s) const {
-    s.clear();
-    for (const Family& f : families) s.insert(s.end(), &bias_[f.begin], &bias_[f.begin] + (f.end - f.begin));
+    s.assign(families.empty() ? 0 : families.back().at + families.back().end - families.back().begin, 0);
     for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e) {
       const int64_t first = by_feature_.ptr[X.index[e]], size = by_feature_.ptr[X.index[e] + 1] - first;
       if (size <= short_row)
@@ -76,6 +75,8 @@ class TreeLevel {
     }
     for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e)
       if (X.value[e] != 0) add(X.index[e], static_cast<T>(X.value[e]), families, s.data());
+    for (const Family& f : families)
+      for (int32_t node = f.begin; node < f.end; ++node) s[f.at + node - f.begin] += bias_[node];
   }
 
   int64_t nbytes() const {

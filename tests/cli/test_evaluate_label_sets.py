@@ -103,3 +103,7 @@ def test_printed_measures(shell, model):
     rest = ["recall@5", "coverage@5", "micro-F1", "macro-F1", "time a row", "model file", "density"]
     assert {*names, *rest} <= {name for name, _ in lines}
     assert dict(lines)["time a row"].endswith(" ms")
+
+
+def test_no_rows_have_no_labels(model):
+    assert model.predict(sp.csr_matrix((0, model.n_features), dtype=np.float32)).shape == (0, 5)

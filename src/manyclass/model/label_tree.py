@@ -13,6 +13,7 @@ from .._native import core
 from ..solvers.solver import native
 from .label_order import LabelOrder
 from .linear import ROWS_AT_ONCE, LinearModel, thread_count
+from .weights import as_matrix
 
 BRANCHING = 128
 BEAM = 20
@@ -163,7 +164,7 @@ def recall_of(exact: np.ndarray, found: np.ndarray) -> float:
 def _by_label(model: LinearModel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if model.pairs:
         raise ValueError("a one-vs-one model has weights for pairs of classes, over which there is no tree")
-    weights = sp.csc_matrix(model.weights)
+    weights = sp.csc_matrix(as_matrix(model.weights))
     weights.sort_indices()
     return weights.indptr.astype(np.int64, copy=False), weights.indices.astype(np.int32, copy=False), weights.data
 
