@@ -1,10 +1,22 @@
 // Labels with an elastic net.
 #pragma once
+#include <cstdint>
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "bind_arrays.hpp"
 #include "interrupt.hpp"
 #include "label_blocks.hpp"
 
 namespace manyclass {
+
+// What was freed in small pieces stays with the process otherwise.
+inline void give_back_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
 
 // features x labels: an array if that is no larger than the arrays of a sparse matrix, else those. The blocks
 // are given up on the way.
@@ -17,7 +29,7 @@ nb::object label_weights(LabelBlocks<T>& labels) {
     const BlockOfLabels<T>& block = labels.block(b);
     for (int64_t l = 0; l < static_cast<int64_t>(block.constant.size()); ++l) {
       for (int64_t e = block.weight_ptr[l]; e < block.weight_ptr[l + 1]; ++e)
-        f(block.feature[e], labels.first(b) + l, block.weight[e]);
+        f(block.feature[e], labels.first(b) + l, block.weight.empty() ? T(1) : block.weight[e]);
       if (constant && block.constant[l] != 0) f(features - 1, labels.first(b) + l, block.constant[l]);
     }
   };
@@ -31,16 +43,25 @@ nb::object label_weights(LabelBlocks<T>& labels) {
       for_each(b, [&](int64_t f, int64_t c, T w) { W.data()[f * K + c] = w; });
     return nb::cast(W);
   }
-  auto classes = new_array<int32_t>({nonzeros});
+  labels.release_work();
+  give_back_memory();
+  // Values first, then classes, so that each can take the place of what it was made from.
   auto values = new_array<T>({nonzeros});
   std::vector<int64_t> next(ptr.begin(), ptr.end() - 1);
   for (int64_t b = 0; b < labels.blocks(); ++b) {
-    for_each(b, [&](int64_t f, int64_t c, T w) {
-      classes.data()[next[f]] = static_cast<int32_t>(c);
-      values.data()[next[f]++] = w;
-    });
+    for_each(b, [&](int64_t f, int64_t, T w) { values.data()[next[f]++] = w; });
+    BlockOfLabels<T>& block = labels.block(b);
+    for (T& w : block.constant) w = w != 0;  // all that is asked of it from now on
+    block.weight = {};
+  }
+  give_back_memory();
+  auto classes = new_array<int32_t>({nonzeros});
+  std::copy(ptr.begin(), ptr.end() - 1, next.begin());
+  for (int64_t b = 0; b < labels.blocks(); ++b) {
+    for_each(b, [&](int64_t f, int64_t c, T) { classes.data()[next[f]++] = static_cast<int32_t>(c); });
     labels.block(b) = {};
   }
+  give_back_memory();
   return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
 }
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "blocked_search.hpp"
 #include "interrupt.hpp"
 #include "label_search.hpp"
 #include "label_training.hpp"
@@ -94,12 +95,12 @@ class LabelBlocks {
     for (const auto& one : held_) total += one.bytes();
     return total;
   }
+  void release_work() { work_.clear(); }
   int64_t work_bytes() const {
     int64_t total = 0;
     for (const auto& one : work_)
       total += one.search.bytes() + static_cast<int64_t>(one.place.size() * sizeof(int32_t)) +
-               one.lanes_of.size() * static_cast<int64_t>(sizeof(double)) +
-               (one.together ? one.together->bytes() : 0);
+               one.blocked.bytes() + (one.together ? one.together->bytes() : 0);
     return total;
   }
 
@@ -131,18 +132,18 @@ class LabelBlocks {
   }
 
  private:
-  static constexpr int lanes = Lanes<double>::count;
-  // Entries of the index that a search may read, as a share of all: one pass for a vector of labels costs
-  // each of them about as much.
-  static constexpr int64_t share = 8;
+  // Entries of the index that a search for all rows may read, as a share of all: one pass for many labels
+  // costs each of them about as much.
+  static constexpr int64_t share = 64;
 
   static constexpr int most_explored = 5;
 
   struct Work {
-    explicit Work(const LabelData<T>& data) : search(data.X, data.index), place(data.X.d, -1) {}
+    explicit Work(const LabelData<T>& data)
+        : search(data.X, data.index), blocked(data.X, data.X.entries() * 4), place(data.X.d, -1) {}
     LabelSearch<T> search;
+    BlockedSearch<T> blocked;
     std::vector<int32_t> place;  // by feature: its number among those of the label under way; -1: none
-    Buffer<double> lanes_of;     // weights of a vector of labels, features x lanes; all 0 between searches
     std::optional<LabelsTogether<T>> together;
   };
 
@@ -187,9 +188,13 @@ class LabelBlocks {
     while (!(waiting.empty() && together.empty()) && !(cut = cut || interrupted(interrupt))) {
       train_together(std::exchange(together, {}), rule, seed, work, interrupt, waiting);
       const std::vector<LabelTraining<T>*> searched = std::exchange(waiting, {});
-      for (size_t k = 0; k < searched.size(); k += lanes) {
+      // A bias above -1 may leave all rows above it.
+      const bool many_rows = std::any_of(searched.begin(), searched.end(),
+                                         [](const LabelTraining<T>* l) { return l->weights.bias > -1; });
+      const size_t at_once = many_rows ? Lanes<T>::count : work.blocked.at_once();
+      for (size_t k = 0; k < searched.size(); k += at_once) {
         const std::vector<LabelTraining<T>*> some(searched.begin() + k,
-                                                  searched.begin() + std::min(searched.size(), k + lanes));
+                                                  searched.begin() + std::min(searched.size(), k + at_once));
         std::vector<std::vector<ScoredRow>> above = search_all_rows(some, work);
         for (size_t s = 0; s < some.size(); ++s) {
           const Placed placed(work.place, some[s]->rows());
@@ -232,18 +237,14 @@ class LabelBlocks {
       if (label.has_to_do_with_all()) return true;
       if (!label.warm()) label.ascend(rule);
       label.round_weights();
-      if (!label.warm() && explored < most_explored && label.rounds == 0 && !label.wants_all_rows()) {
+      if (!label.warm() && explored < most_explored && label.rounds == 0) {
         ++explored;
         if (label.explore(work.search, found, work.place)) continue;
         label.ascend(rule);
         label.round_weights();
         explored = most_explored;
       }
-      if (!label.wants_all_rows() && !work.search.rows_above(label.weights, most, found)) {
-        label.want_all_rows();
-        label.round_weights();
-      }
-      if (label.wants_all_rows()) return true;
+      if (!work.search.rows_above(label.weights, most, found)) return true;
       if (label.take(found, rule, work.place) || interrupted(interrupt)) return false;
     }
   }
@@ -259,26 +260,9 @@ class LabelBlocks {
 
   std::vector<std::vector<ScoredRow>> search_all_rows(const std::vector<LabelTraining<T>*>& some,
                                                       Work& work) {
-    const SparseRows<T>& X = data_->X;
-    if (work.lanes_of.size() == 0) work.lanes_of = Buffer<double>(X.d * lanes);
-    double* const W = work.lanes_of.data();
-    vec<double> bias = {};
-    for (size_t s = 0; s < some.size(); ++s) {
-      const LabelWeights& w = some[s]->weights;
-      for (size_t f = 0; f < w.feature.size(); ++f) W[int64_t(w.feature[f]) * lanes + s] = w.weight[f];
-      bias[s] = w.bias;
-    }
-    std::vector<std::vector<ScoredRow>> above(some.size());
-    for (int64_t i = 0; i < X.n; ++i) {
-      vec<double> s = bias;
-      for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e)
-        s += load(W + int64_t(X.index[e]) * lanes) * double(X.value[e]);
-      for (size_t l = 0; l < some.size(); ++l)
-        if (s[l] > -1) above[l].push_back({static_cast<int32_t>(i), s[l]});
-    }
-    for (const LabelTraining<T>* label : some)
-      for (int32_t f : label->weights.feature) std::fill_n(W + int64_t(f) * lanes, lanes, 0.0);
-    return above;
+    std::vector<const LabelWeights*> weights;
+    for (const LabelTraining<T>* label : some) weights.push_back(&label->weights);
+    return work.blocked.rows_above(weights, work.search);
   }
 
   void keep(int64_t b, std::deque<LabelTraining<T>>& trained, bool cut, LabelResult* results) {

@@ -58,7 +58,7 @@ class LabelTraining {
   void go_on_alone(std::vector<int32_t>& place) {
     together = false;
     was_together_ = true;
-    want_all_rows();
+    own_bias_ = true;
     const int32_t* own = data_.own.data() + data_.own_ptr[label_];
     const int32_t* end = data_.own.data() + data_.own_ptr[label_ + 1];
     auto next = variables.begin();
@@ -123,10 +123,6 @@ class LabelTraining {
     const int64_t own = data_.own_ptr[label_ + 1] - data_.own_ptr[label_];
     return data_.X.n < data_.together * std::max(rows_.count(), 2 * fewest + 2 * own);
   }
-
-  // Whether the index does for searches of this label.
-  bool wants_all_rows() const { return all_rows_; }
-  void want_all_rows() { all_rows_ = own_bias_ = true; }
 
   int64_t label() const { return label_; }
   const ActiveRows<T>& rows() const { return rows_; }
@@ -220,7 +216,7 @@ class LabelTraining {
   const uint64_t seed_;
   ActiveRows<T> rows_;
   double outside_ = 0;  // loss of rows that are not active, as of the last search
-  bool all_rows_ = false, own_bias_ = false, warm_ = false, was_together_ = false;
+  bool own_bias_ = false, warm_ = false, was_together_ = false;
   int64_t passes_ = 0;
   uint64_t drawn_ = 0;  // the last random number
 };
@@ -286,7 +282,7 @@ bool LabelTraining<T>::take(std::vector<ScoredRow>& found, const LabelRule& rule
   if (done || rounds >= rule.max_rounds) return true;
   // A bias that was lowered has its price, which no other row can help.
   const double gap = certificate.primal - certificate.dual;
-  if (constant_weight < rows_.bias() && outside_ < 0.5 * gap && rounds > 2) want_all_rows();
+  if (constant_weight < rows_.bias() && outside_ < 0.5 * gap && rounds > 2) own_bias_ = true;
   drop_idle();
   const auto most = static_cast<size_t>(std::max<int64_t>(4 * fewest, 2 * rows_.count()));
   if (found.size() > most) {

@@ -4,8 +4,8 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <span>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "certificate.hpp"
