@@ -52,7 +52,7 @@ nb::object label_weights(LabelBlocks<T>& labels) {
     for_each(b, [&](int64_t f, int64_t, T w) { values.data()[next[f]++] = w; });
     BlockOfLabels<T>& block = labels.block(b);
     for (T& w : block.constant) w = w != 0;  // all that is asked of it from now on
-    block.weight = {};
+    block.weight = std::vector<T>();  // an empty list would keep its memory
   }
   give_back_memory();
   auto classes = new_array<int32_t>({nonzeros});
@@ -89,8 +89,9 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
                                                                           {lambda, tau, constant},
                                                                           squared,
                                                                           draws,
+                                                                          keep_variables,
                                                                           together});
-            new (self) Labels(std::move(data), static_cast<int64_t>(own_ptr.size()) - 1, keep_variables);
+            new (self) Labels(std::move(data), static_cast<int64_t>(own_ptr.size()) - 1);
           },
           "indptr"_a, "indices"_a, "values"_a, "features"_a, "C"_a, "own_ptr"_a, "own"_a, "lambda_"_a,
           "tau"_a, "constant"_a, "squared"_a, "draws"_a, "together"_a, "keep_variables"_a, "threads"_a)
@@ -103,6 +104,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
             {
               nb::gil_scoped_release nogil;
               found = s.train(blocks, {by_gap, tol, max_rounds}, seed, threads, interrupt);
+              give_back_memory();
             }
             auto out = new_array<double>({static_cast<int64_t>(found.size()), 8});
             double* to = out.data();

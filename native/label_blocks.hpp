@@ -54,17 +54,15 @@ struct BlockOfLabels {
 template <class T>
 class LabelBlocks {
  public:
-  LabelBlocks(std::shared_ptr<const LabelData<T>> data, int64_t labels, bool keep_variables)
+  LabelBlocks(std::shared_ptr<const LabelData<T>> data, int64_t labels)
       : data_(std::move(data)),
         labels_(labels),
         width_(labels >= 4096  ? 64
                : labels >= 512 ? 16
                                : 4),
-        keep_variables_(keep_variables),
         held_((labels + width_ - 1) / width_) {}
 
-  explicit LabelBlocks(const LabelBlocks* other)
-      : LabelBlocks(other->data_, other->labels_, other->keep_variables_) {}
+  explicit LabelBlocks(const LabelBlocks* other) : LabelBlocks(other->data_, other->labels_) {}
   LabelBlocks(const LabelBlocks&) = delete;
 
   int64_t blocks() const { return static_cast<int64_t>(held_.size()); }
@@ -173,7 +171,7 @@ class LabelBlocks {
                    LabelResult* results) {
     const BlockOfLabels<T> from = std::move(held_[b]);
     std::deque<LabelTraining<T>> trained;
-    std::vector<LabelTraining<T>*> waiting, together;
+    std::vector<LabelTraining<T>*> waiting, together, ended;
     std::vector<ScoredRow> found;
     bool cut = false;
     for (int64_t l = 0; l < many(b) && !(cut = interrupted(interrupt)); ++l) {
@@ -184,7 +182,10 @@ class LabelBlocks {
       label.begin(work.search, work.place, from.row.data() + at, from.variable.data() + at, variables);
       if (go_on(label, rule, work, interrupt, found))
         (label.has_to_do_with_all() ? together : waiting).push_back(&label);
+      else
+        ended.push_back(&label);
     }
+    end_all(ended);
     while (!(waiting.empty() && together.empty()) && !(cut = cut || interrupted(interrupt))) {
       train_together(std::exchange(together, {}), rule, seed, work, interrupt, waiting);
       const std::vector<LabelTraining<T>*> searched = std::exchange(waiting, {});
@@ -200,13 +201,21 @@ class LabelBlocks {
           const Placed placed(work.place, some[s]->rows());
           if (!some[s]->take(above[s], rule, work.place) && go_on(*some[s], rule, work, interrupt, found))
             (some[s]->has_to_do_with_all() ? together : waiting).push_back(some[s]);
+          else
+            ended.push_back(some[s]);
         }
+        end_all(ended);
       }
     }
     waiting.insert(waiting.end(), together.begin(), together.end());
     for (LabelTraining<T>* label : waiting) finish_early(*label, rule, work);
-    for (LabelTraining<T>& label : trained) label.keep_variables();
+    for (LabelTraining<T>& label : trained) label.end();
     keep(b, trained, cut, results);
+  }
+
+  static void end_all(std::vector<LabelTraining<T>*>& labels) {
+    for (LabelTraining<T>* label : labels) label->end();
+    labels.clear();
   }
 
   // Those that are not done then have to wait like others.
@@ -218,7 +227,10 @@ class LabelBlocks {
           labels.begin() + k, labels.begin() + std::min(labels.size(), k + Lanes<T>::count));
       work.together->train(some, rule, seed, [&] { return interrupted(interrupt); });
       for (LabelTraining<T>* label : some) {
-        if (label->done || label->rounds >= rule.max_rounds) continue;
+        if (label->done || label->rounds >= rule.max_rounds) {
+          label->end();
+          continue;
+        }
         label->forget_rows();
         const Placed placed(work.place, label->rows());
         label->go_on_alone(work.place);
@@ -227,6 +239,7 @@ class LabelBlocks {
         waiting.push_back(label);
       }
     }
+    work.together.reset();  // it is large, and few labels want it where there are many
   }
 
   // Ascends and searches until the label is done, or has to wait for a pass over all rows: whether it has to.
@@ -270,6 +283,17 @@ class LabelBlocks {
     out = {};
     out.weight_ptr.push_back(0);
     out.row_ptr.push_back(0);
+    size_t weights = 0, variables = 0;
+    for (const LabelTraining<T>& label : trained) {
+      weights += label.weights.feature.size();
+      variables += label.variables.size();
+    }
+    out.feature.reserve(weights);
+    out.weight.reserve(weights);
+    if (data_->keep_variables) {
+      out.row.reserve(variables);
+      out.variable.reserve(variables);
+    }
     for (int64_t l = 0; l < many(b); ++l) {
       if (l < static_cast<int64_t>(trained.size())) {
         keep(trained[l], out);
@@ -281,8 +305,6 @@ class LabelBlocks {
       out.weight_ptr.push_back(static_cast<int64_t>(out.feature.size()));
       out.row_ptr.push_back(static_cast<int64_t>(out.row.size()));
     }
-    for (auto* one : {&out.feature, &out.row}) one->shrink_to_fit();
-    for (auto* one : {&out.weight, &out.variable}) one->shrink_to_fit();
   }
 
   void keep(const LabelTraining<T>& label, BlockOfLabels<T>& out) const {
@@ -295,7 +317,7 @@ class LabelBlocks {
       out.weight.push_back(static_cast<T>(weight));
     }
     out.constant.push_back(label.constant_weight);
-    if (!keep_variables_) return;
+    if (!data_->keep_variables) return;
     for (const auto& [row, variable] : label.variables) {
       out.row.push_back(row);
       out.variable.push_back(static_cast<T>(variable));
@@ -313,7 +335,6 @@ class LabelBlocks {
 
   std::shared_ptr<const LabelData<T>> data_;
   int64_t labels_, width_;
-  bool keep_variables_;
   std::vector<BlockOfLabels<T>> held_;  // by block
   std::deque<Work> work_;               // by thread
 };

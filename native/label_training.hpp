@@ -38,7 +38,8 @@ struct LabelData {
   std::vector<int32_t> own;      // its rows, ascending
   ElasticNet net;
   bool squared;
-  int64_t draws;     // of features for a search that is sampled; 0: searches are not
+  int64_t draws;  // of features for a search that is sampled; 0: searches are not
+  bool keep_variables;
   int64_t together;  // labels are trained together that have to do with more than one row in so many
 };
 
@@ -137,14 +138,21 @@ class LabelTraining {
 
   bool together = false;  // it has been, last, and `variables` are as that has left them
 
-  // Of the active rows.
-  void keep_variables() {
-    if (together) return;
-    variables.clear();
-    for (int64_t r = 0; r < rows_.count(); ++r)
-      if (rows_.a[r] > 0) variables.emplace_back(rows_.row[r], rows_.a[r]);
-    std::sort(variables.begin(), variables.end());
+  // The label has ended: all that is kept of its rows are the variables.
+  void end() {
+    if (ended_) return;
+    ended_ = true;
+    if (!together) {
+      variables.clear();
+      for (int64_t r = 0; r < rows_.count(); ++r)
+        if (rows_.a[r] > 0) variables.emplace_back(rows_.row[r], rows_.a[r]);
+      std::sort(variables.begin(), variables.end());
+    }
+    support = static_cast<int64_t>(variables.size());
+    if (!data_.keep_variables) variables = decltype(variables)();
+    forget_rows();
   }
+  int64_t support = 0;
 
  private:
   template <bool squared>
@@ -216,7 +224,7 @@ class LabelTraining {
   const uint64_t seed_;
   ActiveRows<T> rows_;
   double outside_ = 0;  // loss of rows that are not active, as of the last search
-  bool own_bias_ = false, warm_ = false, was_together_ = false;
+  bool own_bias_ = false, warm_ = false, was_together_ = false, ended_ = false;
   int64_t passes_ = 0;
   uint64_t drawn_ = 0;  // the last random number
 };

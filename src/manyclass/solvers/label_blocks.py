@@ -13,8 +13,10 @@ from .class_blocks import BlockResult, ClassBlocks
 from .layout import as_matrix
 from .solver import Certificate, TrainingSet, native
 
-# Labels that have to do with more than one row in so many are trained together, on all rows.
+# Labels that have to do with more than one row in so many are trained together, on all rows: where what that takes is no
+# more than this, or than the rows take.
 TOGETHER = 32
+SMALL_LANES = 1 << 22
 # What the core tells of a label; the last two are truth values.
 RESULT = ("primal", "dual", "violation", "rounds", "visited", "support", "done", "cut")
 # The arrays of a block of labels, as the core gives and takes them.
@@ -52,10 +54,14 @@ class LabelBlocks(ClassBlocks):
             data.constant,
             problem.loss == "squared_hinge",
             problem.draws,
-            TOGETHER,
+            TOGETHER if self._lanes_fit(data) else 0,
             keep_state,
             self._threads,
         )
+
+    def _lanes_fit(self, data: TrainingSet) -> bool:
+        """Whether a vector of labels may be trained together: with variables of all rows, and weights thrice."""
+        return 64 * (data.X.n_rows + 3 * data.X.n_features) <= max(SMALL_LANES, data.X.nbytes)
 
     @property
     def trained_by(self) -> type[ClassBlocks]:
