@@ -325,12 +325,8 @@ class LabelBlocks {
   }
 
   LabelResult result_of(const LabelTraining<T>& label) const {
-    return {label.certificate,
-            label.rounds,
-            label.visited / double(data_->X.n),
-            static_cast<int64_t>(label.variables.size()),
-            label.done,
-            false};
+    return {label.certificate, label.rounds, label.visited / double(data_->X.n),
+            label.support,     label.done,   false};
   }
 
   std::shared_ptr<const LabelData<T>> data_;

@@ -13,8 +13,8 @@ from .class_blocks import BlockResult, ClassBlocks
 from .layout import as_matrix
 from .solver import Certificate, TrainingSet, native
 
-# Labels that have to do with more than one row in so many are trained together, on all rows: where what that takes is no
-# more than this, or than the rows take.
+# Labels that have to do with more than one row in so many are trained together, on all rows: where what that takes is
+# no more than this, or than the rows take.
 TOGETHER = 32
 SMALL_LANES = 1 << 22
 # What the core tells of a label; the last two are truth values.
