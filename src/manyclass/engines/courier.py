@@ -22,8 +22,9 @@ PIECE = 1 << 30
 # Seconds between two looks at what has come: while somebody waits for it, and while nobody does.
 SOON, LATER = 0.0002, 0.002
 HEARTBEAT = 1.0
-# The tag of parcels that ask the first rank for numbers, and of those with the answer; the largest that any MPI allows.
-NUMBERS = 32767
+# Tags that are not those of leagues: of parcels that ask the first rank for numbers and of those with the answer, and
+# of rows. MPI may have none above.
+NUMBERS, ROWS = 32766, 32767
 # Processes of mpirun on the hosts of a job.
 MPIRUN = ("mpirun", "prterun", "prted")
 
