@@ -101,6 +101,10 @@ class ClassBlocks:
         self._results = {b: self._results[b] for b in self._chosen if b in self._results}
         self._left = [b for b in self._chosen if b not in self._results]
 
+    def train_again(self) -> None:
+        """Go on with all blocks that are chosen, also with those that have ended."""
+        self._left = list(self._chosen)
+
     def sibling(self, interrupt: Any) -> "ClassBlocks":
         """Another solver on the same layout of the rows, with no blocks chosen; both can work at the same time."""
         kind = self.trained_by
