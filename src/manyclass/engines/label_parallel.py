@@ -192,11 +192,11 @@ def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
 
 def _without_mapped(problem: Binary, data: TrainingSet) -> TrainingSet:
     """Copies of mapped arrays that a solver holds on to: joblib waits for them to be let go."""
+
+    def own(array: Any) -> Any:
+        return np.array(array) if isinstance(array, np.memmap) else array
+
     X = data.X
-    if isinstance(problem, SparseBinary) and X.is_sparse:  # its rows are read where they are
-        X = replace(X, indptr=_own(X.indptr), indices=_own(X.indices), values=_own(X.values))
-    return replace(data, X=X, C=_own(data.C))
-
-
-def _own(array: np.ndarray) -> np.ndarray:
-    return np.array(array, subok=False) if isinstance(array, np.memmap) else array
+    if isinstance(problem, SparseBinary):  # sparse rows are read where they are
+        X = replace(X, indptr=own(X.indptr), indices=own(X.indices), values=own(X.values))
+    return replace(data, X=X, C=own(data.C))

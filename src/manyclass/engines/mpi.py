@@ -163,7 +163,7 @@ class MPIPeers:
         return [pickle.loads(part.data) for part in parts]
 
     def share_out(self, count: int) -> Iterator[int]:
-        """Ask the courier of the first rank for the next numbers, as often as those of the last answer are used up."""
+        """Ask the courier of the first rank for the next numbers, whenever those of the last answer are used up."""
         self._turn += 1
         return iter(range(count)) if self.size == 1 else self._numbers(self._turn, count)
 
