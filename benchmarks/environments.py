@@ -73,6 +73,7 @@ ENVIRONMENTS = {
     for environment in (
         Environment("liblinear", (("liblinear-official>=2.47", "numpy", "scipy"),)),
         Environment("multicore", (("liblinear-multicore>=2.47", "numpy", "scipy"),)),
+        Environment("napkinxc", (("napkinxc==0.7.2", "numpy", "scipy"),)),
         Environment(
             "pecos",
             (("numpy<2", "scipy<1.14", "scikit-learn"), ("--no-deps", "libpecos==1.2.8")),

@@ -15,12 +15,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from benchmarks.environments import ENVIRONMENTS, ROOT, UnavailableError
 from benchmarks.memory_limit import MemoryLimit
 from benchmarks.objective import error_rate, primal
 from benchmarks.problems import Problem
 from benchmarks.protocol import Reply, Request, load_weights, store_problem
 from benchmarks.solvers import Solver
+from manyclass.metrics import precisions_at_k
+
+# Of how many best labels the precision is told.
+TOPS = (1, 3, 5)
 
 # Open MPI does not run as root unless it is told twice; in a container there may be nobody else.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -28,12 +34,13 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 @dataclass(frozen=True)
 class Run:
-    """One measured fit; `primal` and `error` (of the test rows) only if they were asked for."""
+    """One measured fit; `primal`, `error` and `precision` (of the test rows) only if they were asked for."""
 
     reply: Reply
     primal: float | None = None
     error: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    precision: dict[int, float] = field(default_factory=dict)  # by k
 
     @property
     def seconds(self) -> float:
@@ -87,6 +94,15 @@ class Runner:
             error = error_rate(problem.X_test, problem.y_test, W, pairs=solver.loss.startswith("ovo_"))
             return Run(reply, value, error, options)
 
+    def rank(self, solver: Solver, problem: Problem, **options: Any) -> Run:
+        """Train; then the solver finds the best labels of the test rows, and tells the size of its model."""
+        fields = {"problem": str(self._stored(problem)), "test": str(self._stored(problem, test=True))}
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            best = Path(scratch) / "best.npy"
+            reply = self._ask(solver, "train", scratch, False, best=str(best), options=options, **fields)
+            precisions = precisions_at_k(problem.test_sets(), np.load(best), TOPS)
+            return Run(reply, options=options, precision=dict(zip(TOPS, precisions, strict=True)))
+
     def epochs(self, solver: Solver, problem: Problem) -> Run:
         """Some epochs of leagues; see `benchmarks/leagues.py`."""
         stored = self._stored(problem)
@@ -99,10 +115,10 @@ class Runner:
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             return Run(self._ask(solver, "search", scratch, False, problem=str(stored), options=options))
 
-    def _stored(self, problem: Problem) -> Path:
-        stored = self.folder / f"{problem.name}.npz"
+    def _stored(self, problem: Problem, test: bool = False) -> Path:
+        stored = self.folder / f"{problem.name}{'.test' if test else ''}.npz"
         if not stored.exists():
-            store_problem(stored, problem.X, problem.y)
+            store_problem(stored, *((problem.X_test, problem.y_test) if test else (problem.X, problem.y)))
         return stored
 
     def read(self, solver: Solver, path: Path) -> Run:

@@ -6,10 +6,13 @@ The time of a fit is the whole of ``fit``, the certificate at its end included.
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+import manyclass
 from benchmarks import prediction
 from benchmarks.protocol import Outcome, Request, Task, serve
 from manyclass.data import load_svmlight
@@ -17,9 +20,16 @@ from manyclass.estimators import estimator_for, select_C
 from manyclass.model import LinearModel
 
 
+def make(options: dict[str, Any]):
+    """The estimator that is named, or the one of a loss."""
+    options = dict(options)
+    name = options.pop("estimator", None)
+    return getattr(manyclass, name)(**options) if name else estimator_for(**options)
+
+
 def prepare(request: Request):
     X, y = request.load_problem()
-    return estimator_for(**request.options), X, y
+    return make(request.options), X, y
 
 
 def fit(state):
@@ -39,8 +49,28 @@ def outcome(classifier) -> Outcome:
         iterations=int(np.max(classifier.n_iter_)),
         certificate={name: value for name, value in figures.items() if math.isfinite(value)},
         memory={name: int(size) for name, size in getattr(classifier, "memory_", {}).items()},
-        figures={f"seconds of {name}": taken for name, taken in getattr(classifier, "times_", {}).items()},
+        figures={f"seconds of {name}": taken for name, taken in getattr(classifier, "times_", {}).items()}
+        | {"density": classifier.model_.density, "weight_bytes": classifier.model_.nbytes}
+        | _of_labels(classifier),
     )
+
+
+def _of_labels(classifier) -> dict[str, float]:
+    """What each label's certificate tells, put together."""
+    told = getattr(classifier, "label_certificates_", None)
+    if told is None:
+        return {}
+    gaps = (told["primal"] - told["dual"]) / np.maximum(np.maximum(abs(told["primal"]), abs(told["dual"])), 1e-12)
+    return {"largest gap of a label": float(gaps.max()), "support": float(told["support"].sum())}
+
+
+def best_labels(classifier, X: sp.csr_matrix, k: int) -> np.ndarray:
+    labels, _ = classifier.predict_topk(X, min(k, len(classifier.classes_)))
+    return labels
+
+
+def save(classifier, folder: Path) -> None:
+    manyclass.save_model(classifier.model_, folder / "model.manyclass")
 
 
 def prepare_search(request: Request):
@@ -76,7 +106,7 @@ def predictor(W: sp.csr_matrix, threads: int) -> prediction.TopK:
 if __name__ == "__main__":
     serve(
         {
-            "train": Task(prepare, fit, outcome),
+            "train": Task(prepare, fit, outcome, best_labels, save),
             "search": Task(prepare_search, search, best),
             "predict": prediction.task(predictor),
             "read": Task(prepare_reading, load_svmlight, outcome_of_reading),

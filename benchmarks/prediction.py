@@ -41,8 +41,11 @@ class Prediction:
 def prepare(request: Request, make: Callable[[sp.csr_matrix, int], TopK]) -> Prediction:
     """Load rows and weights, make a model of them (`make` gets weights and threads), and predict once unmeasured."""
     X, codes = load_rows(request.options["rows"])
-    topk = make(sp.csr_matrix(load_weights(request.options["weights"])), request.options["threads"])
-    if request.options["single"]:
+    single = request.options["single"]
+    # A row alone is no work for two threads: they would only wait for each other.
+    threads = 1 if single else request.options["threads"]
+    topk = make(sp.csr_matrix(load_weights(request.options["weights"])), threads)
+    if single:
         parts, codes = [X[i] for i in range(min(SINGLE_ROWS, X.shape[0]))], codes[:SINGLE_ROWS]
     else:
         parts = [X] * ROUNDS

@@ -1,4 +1,4 @@
-"""The problems measured, as sparse rows and class codes.
+"""The problems measured, as sparse rows and class codes, or sets of labels.
 
     bench-1k        synthetic text: n = 5,000, K = 1,000, d = 50,000, 61 non-zeros a row
     lshtc-small     synthetic text in the shape of LSHTC-small: n = 4,463, K = 1,139, d = 51,033, 149 non-zeros a row
@@ -9,10 +9,14 @@
     wordnet         the same with every hypernym: K = 12,582
     news20          20 newsgroups, by date: K = 20
     letter, usps, satimage    small and dense: K = 26, 10, 6
+    bibtex, delicious, corel5k    sets of labels: K = 159, 983, 374; rows of length 1, as all the others of text
+    labels-2k to labels-200k      synthetic text, n = 500,000, d = 200,000, 40 non-zeros a row, and so many classes
+    five-rows-1k to five-rows-100k    the same with five rows a class
 
 All others are read from the folder that the environment variable MANYCLASS_DATA names, which holds
 ``wordnet_hyper_min5/``, ``wordnet_hyper/``, ``news20_bydate/``, ``letter/``, ``usps/`` and ``satimage/`` with
-train.svm.xz and test.svm.xz in each.
+train.svm.xz and test.svm.xz in each, and ``bibtex/``, ``delicious/`` and ``corel5k/`` with train.txt.xz and
+test.txt.xz in the format of the extreme-classification repository.
 """
 
 from __future__ import annotations
@@ -27,34 +31,59 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.preprocessing import normalize
 
 from benchmarks.environments import UnavailableError
+from benchmarks.protocol import Labels, label_sets
 
 FOLDERS = {"wordnet-min5": "wordnet_hyper_min5", "wordnet": "wordnet_hyper", "news20": "news20_bydate"}
 FOLDERS |= {name: name for name in ("letter", "usps", "satimage")}
+# Rows with sets of labels.
+SETS = ("bibtex", "delicious", "corel5k")
+# Numbers of classes by the part of a name that tells them.
+FIXED_ROWS = {"2k": 2_000, "6k": 6_000, "20k": 20_000, "60k": 60_000, "200k": 200_000}
+FIVE_ROWS = {"1k": 1_000, "3k": 3_000, "10k": 10_000, "30k": 30_000, "100k": 100_000}
 # Arguments of `make_text_like`, and of `iter_text_like`.
 SYNTHETIC: dict[str, dict[str, Any]] = {
     "bench-1k": {"preset": "bench-1k"},
     "lshtc-small": {"preset": "lshtc-small"},
     "text-12m": {"preset": "bench-1k", "n": 200_000, "n_test": 20_000, "K": 50, "d": 100_000, "nnz": 60},
 }
+for number, K in FIXED_ROWS.items():
+    shape = {"n": 500_000, "n_test": 10_000, "K": K, "d": 200_000, "nnz": 40}
+    SYNTHETIC[f"labels-{number}"] = {"preset": "bench-1k"} | shape
+for number, K in FIVE_ROWS.items():
+    shape = {"n": 5 * K, "n_test": 10_000, "K": K, "d": 200_000, "nnz": 40}
+    SYNTHETIC[f"five-rows-{number}"] = {"preset": "bench-1k"} | shape
 STREAMED: dict[str, dict[str, Any]] = {
     "text-2m": {"preset": "bench-1k", "n": 20_000, "n_test": 0, "K": 20, "d": 50_000, "nnz": 100},
     "lshtc-2012": {"preset": "lshtc-2012"},
     "text-700m": {"preset": "bench-1k", "n": 7_000_000, "n_test": 0, "K": 20, "d": 100_000, "nnz": 100},
 }
-NAMES = (*SYNTHETIC, *STREAMED, *FOLDERS)
+NAMES = (*SYNTHETIC, *STREAMED, *FOLDERS, *SETS)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Training and test rows; codes are 0 to K - 1, and -1 for a test class that no training row has."""
+    """Training and test rows; codes are 0 to K - 1, and -1 for a test class that no training row has.
+
+    Where rows have sets of labels, `y` and `y_test` are csr_matrices of ones with K columns.
+    """
 
     name: str
     X: sp.csr_matrix
-    y: np.ndarray
+    y: Labels
     X_test: sp.csr_matrix
-    y_test: np.ndarray
+    y_test: Labels
+
+    @property
+    def K(self) -> int:
+        """Classes, or labels."""
+        return self.y.shape[1] if sp.issparse(self.y) else int(self.y.max()) + 1
+
+    def test_sets(self) -> sp.csr_matrix:
+        """Sets of labels of the test rows, with one more column that no row has: the code -1 names it."""
+        return label_sets(self.y_test, self.K + 1)
 
 
 def load(name: str) -> Problem:
@@ -70,8 +99,11 @@ def load(name: str) -> Problem:
 
         return encode(name, *make_text_like(**SYNTHETIC[name], seed=0))
 
-    from manyclass.data import load_svmlight
+    from manyclass.data import load_svmlight, load_xmc
 
+    if name in SETS:
+        (X, Y), (X_test, Y_test) = (load_xmc(file_of(name, part)) for part in ("train", "test"))
+        return Problem(name, normalize(X), Y, normalize(X_test), Y_test)
     X, y = load_svmlight(file_of(name, "train"))
     X_test, y_test = load_svmlight(file_of(name, "test"))
     return encode(name, X, y, X_test, y_test)
@@ -95,15 +127,15 @@ def encode(name: str, X, y, X_test, y_test) -> Problem:
 
 
 def file_of(name: str, part: str) -> Path:
-    """Compressed LIBSVM text of a problem's part, "train" or "test"."""
+    """Compressed text of a problem's part, "train" or "test"."""
     folder = os.environ.get("MANYCLASS_DATA")
+    own = FOLDERS.get(name, name)
     if not folder:
-        raise UnavailableError(f"{name} needs its files: set MANYCLASS_DATA to the folder that holds {FOLDERS[name]}")
-    path = Path(folder) / FOLDERS[name] / f"{part}.svm.xz"
+        raise UnavailableError(f"{name} needs its files: set MANYCLASS_DATA to the folder that holds {own}")
+    file = f"{part}.txt.xz" if name in SETS else f"{part}.svm.xz"
+    path = Path(folder) / own / file
     if not path.exists():
-        raise UnavailableError(
-            f"{name} needs {FOLDERS[name]}/{part}.svm.xz in MANYCLASS_DATA, which has no such file"
-        )
+        raise UnavailableError(f"{name} needs {own}/{file} in MANYCLASS_DATA, which has no such file")
     return path
 
 

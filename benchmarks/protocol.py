@@ -7,6 +7,11 @@ problem, trains, and writes a reply (JSON). A task has three steps and only the 
     fit(state) -> model            what is measured: seconds and peak memory
     outcome(model) -> Outcome      weights and what the solver says about itself
 
+Where the labels of test rows are asked for, two more follow, untimed as well:
+
+    best(model, X, k) -> codes     the k best labels of rows, by the solver's own prediction
+    save(model, folder)            the model as the solver keeps it on disk: its size is told
+
 Of the processes of mpirun all do the task, and one answers.
 
 This file is imported in every environment: it needs NumPy and SciPy and nothing else.
@@ -19,6 +24,7 @@ import importlib.metadata
 import json
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -28,19 +34,30 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+# So many labels of a test row are asked for.
+BEST = 5
+
+# Class codes, or where rows have sets of labels a csr_matrix of ones of shape (rows, labels).
+Labels = np.ndarray | sp.csr_matrix
+
 
 @dataclass(frozen=True)
 class Request:
-    """What a child is asked to do; `weights` is a path without suffix, or None if nobody needs them."""
+    """What a child is asked to do; `weights` is a path without suffix, or None if nobody needs them.
+
+    With `test`, a path to rows, it writes the codes of their best labels to the path `best`.
+    """
 
     task: str
     reply: str
     problem: str | None = None
     weights: str | None = None
+    test: str | None = None
+    best: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
-    def load_problem(self) -> tuple[sp.csr_matrix, np.ndarray]:
-        """The stored rows (float32) and their class codes."""
+    def load_problem(self) -> tuple[sp.csr_matrix, Labels]:
+        """The stored rows (float32) and their class codes, or sets of labels."""
         return load_rows(self.problem)
 
 
@@ -78,26 +95,47 @@ class Reply:
 
 @dataclass(frozen=True)
 class Task:
-    """The three steps of a measurement."""
+    """The steps of a measurement; `best` gives -1 where a row has fewer labels than were asked for."""
 
     prepare: Callable[[Request], Any]
     fit: Callable[[Any], Any]
     outcome: Callable[[Any], Outcome]
+    best: Callable[[Any, sp.csr_matrix, int], np.ndarray] | None = None
+    save: Callable[[Any, Path], None] | None = None
 
 
-def store_problem(path: Path, X: sp.csr_matrix, y: np.ndarray) -> None:
-    """Write rows and class codes where a child can load them."""
-    X = X.tocsr()
-    X.sort_indices()
-    np.savez(path, data=X.data, indices=X.indices, indptr=X.indptr, shape=np.array(X.shape), y=y)
+def store_problem(path: Path, X: sp.csr_matrix, y: Labels) -> None:
+    """Write rows and their labels where a child can load them."""
+    labels = _arrays("y_", y) if sp.issparse(y) else {"y": y}
+    np.savez(path, **_arrays("", X), **labels)
 
 
-def load_rows(path: str) -> tuple[sp.csr_matrix, np.ndarray]:
+def load_rows(path: str) -> tuple[sp.csr_matrix, Labels]:
     """Read what `store_problem` wrote."""
     with np.load(path) as stored:
-        arrays = stored["data"], stored["indices"], stored["indptr"]
-        X = sp.csr_matrix(arrays, shape=tuple(stored["shape"]))
-        return X, stored["y"]
+        return _matrix(stored, ""), stored["y"] if "y" in stored else _matrix(stored, "y_")
+
+
+def _arrays(prefix: str, M: sp.csr_matrix) -> dict[str, np.ndarray]:
+    M = M.tocsr()
+    M.sort_indices()
+    parts = {"data": M.data, "indices": M.indices, "indptr": M.indptr, "shape": np.array(M.shape)}
+    return {prefix + name: part for name, part in parts.items()}
+
+
+def _matrix(stored: Mapping[str, np.ndarray], prefix: str) -> sp.csr_matrix:
+    arrays = tuple(stored[prefix + name] for name in ("data", "indices", "indptr"))
+    return sp.csr_matrix(arrays, shape=tuple(stored[prefix + "shape"]))
+
+
+def label_sets(y: Labels, K: int | None = None) -> sp.csr_matrix:
+    """Labels of either kind as a csr_matrix of ones of K columns; a code of -1 gives an empty row."""
+    if sp.issparse(y):
+        return sp.csr_matrix((np.ones(y.nnz, np.float32), y.indices, y.indptr), (y.shape[0], K or y.shape[1]))
+    known = y >= 0
+    ptr = np.concatenate([[0], np.cumsum(known)])
+    shape = len(y), K or int(y.max()) + 1
+    return sp.csr_matrix((np.ones(ptr[-1], np.float32), y[known], ptr), shape)
 
 
 def store_weights(stem: str, weights: Any) -> None:
@@ -134,6 +172,11 @@ def serve(tasks: Mapping[str, Task], packages: tuple[str, ...], answers: bool = 
         return
     if request.weights is not None:
         store_weights(request.weights, outcome.weights)
+    if request.test is not None and request.best is not None:
+        X_test, _ = load_rows(request.test)
+        best = task.best(model, X_test, BEST)
+        np.save(request.best, np.pad(best, ((0, 0), (0, BEST - best.shape[1])), constant_values=-1))
+        outcome.figures["model_bytes"] = _saved_bytes(task, model)
     reply = Reply(
         seconds=seconds,
         peak_bytes=peak,
@@ -147,6 +190,12 @@ def serve(tasks: Mapping[str, Task], packages: tuple[str, ...], answers: bool = 
         note=outcome.note,
     )
     Path(request.reply).write_text(json.dumps(asdict(reply)))
+
+
+def _saved_bytes(task: Task, model: Any) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        task.save(model, Path(folder))
+        return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
 
 
 def _version(package: str) -> str:

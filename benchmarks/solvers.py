@@ -35,6 +35,14 @@ def ours(loss: str, threads: int = 2, **settings: Any) -> Solver:
     return Solver(f"manyclass {loss}{by}, {threads} {plural}", "benchmarks.ours", None, loss, options)
 
 
+def estimator(name: str, threads: int = 2, **settings: Any) -> Solver:
+    """An estimator of manyclass with its own defaults and seed 0; settings that differ are part of the name."""
+    options = {"estimator": name, "n_jobs": threads, "random_state": 0} | settings
+    chosen = "".join(f", {key}={value:g}" for key, value in settings.items() if not isinstance(value, str))
+    kind = "".join(f"({value!r})" for value in settings.values() if isinstance(value, str))
+    return Solver(f"{name}{kind}{chosen}, {threads} threads", "benchmarks.ours", None, None, options)
+
+
 def ours_on_ranks(ranks: int, **settings: Any) -> Solver:
     """Weston-Watkins by leagues, on processes of one thread each."""
     options = ours("ww", threads=1, solver="leagues", engine="mpi", **settings).options
@@ -93,6 +101,20 @@ MULTICORE_SQUARED_HINGE = Solver(
     {"solver": 1, "threads": 2},
 )
 PECOS = Solver("PECOS XLinearModel, 2 threads", "benchmarks.peers.pecos", "pecos", "squared_hinge", {"threads": 2})
+# As both are without being told more.
+PECOS_DEFAULTS = replace(
+    PECOS, name="PECOS XLinearModel, weights below 0.1 dropped, 2 threads", options={"threads": 2, "threshold": 0.1}
+)
+NAPKINXC = Solver(
+    "napkinXC one-vs-rest, logistic, 2 threads", "benchmarks.peers.napkinxc", "napkinxc", "logistic", {"threads": 2}
+)
+NAPKINXC_SQUARED_HINGE = Solver(
+    "napkinXC one-vs-rest, squared hinge, 2 threads",
+    "benchmarks.peers.napkinxc",
+    "napkinxc",
+    "squared_hinge",
+    {"threads": 2, "loss": "l2"},
+)
 
 OUR_PREDICTION = Solver("manyclass topk, 2 threads", "benchmarks.ours", None, options={"threads": 2})
 PECOS_PREDICTION = Solver("PECOS XLinearModel, 2 threads", "benchmarks.peers.pecos", "pecos", options={"threads": 2})

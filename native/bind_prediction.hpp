@@ -1,9 +1,11 @@
 // Scores and the best classes of a model.
 #pragma once
-#include <stdexcept>
+#include <memory>
 
 #include "bind_arrays.hpp"
+#include "model_part.hpp"
 #include "predict.hpp"
+#include "sparse_part.hpp"
 
 namespace manyclass {
 

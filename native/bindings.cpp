@@ -61,5 +61,7 @@ NB_MODULE(CORE_NAME, m) {
   bind_max_margin(m);
   bind_prediction(m);
   bind_checks(m);
+  bind_metrics(m);
+  bind_label_tree(m);
   bind_text(m);
 }

@@ -13,6 +13,8 @@ void bind_labels(nanobind::module_& m);
 void bind_max_margin(nanobind::module_& m);
 void bind_prediction(nanobind::module_& m);
 void bind_checks(nanobind::module_& m);
+void bind_metrics(nanobind::module_& m);
+void bind_label_tree(nanobind::module_& m);
 void bind_text(nanobind::module_& m);
 
 }  // namespace manyclass

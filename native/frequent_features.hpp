@@ -28,7 +28,7 @@ class FrequentFeatures {
   template <class T, class V, class I>
   explicit FrequentFeatures(const SparseWeights<T, V, I>& weights) {
     if (weights.classes < sketched_classes) return;
-    // A sketch is then no larger than the weights.
+    // A sketch is then hardly larger than the weights in float32.
     many_ = (weights.classes + 7) / 8;
     blocks_ = (weights.classes + sketch_block - 1) / sketch_block;
     for (int64_t j = 0; j < weights.features; ++j)

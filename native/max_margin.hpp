@@ -201,20 +201,24 @@ class MaxMarginSolver {
     return sub.equal.solve(sub.v.data(), sub.own, sub.v.data() + sub.own, sub.size() - sub.own, C_[i]);
   }
 
+  // Features of this row alone are left out: labels that are not in use have no weights for them.
+  void score(int64_t i, TouchedScores<T>& s) const {
+    const int64_t begin = rows_.head_ptr[i], end = rows_.head_ptr[i + 1];
+    int64_t reads = 0;
+    for (int64_t h = begin; h < end; ++h) reads += V_[rows_.head_index[h]].reads();
+    s.begin(reads);
+    const T by = static_cast<T>(1 / net_.tau);
+    for (int64_t h = begin; h < end; ++h)
+      V_[rows_.head_index[h]].add_to(rows_.head_value[h] * by, s.data(), [&](int32_t c) { s.touch(c); });
+  }
+
   // The labels not in use that would join with the largest scores. Of equal ones, those that come first from
   // a random label on: early on nearly all are equal.
   void propose(int64_t i, int64_t most_new, uint64_t seed, Scratch& mine, std::vector<int32_t>& out) const {
     out.clear();
     if (!takes_part(i)) return;
-    const int64_t begin = rows_.head_ptr[i], end = rows_.head_ptr[i + 1];
-    int64_t reads = 0;
-    for (int64_t h = begin; h < end; ++h) reads += V_[rows_.head_index[h]].reads();
     auto& s = mine.s;
-    s.begin(reads);
-    const T by = static_cast<T>(1 / net_.tau);
-    for (int64_t h = begin; h < end; ++h)
-      V_[rows_.head_index[h]].add_to(rows_.head_value[h] * by, s.data(), [&](int32_t c) { s.touch(c); });
-
+    score(i, s);
     auto& sub = mine.sub;
     gather(i, sub);
     sub.s.resize(sub.size());
@@ -258,20 +262,33 @@ class MaxMarginSolver {
     seen_.violation = std::max(seen_.violation, view.violation());
   }
 
+  // What the dual did along a step: how much it rose, how much its slope fell, and the square of the step.
+  struct Along {
+    double gain = 0, curvature = 0, square = 0;
+  };
+
   void ascend(int64_t i, SubProblem& sub) {
     const double q = curvature(i);
     set_steps(solve(i, ease_[i] * q, sub), sub);
     Along along = move(i, sub);
-    if (along.square == 0) return;
-    if (along.gain < 0) {  // the dual curves more than it did at the last visit
-      for (int64_t e = 0; e < sub.size(); ++e) sub.change[e] = -sub.change[e];
+    if (along.gain < 0 && ease_[i] < 1) {  // the dual curves more than it did at the last visit
+      for (T& change : sub.change) change = -change;
       move(i, sub);
+      ease_[i] = 1;
       set_steps(solve(i, q, sub), sub);
       along = move(i, sub);
     }
-    if (along.square > 0)
+    if (net_.lambda > 0 && tells_curvature(along, sub))
       ease_[i] = static_cast<T>(std::clamp(along.curvature / (along.square * q), least_ease, 1.0));
-    alpha_.assign(i, sub.label.data(), sub.a.data(), sub.size());
+    if (along.square > 0) alpha_.assign(i, sub.label.data(), sub.a.data(), sub.size());
+  }
+
+  // Whether a step was so long that the rounding of V is nothing beside it.
+  static bool tells_curvature(const Along& along, const SubProblem& sub) {
+    constexpr double share = 1e3 * double(std::numeric_limits<T>::epsilon());
+    double square = 0;
+    for (T a : sub.a) square += double(a) * a;
+    return along.square > share * share * square;
   }
 
   void set_steps(const Cuts& cuts, SubProblem& sub) const {
@@ -281,11 +298,6 @@ class MaxMarginSolver {
       sub.change[e] = static_cast<T>(to) - sub.a[e];
     }
   }
-
-  // What the dual did along a step: how much it rose, how much its slope fell, and the square of the step.
-  struct Along {
-    double gain = 0, curvature = 0, square = 0;
-  };
 
   // a += change, and V with it.
   Along move(int64_t i, SubProblem& sub) {
@@ -321,7 +333,7 @@ class MaxMarginSolver {
     return along;
   }
 
-  static constexpr double least_ease = 0.05;
+  static constexpr double least_ease = 0.05;  // a step has met nothing of what lies behind it
 
   const Layout<T> rows_;
   const LabelSets labels_;

@@ -31,20 +31,16 @@ class ShrunkRow {
   // How many weights a score reads.
   int64_t reads() const { return is_dense() ? static_cast<int64_t>(dense_.size()) : nonzero_; }
 
-  // s_c += x w_c tau for all labels, touch(c) before each where the row is not dense.
+  // s_c += x w_c tau for all labels; touch(c) before each where the row is a list.
   template <class Touch>
   void add_to(T x, T* s, Touch touch) const {
-    if (is_dense()) {
-      const T* v = dense_.data();
-      const T lambda = lambda_;
-      const int64_t K = static_cast<int64_t>(dense_.size());
+    const T lambda = lambda_;
+    const int64_t dense = static_cast<int64_t>(dense_.size());
 #pragma omp simd
-      for (int64_t c = 0; c < K; ++c) s[c] += x * soft(v[c], lambda);
-      return;
-    }
+    for (int64_t c = 0; c < dense; ++c) s[c] += x * soft(dense_[c], lambda);
     for (int32_t e = 0; e < nonzero_; ++e) {
       touch(list_[e].label);
-      s[list_[e].label] += x * soft(list_[e].v, lambda_);
+      s[list_[e].label] += x * soft(list_[e].v, lambda);
     }
   }
   bool is_dense() const { return !dense_.empty(); }

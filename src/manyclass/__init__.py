@@ -4,6 +4,7 @@ from .data import BlockStore
 from .engines import DiskEngine
 from .estimators import (
     CalibratedClassifier,
+    DiSMEC,
     MaxEnt,
     MulticlassSVC,
     OneVsOneLogistic,
@@ -21,6 +22,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BlockStore",
     "CalibratedClassifier",
+    "DiSMEC",
     "DiskEngine",
     "LinearModel",
     "MaxEnt",

@@ -1,10 +1,22 @@
-"""How good predictions are. Classes are codes 0..K-1; -1 stands for a class that the model does not know."""
+"""How good predictions are. Classes are codes 0..K-1; -1 stands for a class that the model does not know.
+
+Rows with sets of labels are a sparse matrix (n, K) that is not zero where a row has a label. Nothing here is dense in
+rows and labels. The formulas are in docs/metrics.md.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
+
+from ._native import core
+from .model.linear import thread_count
+
+# What the core adds up over the rows for each k, in its order.
+SUMS = ("hits", "gain", "recall", "weighted_hits", "weighted_gain", "best_hits", "best_gain")
 
 
 def _same_rows(y_true: ArrayLike, predicted: ArrayLike, ndim: int) -> tuple[np.ndarray, np.ndarray]:
@@ -80,26 +92,220 @@ def f1_scores(y_true: ArrayLike, predicted: ArrayLike, n_classes: int) -> tuple[
     return float(right.sum() / truth.size), float(by_class.mean())
 
 
-def precisions_at_k(labels: sp.csr_matrix, topk: ArrayLike, ks: Sequence[int]) -> list[float]:
+# ---- Sets of labels
+
+
+@dataclass(frozen=True)
+class RankingMetrics:
+    """How good the best labels of rows are that have sets of labels; each measure by k.
+
+    Attributes
+    ----------
+    precision : dict of int to float
+        P@k, the share of the k best labels that is among the row's own; mean over the rows.
+    ndcg : dict of int to float
+        nDCG@k: hits discounted by `1 / log2(place + 1)`, over what the best order would give; mean over the rows.
+    recall : dict of int to float
+        The share of the row's labels that is among the k best; mean over the rows.
+    coverage : dict of int to float
+        Of the labels that some row has, the share that is among the k best of at least one row that has it. Labels
+        that the model does not know are not counted.
+    ps_precision, ps_ndcg : dict of int to float, or None
+        PSP@k and PSnDCG@k: each hit counts as one over its label's propensity, and the sum over all rows is divided
+        by the largest one that is possible. None without propensities.
+    """
+
+    precision: dict[int, float]
+    ndcg: dict[int, float]
+    recall: dict[int, float]
+    coverage: dict[int, float]
+    ps_precision: dict[int, float] | None = None
+    ps_ndcg: dict[int, float] | None = None
+
+
+def ranking_metrics(
+    labels: Any,
+    topk: ArrayLike,
+    ks: Sequence[int] = (1, 3, 5),
+    *,
+    propensity: ArrayLike | None = None,
+    unknown: ArrayLike | None = None,
+    n_jobs: int | None = None,
+) -> RankingMetrics:
+    """Measure the best labels of rows that have sets of labels, in one pass over them.
+
+    A row without labels counts as a row in which nothing was found. The result is the same to the last bit for any
+    number of threads.
+
+    Parameters
+    ----------
+    labels : sparse matrix of shape (n, K)
+        Not zero where a row has the label.
+    topk : array-like of int of shape (n, at least the largest k)
+        Codes of the best labels of each row, best first, none of them twice; -1 for nothing.
+    ks : sequence of int
+    propensity : array-like of shape (K,), optional
+        How likely a label is to be recorded where it applies, as `propensities` gives it.
+    unknown : array-like of int of shape (n,), optional
+        How many labels a row has besides those in `labels`, such as labels that no training row had. They cannot be
+        found, but they are among the labels of the row; their propensity is the least of all.
+    n_jobs : int, optional
+        Threads; None for all cores.
+
+    Returns
+    -------
+    RankingMetrics
+    """
+    truth = _label_sets(labels)
+    n, K = truth.shape
+    best = _check_topk(topk, truth.shape, ks)
+    more = None if unknown is None else _check_unknown(unknown, n)
+    weight = None if propensity is None else 1 / _check_propensity(propensity, K)
+    heaviest = 1.0 if weight is None else float(weight.max())
+    table, first_hit = np.zeros((best.shape[1], len(SUMS))), np.full(K, best.shape[1], np.int32)
+    core.ranking_sums(*_arrays(truth), best, more, weight, heaviest, table, first_hit, thread_count(n_jobs))
+    sums = dict(zip(SUMS, table.T, strict=True))
+    occurs = np.bincount(truth.indices, minlength=K) > 0
+
+    def at(values: np.ndarray) -> dict[int, float]:
+        return {int(k): float(values[k - 1]) for k in ks}
+
+    def relative(found: np.ndarray, possible: np.ndarray) -> dict[int, float]:
+        return at(np.divide(found, possible, out=np.zeros_like(found), where=possible > 0))
+
+    places = np.arange(1, best.shape[1] + 1)
+    hit = np.cumsum(np.bincount(first_hit[occurs], minlength=places.size)[: places.size])
+    return RankingMetrics(
+        precision=at(sums["hits"] / (n * places)),
+        ndcg=at(sums["gain"] / n),
+        recall=at(sums["recall"] / n),
+        coverage=at(hit / max(1, occurs.sum())),
+        ps_precision=None if weight is None else relative(sums["weighted_hits"], sums["best_hits"]),
+        ps_ndcg=None if weight is None else relative(sums["weighted_gain"], sums["best_gain"]),
+    )
+
+
+def precisions_at_k(labels: Any, topk: ArrayLike, ks: Sequence[int]) -> list[float]:
     """Of the k best classes of a row, the share that is among its labels: the mean over the rows.
 
     Parameters
     ----------
-    labels : csr_matrix of shape (n, K)
+    labels : sparse matrix of shape (n, K)
         Not zero where a row has the label.
     topk : array-like of int of shape (n, at least the largest k)
-        Codes of the best classes of each row, best first.
+        Codes of the best classes of each row, best first; -1 for nothing.
     ks : sequence of int
 
     Returns
     -------
     list of float
     """
-    best = np.asarray(topk)
-    if best.ndim != 2 or best.shape[0] != labels.shape[0] or best.shape[0] == 0:
+    return [ranking_metrics(labels, topk, ks).precision[k] for k in ks]
+
+
+def propensities(label_counts: ArrayLike, n: int, A: float = 0.55, B: float = 1.5) -> np.ndarray:
+    """How likely a label is to be recorded in a row to which it applies; rare labels are forgotten more often.
+
+    The model of Jain, Prabhu and Varma (KDD 2016),
+
+        p_l = 1 / (1 + C (N_l + B)^-A),      C = (log n - 1) (B + 1)^A,
+
+    with C at least 0, so that no p is above 1 for n = 1 and 2.
+
+    Parameters
+    ----------
+    label_counts : array-like of int of shape (K,)
+        N: the number of training rows with each label.
+    n : int
+        Number of training rows.
+    A, B : float
+        0.55 and 1.5 are usual; for Wikipedia's categories 0.5 and 0.4, for Amazon's products 0.6 and 2.6.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+    """
+    counts = np.asarray(label_counts, np.float64)
+    if counts.ndim != 1 or (counts < 0).any() or n < 1:
         raise ValueError(
-            f"labels of shape {labels.shape} and predictions of shape {best.shape} do not belong together"
+            f"propensities need one count of at least 0 a label, and the number of rows they were counted in; "
+            f"got counts of shape {counts.shape} and n = {n}"
         )
-    rows = np.repeat(np.arange(best.shape[0]), best.shape[1])
-    hits = np.asarray(labels[rows, best.reshape(-1)] != 0).reshape(best.shape)
-    return [float(hits[:, :k].mean()) for k in ks]
+    C = max(0.0, np.log(n) - 1) * (B + 1) ** A
+    return 1 / (1 + C * (counts + B) ** -A)
+
+
+def label_f1_scores(
+    labels: Any, predicted: Any, *, unknown: ArrayLike | None = None, n_jobs: int | None = None
+) -> tuple[float, float]:
+    """Micro- and macro-averaged F1 of sets of labels, `2 right / (true + predicted)`.
+
+    Parameters
+    ----------
+    labels, predicted : sparse matrices of shape (n, K)
+        Not zero where a row has the label, and where it was predicted.
+    unknown : array-like of int of shape (n,), optional
+        How many labels a row has besides those in `labels`: they are missed ones for the micro-average.
+    n_jobs : int, optional
+        Threads; None for all cores.
+
+    Returns
+    -------
+    micro : float
+        F1 of all decisions together.
+    macro : float
+        Mean over the labels that occur among the true or the predicted ones.
+    """
+    truth, found = _label_sets(labels), _label_sets(predicted)
+    if truth.shape != found.shape or truth.shape[0] == 0:
+        raise ValueError(f"labels of shape {truth.shape} and predicted ones of shape {found.shape} do not fit")
+    n, K = truth.shape
+    missed = 0 if unknown is None else int(_check_unknown(unknown, n).sum(dtype=np.int64))
+    right = np.zeros(K, np.int64)
+    core.count_matches(*_arrays(truth), *_arrays(found), right, thread_count(n_jobs))
+    named = np.bincount(truth.indices, minlength=K) + np.bincount(found.indices, minlength=K)
+    occurs = named > 0
+    micro = 2 * right.sum() / max(1, named.sum() + missed)
+    macro = (2 * right[occurs] / named[occurs]).mean() if occurs.any() else 0.0
+    return float(micro), float(macro)
+
+
+def _label_sets(labels: Any) -> sp.csr_matrix:
+    """Each label of a row once, in ascending order; what is given is left as it is."""
+    sets = sp.csr_matrix(labels)
+    if not sets.has_canonical_format:
+        sets = sets.copy()
+        sets.sum_duplicates()
+    if (sets.data == 0).any():
+        sets = sets.copy()
+        sets.eliminate_zeros()
+    return sets
+
+
+def _arrays(sets: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    return sets.indptr.astype(np.int64, copy=False), sets.indices.astype(np.int32, copy=False)
+
+
+def _check_topk(topk: ArrayLike, shape: tuple[int, int], ks: Sequence[int]) -> np.ndarray:
+    best = np.asarray(topk)
+    if best.ndim != 2 or best.shape[0] != shape[0] or best.shape[0] == 0:
+        raise ValueError(f"labels of shape {shape} and predictions of shape {best.shape} do not belong together")
+    if len(ks) == 0 or min(ks) < 1 or max(ks) > best.shape[1]:
+        raise ValueError(f"k must be between 1 and {best.shape[1]}, the labels predicted for a row; got {list(ks)}")
+    if best.dtype.kind not in "iu" or best.min() < -1 or best.max() >= shape[1]:
+        raise ValueError(f"predictions must be codes of labels, 0 to {shape[1] - 1}, or -1 for nothing")
+    return np.ascontiguousarray(best[:, : max(ks)], np.int32)
+
+
+def _check_unknown(unknown: ArrayLike, n: int) -> np.ndarray:
+    more = np.asarray(unknown)
+    if more.shape != (n,) or more.dtype.kind not in "iu" or (more < 0).any():
+        raise ValueError(f"unknown must be a number of labels for each of {n} rows; got shape {more.shape}")
+    return np.ascontiguousarray(more, np.int32)
+
+
+def _check_propensity(propensity: ArrayLike, K: int) -> np.ndarray:
+    p = np.ascontiguousarray(propensity, np.float64)
+    if p.shape != (K,) or not ((p > 0) & (p <= 1)).all():
+        raise ValueError(f"propensity must have {K} numbers above 0 and up to 1, one a label; got shape {p.shape}")
+    return p

@@ -1,13 +1,14 @@
 """Every entry from its cases to its rows, with a runner that makes figures up."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks.cost_model import parcels
-from benchmarks.entries import ENTRIES, alone, block_minimisation, stores
+from benchmarks.entries import ENTRIES, alone, block_minimisation, extreme, stores
 from benchmarks.environments import ENVIRONMENTS, UnavailableError
 from benchmarks.measure import Run
 from benchmarks.problems import NAMES, encode
@@ -17,7 +18,7 @@ from benchmarks.store_making import store_of_matrix
 
 from benchmarks import __main__ as command
 
-ALL_STORES = (stores.OVERHEAD, stores.SMALLER)  # bars of every store beside the one of its case
+BESIDE = (stores.OVERHEAD, stores.SMALLER, extreme.NOT_WORSE)  # bars beside the one of a case
 MEMORY = {"data": 10, "weights": 20, "dual_variables": 30, "phases": 1000}
 
 
@@ -35,6 +36,12 @@ class MadeUp:
         if solver.module not in ("benchmarks.ours", "benchmarks.leagues"):
             return self._run(100.0, 100.0, evaluate)
         return self._run(4.0 / options.get("n_jobs", 2), 100.0 * (1 + options["tol"]), evaluate)
+
+    def rank(self, solver, problem, **options):
+        run = self.train(solver, problem, **options)
+        run.reply.figures |= {"model_bytes": 3e6, "density": 0.5, "support": 12.0}
+        peer = solver.environment is not None
+        return replace(run, precision={1: 0.4, 3: 0.3, 5: 0.2} if peer else {1: 0.5, 3: 0.4, 5: 0.3})
 
     def epochs(self, solver, problem):
         assert solver.module == "benchmarks.leagues" and solver.ranks
@@ -71,7 +78,8 @@ class MadeUp:
 
     def _run(self, seconds, primal, evaluate):
         certificate = {"gap": 0.01, "primal": primal, "dual": 0.99 * primal}
-        reply = Reply(seconds, 172, 100, {"x": "1"}, 7, certificate, self.memory, note="same")
+        figures = {"weight_bytes": 44.0}
+        reply = Reply(seconds, 172, 100, {"x": "1"}, 7, certificate, self.memory, figures, note="same")
         return Run(reply, primal, 0.25) if evaluate else Run(reply)
 
 
@@ -109,7 +117,7 @@ def test_every_case_gives_a_figure_for_its_bar(entry, session):
     for case in entry.cases:
         rows = case.run(session)
         assert all(row.value is not None and row.metric for row in rows)
-        bars = [row.bar for row in rows if row.bar and row.bar not in ALL_STORES]
+        bars = [row.bar for row in rows if row.bar and row.bar not in BESIDE]
         assert bars == ([case.bar] if case.bar else [])
         assert case.problem in NAMES
         assert case.peer is None or case.peer.environment in {None, *ENVIRONMENTS}
@@ -148,6 +156,40 @@ def test_memory_counts_what_is_stored_above_the_interpreter(session):
     row = figure(case.run(session), "peak / stored")
     assert (row.value, row.met) == (None, "not measured")
     assert row.note == f"n/a: memory_ does not tell the bytes of {', '.join(alone.STORED)}"
+
+
+def test_sparse_labels_are_timed_and_judged_beside_a_peer(session):
+    case = next(case for case in ENTRIES["ppdsparse-training"].cases if case.bar)
+    rows = case.run(session)
+    ratio = figure(rows, "times faster")
+    assert (ratio.value, ratio.met) == (50.0, "met")
+    assert ratio.repetitions == {"ours": [2.0] * 3, "peer": [100.0] * 2}
+    better = figure(rows, "P@1 of ours less the peer's")
+    assert (better.value, better.met) == (pytest.approx(0.1), "met")
+    assert (figure(rows, "P@5 of ours").value, figure(rows, "P@5 of the peer").value) == (0.3, 0.2)
+    asked = {name: options for name, options in session.runner.asked}
+    assert asked[case.ours.name]["tol"] == 0.01 and "tol" not in asked[case.peer.name]
+
+
+def test_no_bar_is_against_our_own_methods(session):
+    cases = [case for case in ENTRIES["ppdsparse-training"].cases if case.peer.environment is None]
+    assert cases and not any(row.bar for case in cases for row in case.run(session))
+
+
+def test_memory_of_sparse_labels_counts_data_and_model(session):
+    (case,) = ENTRIES["ppdsparse-memory"].cases
+    rows = case.run(session)
+    # Three rows with a value (8), an index (4) and a class (8) each, four pointers (4); and the model.
+    assert figure(rows, "MB of data").value == pytest.approx(76e-6)
+    assert figure(rows, "peak / (data + model)").value == pytest.approx((172 - 100) / (76 + 44))
+
+
+def test_a_label_costs_its_share_of_the_fit(session):
+    case = ENTRIES["label-scaling"].cases[0]
+    rows = case.run(session)
+    # Three classes of three features in two seconds, half of the weights not zero.
+    told = {name: figure(rows, f"{name} a label").value for name in ("milliseconds", "support", "weights")}
+    assert told == pytest.approx({"milliseconds": 2000 / 3, "support": 4.0, "weights": 1.5})
 
 
 def test_training_from_disk_is_compared_with_memory(session):
@@ -197,6 +239,7 @@ def test_quick_covers_small_cases_of_these_entries():
     assert quick == {"cs-liblinear", "hinge-liblinear", "squared-hinge-liblinear", "reading", "threads"} | {
         "store-conversion",
         "disk-vs-memory",
+        "ppdsparse-training",
     }
 
 

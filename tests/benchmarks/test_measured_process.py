@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 from benchmarks.environments import UnavailableError
 from benchmarks.measure import Run, Runner, alternate, busy_cores, shortfalls, times_faster
-from benchmarks.problems import encode, file_of
-from benchmarks.protocol import Reply, load_weights, store_weights
+from benchmarks.problems import Problem, encode, file_of
+from benchmarks.protocol import Reply, label_sets, load_rows, load_weights, store_problem, store_weights
 from benchmarks.solvers import Solver
 
 from benchmarks import measure
@@ -26,12 +26,20 @@ def fit(state):
     if options.get("sleeps"):
         import time
         time.sleep(60)
-    return np.full((X.shape[1], y.max() + 1), options["weight"])
+    K = y.shape[1] if y.ndim == 2 else y.max() + 1
+    return np.full((X.shape[1], K), options["weight"])
 
 def outcome(W):
     return Outcome(weights=W, iterations=3, certificate={"gap": 0.5}, memory={"data": 8})
 
-serve({"train": Task(prepare, fit, outcome)}, packages=("numpy", "no-such-package"))
+def best(W, X, k):
+    return np.tile(np.arange(min(k, W.shape[1])), (X.shape[0], 1))
+
+def save(W, folder):
+    (folder / "part").mkdir()
+    (folder / "part" / "weights").write_bytes(bytes(8 * W.size))
+
+serve({"train": Task(prepare, fit, outcome, best, save)}, packages=("numpy", "no-such-package"))
 """
 
 
@@ -65,6 +73,38 @@ def test_options_of_the_call_win(solver, problem, tmp_path):
     assert run.primal == 0.5 * 12 + 4 * 4
 
 
+def test_the_best_labels_of_test_rows_are_asked_for(solver, problem, tmp_path):
+    # The stand-in finds 0, 1 and 2, always. Of the test rows two are of class 0, and two of classes never met.
+    run = Runner(tmp_path).rank(solver, problem)
+    assert run.precision == pytest.approx({1: 0.5, 3: 0.5 / 3, 5: 0.1})
+    assert run.reply.figures["model_bytes"] == 8 * 4 * 3
+
+
+def test_rows_may_have_sets_of_labels(solver, tmp_path):
+    X = sp.csr_matrix(np.eye(2, dtype=np.float32))
+    Y, Y_test = (sp.csr_matrix(np.array(Y)) for Y in ([[1, 0, 0, 0], [0, 0, 0, 0]], [[1, 1, 0, 1], [0, 0, 1, 0]]))
+    run = Runner(tmp_path).rank(solver, Problem("sets", X, Y, X, Y_test))
+    assert run.precision == pytest.approx({1: 1 / 2, 3: 3 / 6, 5: 4 / 10})
+    assert run.reply.figures["model_bytes"] == 8 * 2 * 4
+
+
+def test_labels_of_either_kind_become_sets():
+    Y = label_sets(np.array([2, -1, 0]), 4)
+    assert Y.toarray().tolist() == [[0, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    assert (label_sets(Y, 5) != sp.hstack([Y, np.zeros((3, 1))])).nnz == 0
+    assert label_sets(np.array([1, 0])).shape == (2, 2)
+
+
+@pytest.mark.parametrize("y", [np.array([3, 1]), sp.csr_matrix(np.array([[0, 1, 1], [0, 0, 0]]))])
+def test_rows_and_labels_survive_the_file(y, tmp_path):
+    X = sp.csr_matrix(np.array([[0, 1.5], [2.5, 0]], dtype=np.float32))
+    store_problem(tmp_path / "rows.npz", X, y)
+    X_read, y_read = load_rows(str(tmp_path / "rows.npz"))
+    assert X_read.dtype == np.float32 and (X_read != X).nnz == 0
+    assert type(y_read) is type(y) and y_read.shape == y.shape
+    assert (y_read != y).sum() == 0
+
+
 def test_failure_and_timeout_say_why(solver, problem, tmp_path):
     with pytest.raises(UnavailableError, match="stand-in failed: RuntimeError: out of luck"):
         Runner(tmp_path).train(solver, problem, fails=True)
@@ -96,6 +136,8 @@ def test_missing_data_names_the_variable(monkeypatch, tmp_path):
     monkeypatch.setenv("MANYCLASS_DATA", str(tmp_path))
     with pytest.raises(UnavailableError, match=r"wordnet_hyper/test\.svm\.xz"):
         file_of("wordnet", "test")
+    with pytest.raises(UnavailableError, match=r"bibtex/train\.txt\.xz"):
+        file_of("bibtex", "train")
 
 
 def run_of(seconds):

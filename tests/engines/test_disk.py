@@ -118,7 +118,10 @@ def test_rows_with_any_number_of_labels(loss, tmp_path):
     store = store_of(X, Y, tmp_path / "s", 6)
     assert store.manifest.multilabel
     parameters = {"tol": 1e-6, "dtype": "float64", "max_iter": 5000}
-    found = estimator_for(loss, engine=disk(), **parameters).fit(store).certificate_
+    fitted = estimator_for(loss, engine=disk(), **parameters).fit(store)
+    assert fitted.model_.label_counts.tolist() == Y.sum(axis=0).A1.tolist()
+    assert fitted.model_.settings["n_rows"] == 120
+    found = fitted.certificate_
     # A class alone, against the others, is half of a problem with two classes.
     each = [estimator_for(loss, **parameters).fit(X, Y[:, c].toarray().ravel()).certificate_ for c in range(5)]
     assert found.primal == pytest.approx(sum(one.primal for one in each) / 2, rel=2e-6)

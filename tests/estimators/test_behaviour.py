@@ -98,6 +98,12 @@ def test_labels_of_any_hashable_kind(labels):
     assert right > 0.5
 
 
+def test_a_model_knows_how_many_rows_had_each_label():
+    X = sp.random(6, 4, 0.7, format="csr", random_state=0)
+    model = make("hinge").fit(X, list("bababb"), sample_weight=[1, 1, 1, 1, 1, 0]).model_
+    assert model.label_counts.tolist() == [2, 3] and model.settings["n_rows"] == 5
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_topk_agrees_with_all_scores(loss):
     X, y = text_like(150, 60, 9, seed=3)

@@ -339,3 +339,16 @@ def test_what_cannot_be_opened_is_named_and_not_called_damaged(tmp_path):
         load_model(tmp_path / "no-such-model")
     with pytest.raises(ModelFileError, match=f"{tmp_path.name}: a folder without shards"):
         load_model(tmp_path)
+
+
+def test_label_counts_come_back_or_are_refused(tmp_path):
+    model, path = make_model(K=3), tmp_path / "m"
+    save_model(model, path)
+    assert load_model(path).label_counts is None
+    model.label_counts = np.array([4, 0, 2])
+    save_model(model, path)
+    np.testing.assert_array_equal(load_model(path).label_counts, [4, 0, 2])
+    for wrong in (np.array([4, 0]), np.array([4, -1, 2]), np.array([4.0, 0, 2])):
+        rewrite_tensors(path, label_counts=wrong)
+        with pytest.raises(ModelFileError, match="label counts"):
+            load_model(path)

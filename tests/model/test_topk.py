@@ -150,6 +150,25 @@ def test_large_and_tiny_values_do_not_deceive_the_estimates():
         assert_best(LinearModel(sp.csr_matrix(weights), intercept, np.arange(K)), X, 5)
 
 
+@pytest.mark.parametrize("factor", [1e-42, 1e-30, 1e30, 1e35])
+def test_at_the_ends_of_what_float32_can_hold(factor):
+    rng = np.random.default_rng(11)
+    weights = (common_words(rng, dtype=np.float64) * factor).astype(np.float32)
+    X = rows_of(rng)
+    for intercept in (np.zeros(K, np.float32), (factor * rng.normal(size=K)).astype(np.float32)):
+        assert_best(LinearModel(sp.csr_matrix(weights), intercept, np.arange(K)), X, 5)
+
+
+def test_scores_that_overflow_give_classes_nevertheless():
+    rng = np.random.default_rng(12)
+    weights = (common_words(rng, dtype=np.float64) * 1e37).astype(np.float32)
+    X = rows_of(rng) * np.float32(100)
+    for stored in layouts(weights).values():
+        with np.errstate(all="ignore"):
+            codes, _ = LinearModel(stored, np.zeros(K, np.float32), np.arange(K)).topk(X, 5)
+        assert ((codes >= 0) & (codes < K)).all()
+
+
 def test_many_classes_that_differ_by_less_than_the_estimates_tell():
     rng = np.random.default_rng(7)
     weights = common_words(rng)

@@ -14,6 +14,7 @@ from .convert import convert
 from .cv import cv
 from .demo import demo
 from .evaluate import evaluate
+from .index import index
 from .inspect import inspect
 from .predict import predict
 from .remove import remove
@@ -77,5 +78,5 @@ def manyclass_command(
     """
 
 
-for command in (train, predict, evaluate, inspect, compress, convert, remove, cv, reproduce, demo):
+for command in (train, predict, evaluate, inspect, compress, index, convert, remove, cv, reproduce, demo):
     app.command()(command)

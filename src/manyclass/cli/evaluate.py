@@ -10,10 +10,10 @@ import scipy.sparse as sp
 import typer
 
 from ..data import BlockStore, encode_known
+from ..data.label_sets import keep_known
 from ..estimators.predictor import by_blocks
-from ..metrics import error_rate, f1_scores, precisions_at_k, topk_error
-from ..model import LinearModel, load_model
-from . import output, ranks
+from ..model import LabelTree, LinearModel, load_model
+from . import output, quality, ranks
 from .inputs import Columns, DataFormat, naming, open_store, read_for_evaluation, read_sets_for_evaluation
 from .output import InputError
 
@@ -36,17 +36,34 @@ def list_of_k(text: str) -> Any:
     return sorted({int(part) for part in parts})
 
 
+def shape_of_propensities(text: str) -> Any:
+    """Read A,B."""
+    try:
+        A, B = map(float, text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not two numbers, such as 0.55,1.5") from None
+    if not (A >= 0 and B > 0):
+        raise typer.BadParameter(f"{text!r}: A must be at least 0, and B above 0")
+    return A, B
+
+
 @output.answers_errors
 @ranks.as_one
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A model written by train.")],
     data: Annotated[str, typer.Argument(help="Rows or texts with labels; - for stdin.")],
     k: Annotated[
-        Any, typer.Option("-k", parser=list_of_k, metavar="K,K", help="For top-k errors. [default: 1,3,5]")
+        Any, typer.Option("-k", parser=list_of_k, metavar="K,K", help="For measures of the k best. [default: 1,3,5]")
     ] = None,
     unknown: Annotated[
         Unknown, typer.Option(help="Labels that the model does not know: refuse, or count as wrong.")
     ] = Unknown.error,
+    propensity: Annotated[
+        Any, typer.Option(parser=shape_of_propensities, metavar="A,B", help="Of the propensities of labels.")
+    ] = "0.55,1.5",
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Search the tree that `index` has built, keeping so many nodes a level.")
+    ] = None,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
@@ -64,6 +81,11 @@ def evaluate(
     The top-k error is the share of rows whose class is not among the k with the largest scores. Micro-F1 is
     over all rows, macro-F1 the mean over the classes that occur in the data or in the predictions.
 
+    Of rows with sets of labels there are P@k, nDCG@k, recall@k and coverage@k, and weighted by propensities PSP@k and
+    PSnDCG@k; F1 is of the labels with a score above 0. docs/metrics.md has the formulas.
+
+    With --beam labels are searched in the tree, and the share of the exact k best that is found is reported.
+
     Under mpirun the ranks share the rows, or read a file each: part-{rank}.svm.
     """
     output.log_to_stderr(quiet=True)
@@ -72,81 +94,96 @@ def evaluate(
     wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
         raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
-    if (store := open_store(data)) is not None:
+    with naming(str(model)):
+        ask = _Questions(loaded, wanted[-1], beam, jobs)
+    store = open_store(data)
+    if loaded.multilabel or (store is not None and store.manifest.multilabel):
+        labels, others, found = _sets_of(ask, data, store, format)
         with naming(data):
-            report = _of_store(loaded, store, wanted, unknown, jobs)
-        output_report(report, as_json)
-        return
-    if loaded.multilabel:
-        output_report(_of_sets(loaded, data, format, wanted, unknown, jobs), as_json)
-        return
-    X, labels = read_for_evaluation(loaded, data, format, Columns(text_column, label_column))
-    with naming(data):
-        codes = _known_codes(loaded, labels, unknown)
-        begin = time.perf_counter()
-        if ranks.one_each(data):
-            found = ranks.peers().gather((codes, loaded.topk(X, wanted[-1], n_jobs=jobs)[0]))
-            codes, best = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        else:
-            best = ranks.topk(loaded, X, wanted[-1], jobs=jobs)
-        duration = time.perf_counter() - begin
-        report = _report(loaded, codes, best, wanted, duration)
-    output_report(report, as_json)
-
-
-def output_report(report: dict[str, Any], as_json: bool) -> None:
-    """Print it."""
+            _check_known(others, unknown)
+            report = quality.of_label_sets(loaded, labels, others, found[0], wanted, propensity, jobs)
+            if ask.sets:
+                report |= quality.f1_of_label_sets(labels, found[-1], others, jobs)
+    else:
+        codes, found = _codes_of(ask, data, store, format, Columns(text_column, label_column), unknown)
+        with naming(data):
+            report = quality.of_classes(loaded, codes, found[0], wanted)
+    if beam is not None:
+        report |= quality.of_beam(found[1], found[0], wanted, beam)
+    report |= quality.of_model(loaded, model, ask.seconds / max(1, ask.rows))
     if as_json:
         typer.echo(output.to_json(report))
     else:
-        _show(report)
+        quality.show(report)
 
 
-def _of_store(
-    model: LinearModel, store: BlockStore, wanted: list[int], unknown: Unknown, jobs: int | None
-) -> dict[str, Any]:
-    """Read block by block; of rows with several labels precisions are reported."""
-    begin = time.perf_counter()
-    (best,) = by_blocks(store, model.n_features, lambda X: model.topk(X, wanted[-1], n_jobs=jobs)[:1])
-    duration = time.perf_counter() - begin
-    if not store.manifest.multilabel:
-        return _report(model, _known_codes(model, store.labels(), unknown), best, wanted, duration)
-    code_of = encode_known(store.classes, model.classes, unknown="-1")
-    precisions = precisions_at_k(store.label_matrix(code_of, model.n_classes), best, wanted)
-    return {
-        "rows": store.n_rows,
-        "precision_at": dict(zip(wanted, precisions, strict=True)),
-        "seconds_a_row": duration / max(1, store.n_rows),
-        "model_bytes": model.nbytes,
-        "density": model.density,
-    }
+class _Questions:
+    """What is asked of a model, and how long the answers take.
+
+    For rows it gives the codes of the k best labels; if they were searched in the tree, also those of the exact ones;
+    else, of a model for sets of labels, the sets that it predicts.
+    """
+
+    def __init__(self, model: LinearModel, k: int, beam: int | None, jobs: int | None):
+        self.model, self.k, self.beam, self.jobs = model, k, beam, jobs
+        self.tree = None if beam is None else LabelTree(model, n_jobs=jobs)
+        self.sets = model.multilabel and self.tree is None
+        self.seconds, self.rows = 0.0, 0
+
+    def __call__(self, X: Any) -> tuple[Any, ...]:
+        begin = time.perf_counter()
+        if self.tree is not None and self.beam is not None:
+            best = self.tree.topk(X, self.k, beam=self.beam, n_jobs=self.jobs)[0]
+        else:
+            best = self.model.topk(X, self.k, n_jobs=self.jobs)[0]
+        self.seconds += time.perf_counter() - begin
+        self.rows += X.shape[0]
+        if self.tree is not None:
+            return best, self.model.topk(X, self.k, n_jobs=self.jobs)[0]
+        return (best, self.model.predict(X, n_jobs=self.jobs)) if self.sets else (best,)
 
 
-def _of_sets(
-    model: LinearModel, data: str, format: DataFormat, wanted: list[int], unknown: Unknown, jobs: int | None
-) -> dict[str, Any]:
-    X, Y, others = read_sets_for_evaluation(model, data, format)
-    begin = time.perf_counter()
-    if ranks.one_each(data):
-        found = ranks.peers().gather((Y, others, model.topk(X, wanted[-1], n_jobs=jobs)[0]))
-        Y = sp.vstack([part[0] for part in found], "csr")
-        others, best = (np.concatenate([part[place] for part in found]) for place in (1, 2))
-    else:
-        best = ranks.topk(model, X, wanted[-1], jobs=jobs)
-    duration = time.perf_counter() - begin
+def _sets_of(
+    ask: _Questions, data: str, store: BlockStore | None, format: DataFormat
+) -> tuple[sp.csr_matrix, np.ndarray, tuple[Any, ...]]:
+    """The labels of rows by the model's classes, how many others each has, and the answers."""
+    model = ask.model
+    if store is not None:
+        with naming(data):
+            every = store.label_matrix(np.arange(store.classes.size), store.classes.size)
+            labels, others = keep_known(every, store.classes, model.classes, unknown="count")
+            return labels, others, by_blocks(store, model.n_features, ask)
+    X, labels, others = read_sets_for_evaluation(model, data, format)
+    with naming(data):
+        if ranks.one_each(data):
+            labels, others, *found = ranks.gathered((labels, others, *ask(X)))
+            return labels, others, tuple(found)
+        return labels, others, ranks.in_shares(ask, X)
+
+
+def _codes_of(
+    ask: _Questions, data: str, store: BlockStore | None, format: DataFormat, columns: Columns, unknown: Unknown
+) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """The classes of rows, and the answers."""
+    model = ask.model
+    if store is not None:
+        with naming(data):
+            return _known_codes(model, store.labels(), unknown), by_blocks(store, model.n_features, ask)
+    X, labels = read_for_evaluation(model, data, format, columns)
+    with naming(data):
+        codes = _known_codes(model, labels, unknown)
+        if ranks.one_each(data):
+            codes, *found = ranks.gathered((codes, *ask(X)))
+            return codes, tuple(found)
+        return codes, ranks.in_shares(ask, X)
+
+
+def _check_known(others: np.ndarray, unknown: Unknown) -> None:
     if others.any() and unknown is Unknown.error:
         raise InputError(
-            f"{data}: {others.sum()} labels in {np.count_nonzero(others)} of {others.size} rows are none that the "
+            f"{others.sum()} labels in {np.count_nonzero(others)} of {others.size} rows are none that the "
             "model was trained on; remove them, or pass --unknown wrong to count them as labels that it misses"
         )
-    return {
-        "rows": Y.shape[0],
-        "labels_unknown": int(others.sum()),
-        "precision_at": dict(zip(wanted, precisions_at_k(Y, best, wanted), strict=True)),
-        "seconds_a_row": duration / max(1, Y.shape[0]),
-        "model_bytes": model.nbytes,
-        "density": model.density,
-    }
 
 
 def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarray:
@@ -161,42 +198,3 @@ def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarra
             "them as errors"
         )
     return codes
-
-
-def _report(
-    model: LinearModel, codes: np.ndarray, best: np.ndarray, wanted: list[int], duration: float
-) -> dict[str, Any]:
-    micro, macro = f1_scores(codes, best[:, 0], model.n_classes)
-    return {
-        "rows": codes.size,
-        "rows_of_unknown_classes": int((codes < 0).sum()),
-        "error": error_rate(codes, best[:, 0]),
-        "topk_error": {value: topk_error(codes, best[:, :value]) for value in wanted},
-        "micro_f1": micro,
-        "macro_f1": macro,
-        "seconds_a_row": duration / codes.size,
-        "model_bytes": model.nbytes,
-        "density": model.density,
-    }
-
-
-def _show(report: dict[str, Any]) -> None:
-    if "precision_at" in report:
-        quality = [(f"precision at {k}", output.percent(share)) for k, share in report["precision_at"].items()]
-    else:
-        quality = [
-            ("rows of unknown classes", str(report["rows_of_unknown_classes"])),
-            ("error", output.percent(report["error"])),
-            *((f"top-{k} error", output.percent(share)) for k, share in report["topk_error"].items() if k > 1),
-            ("micro-F1", f"{report['micro_f1']:.4f}"),
-            ("macro-F1", f"{report['macro_f1']:.4f}"),
-        ]
-    output.show_pairs(
-        [
-            ("rows", str(report["rows"])),
-            *quality,
-            ("time a row", f"{1e6 * report['seconds_a_row']:.1f} µs"),
-            ("model in memory", output.size(report["model_bytes"])),
-            ("density", output.percent(report["density"])),
-        ]
-    )

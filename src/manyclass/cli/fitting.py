@@ -13,7 +13,7 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators import MulticlassSVC, estimator_for
+from ..estimators import DiSMEC, MulticlassSVC, PPDSparse, estimator_for
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -33,6 +33,8 @@ class Loss(str, Enum):
     squared_hinge = "squared_hinge"
     logistic = "logistic"
     maxent = "maxent"
+    ppd_hinge = "ppd_hinge"
+    ppd_squared_hinge = "ppd_squared_hinge"
     max_margin = "max_margin"
     ovo_hinge = "ovo_hinge"
     ovo_squared_hinge = "ovo_squared_hinge"
@@ -47,9 +49,11 @@ class Dtype(str, Enum):
 
 
 # What the estimators take if nothing is given: the command line takes the same.
-USUAL = MulticlassSVC().get_params()
-# One-vs-rest: rows may have sets of labels.
-TAKE_SETS = (Loss.hinge, Loss.squared_hinge, Loss.logistic)
+USUAL = PPDSparse().get_params() | MulticlassSVC().get_params()
+# With an elastic net.
+SPARSE = (Loss.ppd_hinge, Loss.ppd_squared_hinge, Loss.max_margin)
+# Rows may have sets of labels.
+TAKE_SETS = (Loss.hinge, Loss.squared_hinge, Loss.logistic, *SPARSE)
 TITLES = {
     Loss.ww: "Weston-Watkins",
     Loss.cs: "Crammer-Singer",
@@ -63,6 +67,8 @@ TITLES = {
     Loss.squared_hinge: "OvR squared hinge",
     Loss.logistic: "OvR logistic",
     Loss.maxent: "maximum entropy",
+    Loss.ppd_hinge: "PPDSparse hinge",
+    Loss.ppd_squared_hinge: "PPDSparse squared hinge",
     Loss.max_margin: "PD-Sparse",
     Loss.ovo_hinge: "OvO hinge",
     Loss.ovo_squared_hinge: "OvO squared hinge",
@@ -91,12 +97,13 @@ class Fit:
 
 
 def fit(loss: Loss, X: Any, y: Any, *, progress: bool, **parameters: Any) -> Fit:
-    """Fit the estimator of a loss.
+    """Fit the estimator of a loss; with a `threshold` for its weights, DiSMEC.
 
     A fit that stops early does not warn here: the commands say so themselves, in words that fit a shell.
     """
     given = {name: value for name, value in parameters.items() if value is not None}
-    estimator = estimator_for(loss.value, verbose=int(progress and sys.stderr.isatty()), **given)
+    given["verbose"] = int(progress and sys.stderr.isatty())
+    estimator = DiSMEC(**given) if "threshold" in given else estimator_for(loss.value, **given)
     forgotten = forget_peak_memory()
     begin = time.perf_counter()
     with warnings.catch_warnings():

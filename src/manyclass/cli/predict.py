@@ -13,12 +13,12 @@ import typer
 
 from ..data.streams import open_output
 from ..estimators.predictor import by_blocks
-from ..model import LinearModel, load_model
+from ..model import LabelTree, LinearModel, load_model
 from ..model.label_sets import scores_above
 from ..model.probability import probabilities as rule_of_scores
 from ..solvers import share
 from . import output, ranks
-from .inputs import Columns, PredictFormat, open_store, read_for_prediction
+from .inputs import Columns, PredictFormat, naming, open_store, read_for_prediction
 from .output import InputError
 
 
@@ -36,6 +36,9 @@ def predict(
     ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Of a model for sets of labels: all with larger scores. [default: 0]")
+    ] = None,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Search the tree that `index` has built, keeping so many nodes a level.")
     ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print the score after each label.")] = False,
     probabilities: Annotated[
@@ -73,6 +76,9 @@ def predict(
     if threshold is not None and not by_threshold:
         why = "leave out -k" if loaded.multilabel else f"{model} has one label a row"
         raise InputError(f"--threshold chooses sets of labels; {why}")
+    if beam is not None and (by_threshold or probabilities):
+        why = "probabilities" if probabilities else "sets by a threshold; say how many labels a row with -k"
+        raise InputError(f"--beam looks at some labels only, which is not enough for {why}")
     k = k or 1
     if k > loaded.n_classes:
         raise InputError(f"-k {k} asks for more classes than the {loaded.n_classes} that {model} has")
@@ -84,8 +90,12 @@ def predict(
         )
     name = "probabilities" if probabilities else "scores" if scores else None
     peers, divided = ranks.peers(), ranks.one_each(data)
+    with naming(str(model)):
+        tree = None if beam is None else LabelTree(loaded, n_jobs=jobs)
 
     def find(X: Any) -> tuple[Any, ...]:
+        if tree is not None and beam is not None:
+            return tree.topk(X, k, beam=beam, n_jobs=jobs)
         if by_threshold:
             return (scores_above(loaded, X, threshold or 0.0, jobs),)
         return (loaded.topk_probabilities if probabilities else loaded.topk)(X, k, n_jobs=jobs)

@@ -14,6 +14,7 @@ import numpy as np
 import typer
 
 from ..engines import peers_of, share_rows, started_by_mpirun, together, told_rank, told_size
+from ..estimators.predictor import put_together
 from ..model import LinearModel
 from ..solvers import Alone, Peers, share
 from .output import InputError, explained
@@ -127,5 +128,16 @@ def read_rows(read: Callable[[], Rows], *, divided: bool) -> Rows:
 
 def topk(model: LinearModel, X: Any, k: int, *, jobs: int | None) -> np.ndarray:
     """The classes with the largest scores of rows that all ranks have: each scores some of them."""
+    (best,) = in_shares(lambda part: model.topk(part, k, n_jobs=jobs)[:1], X)
+    return best
+
+
+def in_shares(find: Callable[[Any], tuple[Any, ...]], X: Any) -> tuple[Any, ...]:
+    """What `find` gives for rows that all ranks have: each asks for some of them."""
     first, last = share(X.shape[0], _peers)
-    return np.concatenate(_peers.gather(model.topk(X[first:last], k, n_jobs=jobs)[0]))
+    return gathered(find(X[first:last]))
+
+
+def gathered(mine: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arrays of all ranks, those of the first one first."""
+    return tuple(put_together(column) for column in zip(*_peers.gather(mine), strict=True))

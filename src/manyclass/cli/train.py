@@ -19,7 +19,7 @@ from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel, save_model
 from ..model.shards import stored_bytes
 from . import output, ranks
-from .fitting import TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
+from .fitting import SPARSE, TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit, milestones
 from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled, stem
 from .output import ExitCode, InputError
 from .ranks import Engine
@@ -116,10 +116,21 @@ def train(
         Path | None, typer.Option("--model", "-m", help="Model to write. [default: DATA's name + .manyclass]")
     ] = None,
     loss: Annotated[
-        Loss, typer.Option("--loss", "-l", help="hinge, squared_hinge, logistic: one-vs-rest.")
+        Loss, typer.Option("--loss", "-l", help="hinge, squared_hinge, logistic, ppd_*: one-vs-rest.")
     ] = Loss.ww,
     gamma: Annotated[
         float | None, typer.Option(min=0, max=1, help=f"Weight of the own class in --loss rm. {usual('gamma')}")
+    ] = None,
+    lam: Annotated[
+        float | None,
+        typer.Option("--lambda", min=0, help=f"l1 penalty of ppd_* and max_margin. {usual('lam')}"),
+    ] = None,
+    tau: Annotated[
+        float | None,
+        typer.Option(callback=positive, help=f"l2 penalty of ppd_* and max_margin. {usual('tau')}"),
+    ] = None,
+    drop: Annotated[
+        float | None, typer.Option(min=0, help="Of squared_hinge: leave out smaller weights (DiSMEC).")
     ] = None,
     solver: Annotated[
         Solver, typer.Option(help="newton: one-vs-rest squared_hinge and logistic; leagues: ww and llw.")
@@ -219,6 +230,12 @@ def train(
     output.log_to_stderr(quiet=quiet)
     if gamma is not None and loss is not Loss.rm:
         raise typer.BadParameter(f"only --loss rm has it, not {loss.value}", param_hint="--gamma")
+    for name, value in (("--lambda", lam), ("--tau", tau)):
+        if value is not None and loss not in SPARSE:
+            names = ", ".join(one.value for one in SPARSE)
+            raise typer.BadParameter(f"it is for --loss {names}, not {loss.value}", param_hint=name)
+    if drop is not None and loss is not Loss.squared_hinge:
+        raise typer.BadParameter(f"it is for --loss squared_hinge, not {loss.value}", param_hint="--drop")
     if leagues is not None and (loss, solver) != (Loss.ww, Solver.leagues):
         raise typer.BadParameter(
             f"only --loss ww with --solver leagues has them, not {loss.value} with {solver.value}",
@@ -260,6 +277,9 @@ def train(
         rows.labels if rows else None,
         progress=not quiet,
         gamma=gamma,
+        lam=lam,
+        tau=tau,
+        threshold=drop,
         solver=solver.value,
         leagues=leagues,
         feature_reduction=feature_reduction,

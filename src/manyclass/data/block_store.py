@@ -149,6 +149,13 @@ class BlockStore:
             codes.append(block.labels)
         return self.classes[np.concatenate(codes)[np.argsort(np.concatenate(ids))]]
 
+    def label_counts(self) -> np.ndarray:
+        """How many rows have each of the classes."""
+        counts = np.zeros(self.classes.size, np.int64)
+        for number in range(self.n_blocks):
+            counts += np.bincount(self.read_packed(number).labels, minlength=counts.size)
+        return counts
+
     def label_matrix(self, code_of: np.ndarray, n_classes: int) -> sp.csr_matrix:
         """Ones for the labels of all rows in the order of their ids.
 

@@ -1,10 +1,12 @@
 """Where and in what order the work is done."""
 
+from .batches import run_batches
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, disk_engine, peers_of
 from .disk_memory import DiskEngine
 from .disk_selection import FoldResults, cross_validate
 from .dual_store import DualStore, holds_checkpoint
+from .fingerprint import fingerprint
 from .mpi import MPIEngine, started_by_mpirun, together, told_rank, told_size
 from .recorder import CheckpointPlan
 from .shared_rows import join_rows, share_rows
@@ -28,11 +30,13 @@ __all__ = [
     "check_engine",
     "cross_validate",
     "disk_engine",
+    "fingerprint",
     "holds_checkpoint",
     "join_rows",
     "listening",
     "peers_of",
     "run",
+    "run_batches",
     "share_rows",
     "started_by_mpirun",
     "together",

@@ -3,7 +3,7 @@
 import logging
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
 from ..problems import Problem
-from ..solvers import Certificate, Progress, Restorable, Solver, StopRule, TrainingSet
+from ..solvers import Certificate, LabelBlocks, Progress, Restorable, Solver, StopRule, TrainingSet
 from .choice import make_solver, peers_of, threads_of
 from .disk import about_variables
 from .dual_store import DualStore
@@ -57,6 +57,8 @@ class Result:
         The dual variables, if they were asked for.
     n_iter : int
         Passes over the rows.
+    by_label : ndarray, optional
+        How each label has ended, where labels end by themselves; see `LabelBlocks.by_label`.
     """
 
     weights: np.ndarray | sp.csr_matrix
@@ -67,6 +69,7 @@ class Result:
     memory: dict[str, int]
     state: dict[str, np.ndarray] | DualStore | None
     n_iter: int
+    by_label: np.ndarray | None = None
 
 
 class _Clock:
@@ -119,7 +122,7 @@ def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[
     }
 
 
-def _message(rule: StopRule, found: Certificate, reason: str, budget: Budget, go_on: str) -> str:
+def message_of(rule: StopRule, found: Certificate, reason: str, budget: Budget, go_on: str) -> str:
     name = "relative duality gap" if rule.stop == "gap" else "largest violation"
     reached = found.gap if rule.stop == "gap" else found.violation
     if reason == "converged":
@@ -164,6 +167,7 @@ def run(
     checkpoints: CheckpointPlan | None = None,
     engine: Any = "memory",
     n_jobs: int | None = None,
+    make: Callable[[Any], Solver] | None = None,
 ) -> Result:
     """Train.
 
@@ -199,6 +203,8 @@ def run(
         Who advances the solver; see `choice.py`.
     n_jobs : int, optional
         Workers of an engine that has any.
+    make : callable, optional
+        Makes the solver, given the interrupt of this run, in place of what `choice.py` would make.
 
     Returns
     -------
@@ -226,22 +232,26 @@ def run(
     shown = ProgressDisplay(rule, verbose and peers.rank == 0)
     with listening(interrupt, UNDER_MPIRUN if peers.size > 1 else ALONE), shown as display:
         with clock.phase("layout"):
-            work = make_solver(
-                engine,
-                problem,
-                data,
-                dtype=dtype,
-                seed=seed,
-                threads=threads_of(peers, threads, n_jobs),
-                n_jobs=n_jobs,
-                max_iter=budget.max_iter,
-                time_limit=budget.time_limit,
-                keep_state=keep_state,
-                solver=solver,
-                leagues=leagues,
-                interrupt=interrupt,
-                peers=peers,
-                variables=variables,
+            work = (
+                make(interrupt)
+                if make
+                else make_solver(
+                    engine,
+                    problem,
+                    data,
+                    dtype=dtype,
+                    seed=seed,
+                    threads=threads_of(peers, threads, n_jobs),
+                    n_jobs=n_jobs,
+                    max_iter=budget.max_iter,
+                    time_limit=budget.time_limit,
+                    keep_state=keep_state,
+                    solver=solver,
+                    leagues=leagues,
+                    interrupt=interrupt,
+                    peers=peers,
+                    variables=variables,
+                )
             )
             last_seen = None
             if saved is not None:
@@ -282,7 +292,7 @@ def run(
     # The weights while training make room for those of the model: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
     go_on = "warm_start" if recorder is None else "resume"
-    found = replace(found, exit_reason=reason, message=_message(rule, found, reason, budget, go_on))
+    found = replace(found, exit_reason=reason, message=message_of(rule, found, reason, budget, go_on))
     logger.info("%s", found.message)
     if reason != "converged" and peers.rank == 0:
         warnings.warn(found.message, ConvergenceWarning, stacklevel=5)
@@ -295,6 +305,7 @@ def run(
         memory=memory,
         state=kept,
         n_iter=max(1, int(np.ceil(progress.epochs))),
+        by_label=work.by_label() if isinstance(work, LabelBlocks) else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from .by_loss import ESTIMATORS, estimator_for
 from .calibration import CalibratedClassifier
+from .dismec import DiSMEC
 from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
 from .pd_sparse import PDSparse
@@ -12,6 +13,7 @@ from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 __all__ = [
     "ESTIMATORS",
     "CalibratedClassifier",
+    "DiSMEC",
     "LinearClassifier",
     "MaxEnt",
     "MulticlassSVC",

@@ -51,7 +51,7 @@ from .predictor import Predictor
 logger = logging.getLogger("manyclass")
 
 # Parameters that a model does not depend on.
-NOT_OF_THE_MODEL = ("engine", "verbose", "n_jobs", "checkpoint", "every", "resume")
+NOT_OF_THE_MODEL = ("engine", "verbose", "n_jobs", "checkpoint", "every", "resume", "shards", "memory")
 
 
 PARAMETERS = """
@@ -249,12 +249,14 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         if self._pairs:
             refuse_absurd_pairs(data, problem, dtype=np.dtype(self.dtype), threads=thread_count(self.n_jobs))
         seed = self._seed()
-        result = self._run(problem, data, seed, self._warm_state(data, classes))
+        result = self._run(problem, data, seed, self._warm_state(data, classes), classes)
         self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
         self.copies_ = list(rows.copies)
         self._take_over(result, classes, seed, multilabel=Y is not None)
         dense = Y is not None and is_dense_indicator(labels)
         self._indicator_dtype = np.asarray(labels).dtype if dense else None
+        self.model_.label_counts = np.bincount(data.labels_by_row()[1], minlength=len(classes))
+        self.model_.settings["n_rows"] = len(data.C)
         self.kept_weights_ = _count_kept(data, self.model_.weights.shape[1])
         return self
 
@@ -265,7 +267,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         data = self._stored_rows(store, sample_weight)
         seed = self._seed()
         kept = self._dual_state if self.warm_start and isinstance(self._dual_state, DualStore) else None
-        result = self._run(problem, data, seed, kept)
+        result = self._run(problem, data, seed, kept, store.classes)
         self._dual_state = result.state if self.warm_start else None
         self.n_features_in_ = store.n_features
         self.copies_ = []
@@ -273,16 +275,26 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         self._indicator_dtype = None
         self.model_.text = store.text
         self.model_.settings |= {name: value for name, value in store.manifest.reading.items() if name != "text"}
+        self.model_.settings["n_rows"] = store.n_rows
+        self.model_.label_counts = store.label_counts()
         self.kept_weights_ = store.n_features * self.model_.weights.shape[1]
         return self
 
-    def _run(self, problem: Problem, data: TrainingSet | StoredRows, seed: int, state: Any) -> Result:
+    def _rule(self) -> StopRule:
+        return StopRule(self.stop, self.tol)  # type: ignore[arg-type]
+
+    def _budget(self) -> Budget:
+        return Budget(self.max_iter, self.time_limit)
+
+    def _run(
+        self, problem: Problem, data: TrainingSet | StoredRows, seed: int, state: Any, classes: np.ndarray
+    ) -> Result:
         folder = self._checkpoint_folder()
         return run(
             problem,
             data,
-            StopRule(self.stop, self.tol),  # type: ignore[arg-type]
-            Budget(self.max_iter, self.time_limit),
+            self._rule(),
+            self._budget(),
             dtype=np.dtype(self.dtype),
             seed=seed,
             threads=thread_count(self.n_jobs),
@@ -406,11 +418,15 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
                 f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by "
                 "the dual"
             )
-        if self.resume and self.checkpoint is None:
+        if self.resume and not self._goes_on():
             raise ValueError("resume=True needs the folder to go on from; name it with checkpoint=...")
         check_engine(self.engine, self._problem())
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
+
+    def _goes_on(self) -> bool:
+        """Whether there is anything that a fit could go on from."""
+        return self.checkpoint is not None
 
     def _check_labels(self, y: Any, n_rows: int) -> Any:
         if y is None:
@@ -531,18 +547,24 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         if self.fit_intercept:
             weights, last = _split_last_row(weights)
             intercept[:] = last * self.intercept_scaling
-        pairs = self._pairs
-        if not pairs:  # a pair without weights has no vote
+        if not self._pairs:  # a pair without weights has no vote
             intercept[untrained] = -np.inf
+        return LinearModel(weights, intercept, classes, self._settings(seed), self._certificate_values())
+
+    def _settings(self, seed: int) -> dict[str, Any]:
+        """How the model is trained, in plain values."""
+        dtype = np.dtype(self.dtype)
         settings = {name: value for name, value in self.get_params().items() if name not in NOT_OF_THE_MODEL}
         settings |= {"estimator": type(self).__name__, "loss": self.loss, "random_state": seed, "dtype": dtype.name}
-        settings["pairs"] = pairs
+        settings["pairs"] = self._pairs
         settings["probability"] = self._probability and dict(self._probability)
         settings["class_weight"] = _plain(self.class_weight)
+        return settings
+
+    def _certificate_values(self) -> dict[str, Any]:
         found = self.certificate_
         certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}
-        certificate |= {"exit_reason": found.exit_reason, "message": found.message, "epochs": self.n_iter_}
-        return LinearModel(weights, intercept, classes, settings, certificate)
+        return certificate | {"exit_reason": found.exit_reason, "message": found.message, "epochs": self.n_iter_}
 
 
 def _count_kept(data: TrainingSet, columns: int) -> int:

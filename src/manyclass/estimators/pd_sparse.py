@@ -31,6 +31,7 @@ class PDSparse(LinearClassifier):
 
     loss = "max_margin"
     _losses: ClassVar[tuple[str, ...]] = ("max_margin",)
+    _takes_sets: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,

@@ -4,21 +4,25 @@ import os
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from ..engines import Result
 from ..problems import Problem, SparseHinge, SparseSquaredHinge
-from .linear_classifier import PARAMETERS, LinearClassifier
+from ..solvers.label_blocks import RESULT
+from .label_batches import SHARDS, LabelBatches
+from .linear_classifier import PARAMETERS
 
 LOSSES = {"squared_hinge": SparseSquaredHinge, "hinge": SparseHinge}
 
 
-class PPDSparse(LinearClassifier):
+class PPDSparse(LabelBatches):
     __doc__ = f"""One sparse binary machine a label, trained on the rows that matter to it: for 10^4 to 10^6 labels.
 
-    Minimises `lam |w_c|_1 + tau/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each label c, with `t_ic = 1` for its own rows
-    and -1 for all others, by the greedy active sets of Yen et al. (PPDSparse, KDD 2017). The intercept is in the l2 term and
-    not in the l1 term. What a label costs follows its own rows and those that look like them, not the number of rows. Each
-    label ends with a certificate of its own, over all rows (`label_certificates_`): `tol` is for every label.
+    Minimises `lam |w_c|_1 + tau/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each label c, with `t_ic = 1` for its
+    own rows and -1 for all others, by the greedy active sets of Yen et al. (PPDSparse, KDD 2017). The intercept is in
+    the l2 term and not in the l1 term. What a label costs follows its own rows and those that look like them, not the
+    number of rows. Each label ends with a certificate of its own, over all rows: `tol` is for every label.
 
     Parameters
     ----------
@@ -29,18 +33,19 @@ class PPDSparse(LinearClassifier):
     tau : float
         Factor of half the squared l2 norm.
     draws : int, optional
-        Search for the rows that matter by the weights of so many features, drawn at random by their size (algorithm 3 of
-        the paper), instead of all. The optimum is the same.
+        Search for the rows that matter by the weights of so many features, drawn at random by their size (algorithm 3
+        of the paper), instead of all. The optimum is the same.
+    {SHARDS}
     {PARAMETERS.strip()}
     label_certificates_ : structured ndarray of shape (K,)
-        Of each label: primal, dual, violation, rounds of search, support (rows with a dual variable above 0).
+        Of each label: primal, dual, violation, rounds (searches, or passes over all rows), support (rows with a dual
+        variable above 0). NaN where this fit has not trained it.
     """
 
     _losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
-    _takes_sets: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LinearClassifier._parameter_constraints,
+        **LabelBatches._parameter_constraints,
         "lam": [Interval(Real, 0, None, closed="left")],
         "tau": [Interval(Real, 0, None, closed="neither")],
         "draws": [None, Interval(Integral, 1, None, closed="left")],
@@ -53,6 +58,7 @@ class PPDSparse(LinearClassifier):
         lam: float = 0.01,
         tau: float = 1.0,
         draws: int | None = None,
+        shards: str | os.PathLike[str] | None = None,
         C: float = 1.0,
         stop: str = "gap",
         tol: float = 0.01,
@@ -98,6 +104,16 @@ class PPDSparse(LinearClassifier):
         self.lam = lam
         self.tau = tau
         self.draws = draws
+        self.shards = shards
 
     def _problem(self) -> Problem:
         return LOSSES[self.loss](self.lam, self.tau, constant=bool(self.fit_intercept), draws=int(self.draws or 0))
+
+    def _take_over(self, result: Result, *given: Any, **more: Any) -> None:
+        super()._take_over(result, *given, **more)
+        assert result.by_label is not None
+        names = ("primal", "dual", "violation", "rounds", "support")
+        found = np.empty(len(result.by_label), [(name, np.float64) for name in names])
+        for name in names:
+            found[name] = result.by_label[:, RESULT.index(name)]
+        self.label_certificates_ = found

@@ -232,8 +232,9 @@ def by_blocks(store: BlockStore, n_features: int, find: Callable[[sp.csr_matrix]
         ids.append(block.ids)
         found.append(find(block.as_csr(n_features)))
     order = np.argsort(np.concatenate(ids))
-    return tuple(_put_together(column)[order] for column in zip(*found, strict=True))
+    return tuple(put_together(column)[order] for column in zip(*found, strict=True))
 
 
-def _put_together(parts: Sequence[Any]) -> Any:
+def put_together(parts: Sequence[Any]) -> Any:
+    """Rows of arrays, or of sparse matrices, one below the other."""
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)

@@ -9,6 +9,8 @@
 | `intercept` | as the weights, float32 if they are narrower | as many as columns of weights |
 | `classes` | integers, floats or truth values | (K,), ascending, if the labels are such |
 | `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
+| `label_counts` | int64 | (K,), the training rows with each label, if they were counted |
+| `tree.labels`, `tree.branching` | int32, int64 | (K,), (1,), the leaves of a tree over the labels, if it has one |
 | `text.*` | | what `to_tensors` of `TextFeatures` or `HashedText` gives, if the model takes raw text |
 
 The metadata hold `format`, `format_version`, and `settings` and `certificate` as JSON. Equal models give
@@ -30,6 +32,7 @@ from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..engines import peers_of
 from ..solvers import Peers
+from .label_order import LabelOrder
 from .linear import LinearModel
 from .shards import join_shards, read_index, shard_names, shard_of, write_index
 from .weights import FLOATS, NARROW, JoinedWeights, SparseWeights, as_matrix, as_stored
@@ -75,6 +78,11 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any 
         return
     tensors = _weight_tensors(model) | class_tensors(model.classes)
     tensors["intercept"] = np.ascontiguousarray(model.intercept)
+    if model.label_counts is not None:
+        tensors["label_counts"] = np.ascontiguousarray(model.label_counts, np.int64)
+    if model.tree is not None:
+        tensors["tree.labels"] = np.ascontiguousarray(model.tree.labels)
+        tensors["tree.branching"] = np.array([model.tree.branching])
     if model.text is not None:
         tensors |= model.text.to_tensors()
     metadata = {
@@ -193,12 +201,14 @@ def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearMo
             raise ValueError(f"{weights.shape[1]} columns of weights, but {wanted}")
         _check_intercept(tensors["intercept"], weights)
         text = _read_text(tensors, weights.shape[0])
+        counts = _read_label_counts(tensors, classes.size)
+        tree = _read_tree(tensors, classes.size)
         certificate = _from_json("certificate", metadata)
         if tensors.unused:
             raise ValueError(f"unexpected tensors: {', '.join(sorted(tensors.unused))}")
     except ValueError as error:
         raise ModelFileError(f"{path}: the model is damaged: {error}; copy or train it again") from error
-    return LinearModel(weights, tensors["intercept"], classes, settings, certificate, text)
+    return LinearModel(weights, tensors["intercept"], classes, settings, certificate, text, counts, tree)
 
 
 class _Tensors(dict[str, np.ndarray]):
@@ -321,6 +331,26 @@ def _read_text(tensors: _Tensors, n_features: int) -> TextFeatures | HashedText 
         what = "hashes" if isinstance(text, HashedText) else "words"
         raise ValueError(f"{text.n_features} {what}, but weights of {n_features} features")
     return text
+
+
+def _read_label_counts(tensors: _Tensors, n_classes: int) -> np.ndarray | None:
+    if "label_counts" not in tensors:
+        return None
+    counts = tensors["label_counts"]
+    if counts.dtype != np.int64 or counts.shape != (n_classes,) or (counts < 0).any():
+        raise ValueError(f"the label counts are {counts.dtype} of shape {counts.shape}, not a count for each class")
+    return counts
+
+
+def _read_tree(tensors: _Tensors, n_classes: int) -> LabelOrder | None:
+    if not {"tree.labels", "tree.branching"} & set(tensors):
+        return None
+    labels, branching = tensors["tree.labels"], tensors["tree.branching"]
+    if branching.dtype != np.int64 or branching.shape != (1,):
+        raise ValueError(f"the branching of the tree is {branching.dtype} of shape {branching.shape}, not a number")
+    order = LabelOrder(labels, int(branching[0]))
+    order.check(n_classes)
+    return order
 
 
 def _from_json(name: str, metadata: dict[str, str]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def scores_above(model: "LinearModel", X: Any, threshold: float, n_jobs: int | N
     """The scores above a threshold, never holding those of many rows at a time."""
     parts = []
     at_once = max(1, SCORES_AT_ONCE // model.n_classes)
-    for begin in range(0, X.shape[0], at_once):
+    for begin in range(0, max(1, X.shape[0]), at_once):  # a rank may have no rows
         scores = model.scores(X[begin : begin + at_once], n_jobs=n_jobs)
         rows, codes = np.nonzero(scores > threshold)
         parts.append(sp.csr_matrix((scores[rows, codes], (rows, codes)), shape=scores.shape))

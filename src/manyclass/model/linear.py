@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from ..data import HashedText, RowMatrix, TextFeatures, check_matrix
 from .compression import compress_weights
+from .label_order import LabelOrder
 from .label_sets import predict_sets
 from .probability import probabilities
 from .weights import JoinedWeights, as_matrix, is_sparse, make_scorer, nbytes, nonzeros
@@ -55,6 +56,10 @@ class LinearModel:
         Primal, dual, gap and violation at the end of training.
     text : TextFeatures or HashedText, optional
         How raw text becomes rows of features, if the model was trained on text.
+    label_counts : int64 ndarray of shape (K,), optional
+        How many of the `settings["n_rows"]` training rows had each label: measures weighted by propensities need it.
+    tree : LabelOrder, optional
+        What a `LabelTree` over the labels is made from.
     """
 
     weights: Any
@@ -63,6 +68,8 @@ class LinearModel:
     settings: dict[str, Any] = field(default_factory=dict)
     certificate: dict[str, Any] = field(default_factory=dict)
     text: TextFeatures | HashedText | None = None
+    label_counts: np.ndarray | None = None
+    tree: LabelOrder | None = None
     _made: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property

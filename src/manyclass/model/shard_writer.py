@@ -69,12 +69,12 @@ class ShardWriter:
         text = self._text if first_class == 0 else None
         save_model(replace(part, settings=self._settings, text=text), self._path(first_class))
 
-    def done(self) -> list[tuple[int, int]]:
-        """The ranges of classes that are there, as (begin, end), in order; damaged files do not count.
+    def done(self) -> list[tuple[int, int, dict[str, Any]]]:
+        """The ranges of classes that are there, as (begin, end, certificate), in order; damaged files do not count.
 
         Of shards that overlap, those of an interrupted fit with other ranges, the first counts.
         """
-        return [(begin, end) for begin, end, _ in self._valid()]
+        return [(begin, end, certificate) for begin, end, certificate, _ in self._valid()]
 
     def finish(self, certificate: dict[str, Any] | None = None) -> None:
         """Write the index, which makes the folder a model.
@@ -91,19 +91,19 @@ class ShardWriter:
         """
         found = self._valid()
         reached = 0
-        for begin, end, _ in [*found, (self._n_classes, self._n_classes, "")]:
+        for begin, end in [*((begin, end) for begin, end, *_ in found), (self._n_classes, self._n_classes)]:
             if begin != reached:
                 raise ValueError(f"{self._folder}: classes {reached} to {begin - 1} are in no shard; train them")
             reached = end
-        write_index(self._folder, [name for _, _, name in found], certificate)
+        write_index(self._folder, [name for *_, name in found], certificate)
 
     def _path(self, first_class: int) -> Path:
         # As many digits as there can be: names are in the order of the classes.
         digits = len(str(self._n_classes))
         return self._folder / f"shard-{first_class:0{digits}}{self._suffix}"
 
-    def _valid(self) -> list[tuple[int, int, str]]:
-        found: list[tuple[int, int, str]] = []
+    def _valid(self) -> list[tuple[int, int, dict[str, Any], str]]:
+        found: list[tuple[int, int, dict[str, Any], str]] = []
         for path in sorted(self._folder.glob(f"shard-*{self._suffix}")):
             number = path.name.removeprefix("shard-").removesuffix(self._suffix)
             if not number.isdecimal() or path != self._path(int(number)):
@@ -116,5 +116,5 @@ class ShardWriter:
             end = begin + part.n_classes
             fits = part.settings == self._settings and part.n_features == self._n_features and end <= self._n_classes
             if fits and (not found or begin >= found[-1][1]):
-                found.append((begin, end, path.name))
+                found.append((begin, end, part.certificate, path.name))
         return found

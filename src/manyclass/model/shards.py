@@ -38,6 +38,8 @@ def shard_of(model: LinearModel, shard: int, shards: int) -> LinearModel:
         intercept=model.intercept[begin:end],
         classes=model.classes[begin:end],
         text=model.text if shard == 0 else None,
+        label_counts=None if model.label_counts is None else model.label_counts[begin:end],
+        tree=None,
     )
 
 
@@ -124,12 +126,15 @@ def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
     classes = np.concatenate([part.classes for part in parts])
     if not (classes[:-1] < classes[1:]).all():
         raise ValueError("the classes of the shards do not ascend from one to the next")
+    counts = [part.label_counts for part in parts if part.label_counts is not None]
     return replace(
         first,
         weights=JoinedWeights([part.weights for part in parts]),
         intercept=np.concatenate([part.intercept for part in parts]),
         classes=classes,
         certificate=first.certificate if index.certificate is None else index.certificate,
+        label_counts=np.concatenate(counts) if len(counts) == len(parts) else None,
+        tree=None,
     )
 
 

@@ -105,12 +105,16 @@ class ClassBlocks:
         """Go on with all blocks that are chosen, also with those that have ended."""
         self._left = list(self._chosen)
 
-    def sibling(self, interrupt: Any) -> "ClassBlocks":
+    def problems_of(self, block: int) -> Sequence[int]:
+        """The problems of a block, ascending."""
+        return self._kernel.problems_of(block)
+
+    def sibling(self, interrupt: Any, threads: int = 1) -> "ClassBlocks":
         """Another solver on the same layout of the rows, with no blocks chosen; both can work at the same time."""
         kind = self.trained_by
         other = kind.__new__(kind)  # a subclass may advance in another way
         other.__dict__ |= self.__dict__
-        other._kernel, other._interrupt, other._threads = self._kernel.sibling(), interrupt, 1
+        other._kernel, other._interrupt, other._threads = self._kernel.sibling(), interrupt, threads
         other._chosen, other._left, other._results = [], [], {}
         return other
 
@@ -183,9 +187,9 @@ class ClassBlocks:
         )
 
     def certificate(self) -> Certificate:
-        """Add up the blocks' certificates. A problem that was never trained has weights 0 and dual value 0."""
+        """Add up the certificates of chosen blocks. A problem never trained has weights 0 and dual value 0."""
         found = self._sum()
-        untrained = self.untrained()
+        untrained = [p for b in self._chosen if b not in self._results for p in self.problems_of(b)]
         if len(untrained) == 0:
             return found
         if self._problem.pairs:

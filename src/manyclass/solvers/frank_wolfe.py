@@ -14,8 +14,9 @@ from .layout import as_matrix, make_layout
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array
 
-# Labels that may join a row's in one visit.
-MOST_NEW = 16
+# Labels that may join a row's in one visit; twice as many from pass to pass. Early on nearly all are tied, and most
+# that join would leave again.
+MOST_NEW = (4, 8, 16)
 # Rows that search for labels side by side, before they move one after the other.
 WAVE = 32
 # A call into the core takes about this many seconds; results do not depend on how a pass is divided.
@@ -91,8 +92,8 @@ class FrankWolfe:
         end = min(self._n, now.done + self._rows_at_once)
         begin = time.perf_counter()
         rows = self._order[now.done : end]
-        kernel: Any = self._kernel
-        seen: list[float] = kernel.sweep(rows, WAVE, now.full, MOST_NEW, self._seed, self._threads)
+        most_new = MOST_NEW[min(self._full_passes, len(MOST_NEW) - 1)]
+        seen = self._kernel.sweep(rows, WAVE, now.full, most_new, self._seed, self._threads)
         seconds = max(time.perf_counter() - begin, 1e-6)
         self._rows_at_once = WAVE * int(np.clip(SECONDS_AT_ONCE / seconds * len(rows) / WAVE, 1, self._n))
         now.done = end

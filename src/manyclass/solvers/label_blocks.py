@@ -62,7 +62,7 @@ class LabelBlocks(ClassBlocks):
         """Whose blocks these are, whoever advances them."""
         return LabelBlocks
 
-    def labels_of(self, block: int) -> range:
+    def problems_of(self, block: int) -> range:
         """The labels of a block."""
         first = self._kernel.first(block)
         return range(first, first + self._kernel.many(block))
@@ -74,7 +74,7 @@ class LabelBlocks(ClassBlocks):
     def _add_results(self, blocks: Sequence[int], found: Any) -> None:
         lines, at = np.asarray(found, np.float64).reshape(-1, len(RESULT)), 0
         for block in blocks:
-            labels = self.labels_of(block)
+            labels = self.problems_of(block)
             part = lines[at : at + len(labels)]
             at += len(labels)
             begun = part[:, RESULT.index("rounds")] > 0
@@ -85,7 +85,7 @@ class LabelBlocks(ClassBlocks):
 
     def certificate(self) -> Certificate:
         """Add up the labels' certificates. One that was never begun has weights 0 and dual value 0."""
-        found = self._results_by_label[[c for block in self._chosen for c in self.labels_of(block)]]
+        found = self._results_by_label[[c for block in self._chosen for c in self.problems_of(block)]]
         begun = ~np.isnan(found[:, 0])
         missing = int((~begun).sum())
         at_zero = missing * float(self._C.sum() * self._problem.loss_at(np.zeros(1))[0])
@@ -113,14 +113,14 @@ class LabelBlocks(ClassBlocks):
         self._chosen = sorted(set(blocks))
         for block in set(range(self.blocks)) - set(self._chosen):
             self._kernel.clear(block)
-            labels = self.labels_of(block)
+            labels = self.problems_of(block)
             self._results_by_label[labels.start : labels.stop] = np.nan
         self._results = {b: self._results[b] for b in self._chosen if b in self._results}
         self._left = [b for b in self._chosen if b not in self._results]
 
-    def sibling(self, interrupt: Any) -> "LabelBlocks":
+    def sibling(self, interrupt: Any, threads: int = 1) -> "LabelBlocks":
         """Another solver on the same index of the rows, with no blocks chosen; both can work at the same time."""
-        other = super().sibling(interrupt)
+        other = super().sibling(interrupt, threads)
         assert isinstance(other, LabelBlocks)
         other._results_by_label = np.full_like(self._results_by_label, np.nan)
         return other
@@ -129,7 +129,7 @@ class LabelBlocks(ClassBlocks):
         """The dual variables by rows: CSR arrays."""
         parts = [dict(zip(BLOCK, self._kernel.block(b), strict=True)) for b in range(self.blocks)]
         counts = [
-            np.diff(part["row_ptr"]) if part["row_ptr"].size else np.zeros(len(self.labels_of(b)), np.int64)
+            np.diff(part["row_ptr"]) if part["row_ptr"].size else np.zeros(len(self.problems_of(b)), np.int64)
             for b, part in enumerate(parts)
         ]
         labels = np.repeat(np.arange(self._problems), np.concatenate(counts))
@@ -147,7 +147,7 @@ class LabelBlocks(ClassBlocks):
         by_label.sort_indices()
         nothing: list[np.ndarray] = [np.empty(0, t) for t in (np.int64, np.int32, self._dtype, self._dtype)]
         for block in range(self.blocks):
-            labels = self.labels_of(block)
+            labels = self.problems_of(block)
             ptr = by_label.indptr[labels.start : labels.stop + 1].astype(np.int64)
             part = slice(ptr[0], ptr[-1])
             self._kernel.set_block(
@@ -170,13 +170,13 @@ class LabelBlocks(ClassBlocks):
         """
         chosen = sorted(self._results if blocks is None else blocks)
         parts = [self._kernel.block(b) for b in chosen]
-        labels = [c for b in chosen for c in self.labels_of(b)]
+        labels = [c for b in chosen for c in self.problems_of(b)]
         found = {
             "blocks": np.array(chosen, np.int64),
             "results": self._results_by_label[labels],
             "sizes": np.array([[array.size for array in part] for part in parts], np.int64).reshape(-1, len(BLOCK)),
         }
-        kinds = (np.int64, np.int32, self._dtype, self._dtype, np.int64, np.int32, self._dtype)
+        kinds: tuple[Any, ...] = (np.int64, np.int32, self._dtype, self._dtype, np.int64, np.int32, self._dtype)
         for column, (name, kind) in enumerate(zip(BLOCK, kinds, strict=True)):
             found[name] = np.concatenate([np.empty(0, kind), *(part[column] for part in parts)]).astype(kind)
         return found

@@ -1,0 +1,54 @@
+"""What a label costs as there are more of them: synthetic text, rows fixed, and rows a label fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.entries.extreme import beside, figures, rank
+from benchmarks.problems import FIVE_ROWS, FIXED_ROWS
+from benchmarks.results import Row, versions_of
+from benchmarks.session import Case, Session
+from benchmarks.solvers import NAPKINXC, PECOS_DEFAULTS, estimator
+
+TITLES = {"label-scaling": "PPDSparse on synthetic text: what a label costs as labels grow from 1,000 to 200,000"}
+
+PPDSPARSE = estimator("PPDSparse")
+# Peers need time in proportion to labels times rows: only these end within minutes.
+WITH_PEERS = ("five-rows-1k", "five-rows-3k")
+
+
+def cases() -> Iterator[Case]:
+    """Few labels first."""
+    for number in FIVE_ROWS:
+        yield Case("label-scaling", f"five-rows-{number}", PPDSPARSE, of_a_label)
+    for problem in WITH_PEERS:
+        for peer in (NAPKINXC, PECOS_DEFAULTS):
+            yield Case("label-scaling", problem, PPDSPARSE, beside, peer)
+    for number in FIXED_ROWS:
+        yield Case("label-scaling", f"labels-{number}", PPDSPARSE, of_a_label)
+
+
+def of_a_label(session: Session, case: Case) -> list[Row]:
+    """One fit: the largest take many minutes, and are compared over two orders of magnitude."""
+    problem = session.problem(case.problem)
+    run = rank(session, case.ours, case.problem)
+    (n, d), K = problem.X.shape, problem.K
+    told = figures([run])
+    support = run.reply.figures.get("support")
+    return [
+        case.row(
+            "seconds",
+            told.pop("seconds"),
+            repetitions={"ours": [run.seconds]},
+            versions=versions_of(run),
+            note=run.shortfall,
+        ),
+        case.row("labels", K),
+        case.row("rows", n),
+        case.row("features", d),
+        case.row("non-zeros", problem.X.nnz),
+        case.row("milliseconds a label", 1e3 * run.seconds / K),
+        case.row("support a label", None if support is None else support / K),
+        case.row("weights a label", run.reply.figures["density"] * d),
+        *(case.row(metric, value) for metric, value in told.items()),
+    ]

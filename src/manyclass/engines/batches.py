@@ -1,0 +1,195 @@
+"""Labels trained some at a time: what has become of a batch is taken over before the next one is begun.
+
+Binary problems share nothing but the rows, which are laid out once. So a model need not be in memory as a whole, or
+not at full length, and what is done stays done when the fit is stopped.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from .._native import core
+from ..problems import Binary
+from ..solvers import Certificate, ClassBlocks, StopRule, TrainingSet
+from .choice import make_solver, peers_of, threads_of
+from .training import Budget, Result, message_of, run
+
+# From the labels [begin, end) and their result, whose weights are theirs alone, to what is kept of these weights.
+Keep = Callable[[int, int, Result], Any]
+
+
+def run_batches(
+    problem: Binary,
+    data: TrainingSet,
+    rule: StopRule,
+    budget: Budget,
+    *,
+    labels_at_once: int,
+    keep: Keep,
+    done: Sequence[tuple[int, int, Certificate]] = (),
+    threads: int,
+    engine: Any,
+    n_jobs: int | None,
+    **options: Any,
+) -> Result:
+    """Train batch after batch.
+
+    Parameters
+    ----------
+    problem, data, rule, budget, threads, engine, n_jobs
+        As for `run`. The time limit is that of all batches together.
+    labels_at_once : int
+        About so many.
+    keep : callable
+        Given each batch in its turn, gives the weights that the result is to have of it, or None for none at all.
+        The last batch may have been stopped: its certificate says so.
+    done : sequence of (begin, end, certificate)
+        Labels that need not be trained. Batches do not cross these.
+    **options
+        Of `run`.
+
+    Returns
+    -------
+    Result
+        Of all labels; without weights if none were kept.
+    """
+    begun = time.perf_counter()
+    peers = peers_of(engine)
+    threads = threads_of(peers, threads, n_jobs)
+    rows = make_solver(
+        engine,
+        problem,
+        data,
+        dtype=options["dtype"],
+        seed=options["seed"],
+        threads=threads,
+        n_jobs=n_jobs,
+        max_iter=budget.max_iter,
+        time_limit=None,
+        keep_state=False,
+        solver=options["solver"],
+        leagues=None,
+        interrupt=core.Interrupt(),
+        peers=peers,
+        variables=None,
+    )
+    assert isinstance(rows, ClassBlocks)
+    found: list[tuple[int, int, Result]] = []
+    for blocks in _batches(rows, labels_at_once, [(begin, end) for begin, end, _ in done]):
+        left = budget
+        if budget.time_limit is not None:
+            left = replace(budget, time_limit=max(1e-3, budget.time_limit - (time.perf_counter() - begun)))
+        begin, end = rows.problems_of(blocks[0])[0], rows.problems_of(blocks[-1])[-1] + 1
+
+        def choose(interrupt: Any, blocks: Sequence[int] = blocks) -> ClassBlocks:
+            part = rows.sibling(interrupt, threads)
+            part.choose_blocks(blocks)
+            return part
+
+        result = run(problem, data, rule, left, threads=threads, engine=engine, n_jobs=n_jobs, make=choose, **options)
+        result = _of_labels(result, begin, end)
+        found.append((begin, end, replace(result, weights=keep(begin, end, result))))
+        if result.certificate.exit_reason in ("interrupted", "time_limit"):
+            break
+    return _join(problem, data, rule, budget, found, done, time.perf_counter() - begun)
+
+
+def _batches(rows: ClassBlocks, labels: int, done: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
+    batch: list[int] = []
+    for block in range(rows.blocks):
+        problems = rows.problems_of(block)
+        is_done = any(begin <= problems[0] and problems[-1] < end for begin, end in done)
+        if not is_done:
+            batch.append(block)
+        if batch and (is_done or sum(len(rows.problems_of(b)) for b in batch) >= labels):
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _of_labels(result: Result, begin: int, end: int) -> Result:
+    """What a result says of the labels [begin, end), all others of which were not to be trained."""
+    inside = (result.untrained >= begin) & (result.untrained < end)
+    return replace(
+        result,
+        weights=result.weights[:, begin:end],
+        untrained=result.untrained[inside] - begin,
+        by_label=None if result.by_label is None else result.by_label[begin:end],
+    )
+
+
+def _join(
+    problem: Binary,
+    data: TrainingSet,
+    rule: StopRule,
+    budget: Budget,
+    found: list[tuple[int, int, Result]],
+    done: Sequence[tuple[int, int, Certificate]],
+    seconds: float,
+) -> Result:
+    results = [result for *_, result in found]
+    certificates = [certificate for *_, certificate in done] + [result.certificate for result in results]
+    reached = np.zeros(data.n_classes, bool)  # by a batch of this fit or of one before
+    for begin, end, _ in [*done, *found]:
+        reached[begin:end] = True
+    untrained = ~reached
+    for begin, end, result in found:
+        untrained[begin:end][result.untrained] = True
+    # A label that no batch has reached has weights 0 and dual value 0.
+    at_zero = int((~reached).sum()) * float(data.C.sum() * problem.loss_at(np.zeros(1))[0])
+    total = Certificate(
+        math.fsum([at_zero, *(certificate.primal for certificate in certificates)]),
+        math.fsum(certificate.dual for certificate in certificates),
+        max([1.0 * (at_zero > 0), *(certificate.violation for certificate in certificates)]),
+    )
+    reasons = [result.certificate.exit_reason for result in results]
+    reason = next((reason for reason in reasons if reason != "converged"), "converged")
+    by_label = None
+    if any(result.by_label is not None for result in results):
+        by_label = np.full((data.n_classes, results[0].by_label.shape[1]), np.nan)  # type: ignore[union-attr]
+        for begin, end, result in found:
+            by_label[begin:end] = result.by_label
+    return Result(
+        weights=_side_by_side(found, data.n_classes),
+        untrained=np.flatnonzero(untrained),
+        certificate=replace(total, exit_reason=reason, message=message_of(rule, total, reason, budget, "resume")),
+        history=[line for result in results for line in result.history],
+        times={"total": seconds} | _added_up([result.times for result in results], without="total"),
+        memory=_largest([result.memory for result in results]),
+        state=None,
+        n_iter=max((result.n_iter for result in results), default=1),
+        by_label=by_label,
+    )
+
+
+def _side_by_side(found: list[tuple[int, int, Result]], n_classes: int) -> Any:
+    """The weights that were kept, with nothing for labels that were not reached."""
+    parts: list[Any] = []
+    reached = 0
+    for begin, end, result in found:
+        if result.weights is None:
+            return None
+        if begin > reached:
+            parts.append(sp.csr_matrix((result.weights.shape[0], begin - reached), dtype=result.weights.dtype))
+        parts.append(result.weights)
+        reached = end
+    if not parts:
+        return None
+    if reached < n_classes:
+        parts.append(sp.csr_matrix((parts[0].shape[0], n_classes - reached), dtype=parts[0].dtype))
+    return sp.hstack(parts, format="csr")
+
+
+def _added_up(times: list[dict[str, float]], without: str) -> dict[str, float]:
+    names = {name for one in times for name in one} - {without}
+    return {name: math.fsum(one.get(name, 0.0) for one in times) for name in sorted(names)}
+
+
+def _largest(memory: list[dict[str, int]]) -> dict[str, int]:
+    return {name: max(one[name] for one in memory) for name in memory[0]} if memory else {}

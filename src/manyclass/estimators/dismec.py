@@ -1,0 +1,130 @@
+"""DiSMEC: one-vs-rest, small weights dropped, labels in batches that fit into memory."""
+
+import os
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils._param_validation import Interval
+
+from ..data.sizes import parse_size
+from ..engines import Result
+from ..problems import Problem
+from ..solvers import TrainingSet
+from .label_batches import SHARDS, LabelBatches
+from .linear_classifier import PARAMETERS
+
+
+class DiSMEC(LabelBatches):
+    __doc__ = f"""One binary machine a label with the squared hinge, of which only weights of some size are kept.
+
+    Trains `OneVsRestSVC("squared_hinge")` for some labels at a time, drops their small weights and goes on with the
+    next: the distributed sparse machines of Babbar and Schölkopf (WSDM 2017). The certificate is that of the weights
+    before they are dropped; `dropped_` says how many were.
+
+    Parameters
+    ----------
+    threshold : float
+        Weights that are smaller in size are dropped; intercepts stay.
+    memory : int or str
+        Bytes for the weights of the labels that are trained at a time, before they are dropped, such as "1GB".
+    {SHARDS}
+    {PARAMETERS.strip()}
+    dropped_ : float
+        Share of the weights other than 0 that were dropped, of the labels that this fit has trained.
+    """
+
+    loss = "squared_hinge"
+    _losses: ClassVar[tuple[str, ...]] = ("squared_hinge",)
+    _reducible: ClassVar[tuple[str, ...]] = ("squared_hinge",)
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LabelBatches._parameter_constraints,
+        "threshold": [Interval(Real, 0, None, closed="left")],
+        "memory": [Integral, str],
+    }
+
+    def __init__(
+        self,
+        *,
+        threshold: float = 0.01,
+        memory: int | str = "1GB",
+        shards: str | os.PathLike[str] | None = None,
+        C: float = 1.0,
+        stop: str = "gap",
+        tol: float = 0.01,
+        max_iter: int = 1000,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        dtype: Any = "float32",
+        solver: str = "auto",
+        feature_reduction: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = 600.0,
+        resume: bool = False,
+        engine: str = "memory",
+        verbose: int = 0,
+    ):
+        super().__init__(
+            C=C,
+            stop=stop,
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            fit_intercept=fit_intercept,
+            intercept_scaling=intercept_scaling,
+            class_weight=class_weight,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            dtype=dtype,
+            solver=solver,
+            feature_reduction=feature_reduction,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
+            engine=engine,
+            verbose=verbose,
+        )
+        self.threshold = threshold
+        self.memory = memory
+        self.shards = shards
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        parse_size(self.memory)
+        if self.checkpoint is not None or self.warm_start or self.engine == "joblib":
+            raise ValueError(
+                "DiSMEC lets go of labels that are done: it has no checkpoint, warm_start or engine='joblib'; use "
+                "shards to go on after a stop, or OneVsRestSVC"
+            )
+
+    def _labels_at_once(self, data: TrainingSet) -> int:
+        column = data.X.n_features * np.dtype(self.dtype).itemsize
+        return min(super()._labels_at_once(data) or data.n_classes, max(1, parse_size(self.memory) // max(1, column)))
+
+    def _run(self, problem: Problem, data: Any, seed: int, state: Any, classes: np.ndarray) -> Result:
+        if not isinstance(data, TrainingSet):
+            raise ValueError("DiSMEC trains rows in memory; train a store with OneVsRestSVC, or use store.load()")
+        self._counted = [0, 0]
+        result = super()._run(problem, data, seed, state, classes)
+        found, kept = self._counted
+        self.dropped_ = 1 - kept / max(1, found)
+        return result
+
+    def _kept(self, weights: Any) -> sp.csr_matrix:
+        W = sp.csr_matrix(weights)
+        end = W.indptr[-2] if self.fit_intercept else W.nnz
+        small = np.abs(W.data[:end]) < self.threshold
+        found = int(np.count_nonzero(W.data[:end]))
+        W.data[:end][small] = 0
+        W.eliminate_zeros()
+        self._counted[0] += found
+        self._counted[1] += int(W.indptr[-2]) if self.fit_intercept else W.nnz
+        return W

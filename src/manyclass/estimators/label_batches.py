@@ -1,0 +1,129 @@
+"""One-vs-rest with so many labels that they are trained, and written, in batches."""
+
+import json
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..engines import Result, fingerprint, peers_of, run_batches
+from ..model import LinearModel, ShardWriter, load_model
+from ..model.linear import thread_count
+from ..problems import Binary, Problem
+from ..solvers import Certificate, TrainingSet
+from .linear_classifier import LinearClassifier
+
+# Labels of a shard, at least; and shards, at most.
+LABELS_A_SHARD = 1024
+MOST_SHARDS = 256
+
+SHARDS = """shards : str or path-like, optional
+        Folder in which the model is written while it is trained, some labels at a time, in place of holding it in
+        memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept."""
+
+
+class LabelBatches(LinearClassifier):
+    """What estimators have in common that can train their labels in batches."""
+
+    shards: str | os.PathLike[str] | None
+    _takes_sets: ClassVar[bool] = True
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LinearClassifier._parameter_constraints,
+        "shards": [None, str, os.PathLike],
+    }
+
+    def _labels_at_once(self, data: TrainingSet) -> int | None:
+        """How many labels are trained at a time; None for all."""
+        return None if self.shards is None else max(LABELS_A_SHARD, -(-data.n_classes // MOST_SHARDS))
+
+    def _kept(self, weights: Any) -> Any:
+        """What the model keeps of the weights of some labels; the last feature may be the constant one."""
+        return weights
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.shards is None:
+            return
+        if self.checkpoint is not None:
+            raise ValueError("a fit with shards needs no checkpoint: what is written stays; leave one of them out")
+        if self.warm_start:
+            raise ValueError("warm_start keeps all dual variables in memory, shards keep none; choose one of them")
+        if self.engine == "joblib":
+            raise ValueError("shards are written by engine='memory' or 'mpi', not by 'joblib'")
+
+    def _goes_on(self) -> bool:
+        return self.shards is not None or super()._goes_on()
+
+    def _run(self, problem: Problem, data: Any, seed: int, state: Any, classes: np.ndarray) -> Result:
+        at_once = self._labels_at_once(data) if isinstance(data, TrainingSet) else None
+        if at_once is None:
+            return super()._run(problem, data, seed, state, classes)
+        assert isinstance(problem, Binary)
+        writer = None if self.shards is None else self._open_shards(problem, data, seed)
+        done = writer.done() if writer is not None else []
+        if done and not self.resume:
+            raise ValueError(
+                f"{self.shards} holds shards of this fit; pass resume=True to go on from them, or remove the folder"
+            )
+
+        def keep(begin: int, end: int, result: Result) -> Any:
+            weights = self._kept(result.weights)
+            if writer is None:
+                return weights
+            ended = result.certificate.exit_reason in ("converged", "max_iter")
+            if ended and peers_of(self.engine).rank == 0:
+                writer.add(begin, self._part(weights, result, classes[begin:end], seed))
+            return None
+
+        result = run_batches(
+            problem,
+            data,
+            self._rule(),
+            self._budget(),
+            labels_at_once=at_once,
+            keep=keep,
+            done=[(begin, end, _as_certificate(stored)) for begin, end, stored in done],
+            threads=thread_count(self.n_jobs),
+            engine=self.engine,
+            n_jobs=self.n_jobs,
+            dtype=np.dtype(self.dtype),
+            seed=seed,
+            verbose=bool(self.verbose),
+            solver=self.solver,
+            stop_with=getattr(self, "_stop_with", None),
+        )
+        self._shard_writer = writer
+        return result
+
+    def _open_shards(self, problem: Problem, data: TrainingSet, seed: int) -> ShardWriter:
+        same = fingerprint(
+            problem, data, dtype=np.dtype(self.dtype), seed=seed, keep_state=False, solver=self.solver, leagues=None
+        )
+        assert self.shards is not None
+        settings = self._settings(seed) | {"multilabel": data.Y is not None}
+        told = json.dumps(same | {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}, sort_keys=True)
+        return ShardWriter(self.shards, data.n_classes, data.X.n_features, settings, data=told)
+
+    def _part(self, weights: Any, result: Result, classes: np.ndarray, seed: int) -> LinearModel:
+        self.certificate_, self.n_iter_ = result.certificate, result.n_iter
+        return super()._make_model(weights, result.untrained, classes, seed)
+
+    def _make_model(self, weights: Any, untrained: np.ndarray, classes: np.ndarray, seed: int) -> LinearModel:
+        if weights is not None:
+            return super()._make_model(weights, untrained, classes, seed)
+        writer = self._shard_writer
+        assert writer is not None and self.shards is not None
+        if untrained.size:
+            raise RuntimeError(
+                f"{self.certificate_.message}; {untrained.size} of {classes.size} labels are not trained yet, the "
+                f"others are in {self.shards}: fit again with resume=True to go on"
+            )
+        if peers_of(self.engine).rank == 0:
+            writer.finish(self._certificate_values())
+        peers_of(self.engine).gather(None)  # nobody reads before it is there
+        return load_model(self.shards)
+
+
+def _as_certificate(stored: dict[str, Any]) -> Certificate:
+    return Certificate(stored["primal"], stored["dual"], stored["violation"])
