@@ -2,13 +2,10 @@
 // weights are kept here.
 #pragma once
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,11 +13,11 @@
 #include "binary_loss.hpp"
 #include "block_training.hpp"
 #include "block_variables.hpp"
+#include "dealt_blocks.hpp"
 #include "feature_weights.hpp"
 #include "interrupt.hpp"
 #include "layout.hpp"
 #include "model_columns.hpp"
-#include "team.hpp"
 #include "vector.hpp"
 
 namespace manyclass {
@@ -68,33 +65,18 @@ class BinaryBlocks {
   int64_t problems() const { return data_.problems.count(); }
   const std::vector<int32_t>& problems_of(int64_t b) const { return data_.problems.blocks()[b].problem; }
 
-  // Trains these blocks, going on from the dual variables they have. After an interrupt the blocks under way
-  // end as they are, and those not begun have no epochs.
-  std::vector<BlockResult> train(const std::vector<int64_t>& chosen, const BlockRule& rule, uint64_t seed,
-                                 int threads, Interrupt& interrupt) {
-    const int64_t count = static_cast<int64_t>(check_held(chosen).size());
-    std::vector<BlockResult> results(count);
-    threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
-    std::atomic<int64_t> next{0};
-    std::atomic<int> working{threads};
+  // Trains the blocks that are dealt, going on from the dual variables they have. After an interrupt the
+  // blocks under way end as they are.
+  std::vector<std::pair<int64_t, BlockResult>> train(const Deal& deal, const BlockRule& rule, uint64_t seed,
+                                                     int threads, Interrupt& interrupt) {
     while (static_cast<int>(work_.size()) < threads) work_.emplace_back(data_);
-    Team team(threads);
-    team.run([&](int me) {
-      for (int64_t k; (k = next.fetch_add(1)) < count && !interrupt.requested();) {
-        results[k] = with_loss(loss_, [&]<Binary loss>() {
-          return train_block<loss>(chosen[k], rule, seed, work_[me], interrupt);
-        });
-        results[k].cut = interrupt.requested();
-      }
-      --working;
-      // The thread that hears Ctrl-C stays awake while others work.
-      if (me == 0)
-        while (working.load() > 0) {
-          interrupt.poll();
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
+    return train_dealt<BlockResult>(threads, deal, interrupt, [&](int me, int64_t b) {
+      check_held({b});
+      BlockResult result = with_loss(
+          loss_, [&]<Binary loss>() { return train_block<loss>(b, rule, seed, work_[me], interrupt); });
+      result.cut = interrupt.requested();
+      return result;
     });
-    return results;
   }
 
   // `release`: the variables are not needed here any more.

@@ -4,6 +4,7 @@
 
 #include "binary_blocks.hpp"
 #include "bind_arrays.hpp"
+#include "bind_deal.hpp"
 
 namespace manyclass {
 
@@ -31,15 +32,20 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
           "newton"_a, "reduced"_a, "keep_variables"_a)
       .def(
           "train",
-          [](Blocks& s, const std::vector<int64_t>& blocks, bool by_gap, double tol, int64_t max_epochs,
-             uint64_t seed, int threads, Interrupt& interrupt) {
-            std::vector<std::tuple<double, double, double, int64_t, double, bool, bool>> out;
-            for (const auto& r : s.train(blocks, {by_gap, tol, max_epochs}, seed, threads, interrupt))
-              out.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation, r.epochs,
-                               r.visited, r.done, r.cut);
-            return out;
+          [](Blocks& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,
+             int threads, Interrupt& interrupt) {
+            const Deal dealt = deal_of(deal);
+            std::vector<int64_t> trained;
+            std::vector<std::tuple<double, double, double, int64_t, double, bool, bool>> results;
+            nb::gil_scoped_release nogil;
+            for (const auto& [b, r] : s.train(dealt, {by_gap, tol, max_epochs}, seed, threads, interrupt)) {
+              trained.push_back(b);
+              results.emplace_back(r.certificate.primal, r.certificate.dual, r.certificate.violation,
+                                   r.epochs, r.visited, r.done, r.cut);
+            }
+            return std::make_pair(trained, results);
           },
-          "blocks"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
+          "deal"_a, "by_gap"_a, "tol"_a, "max_epochs"_a, "seed"_a, "threads"_a, "interrupt"_a)
       .def(
           "sibling", [](const Blocks& s) { return new Blocks(&s); }, nb::rv_policy::take_ownership)
       .def("hold", &Blocks::hold, "blocks"_a)

@@ -6,6 +6,7 @@
 #endif
 
 #include "bind_arrays.hpp"
+#include "bind_deal.hpp"
 #include "interrupt.hpp"
 #include "label_blocks.hpp"
 
@@ -97,13 +98,20 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
           "tau"_a, "constant"_a, "squared"_a, "draws"_a, "together"_a, "keep_variables"_a, "threads"_a)
       .def(
           "train",
-          // A line a label: primal, dual, violation, rounds, visited, support, done, cut.
-          [](Labels& s, const std::vector<int64_t>& blocks, bool by_gap, double tol, int64_t max_rounds,
-             uint64_t seed, int threads, Interrupt& interrupt) {
+          // The blocks that were dealt, and a line a label: primal, dual, violation, rounds, visited,
+          // support, done, cut.
+          [](Labels& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_rounds, uint64_t seed,
+             int threads, Interrupt& interrupt) {
+            const Deal dealt = deal_of(deal);
+            std::vector<int64_t> trained;
             std::vector<LabelResult> found;
             {
               nb::gil_scoped_release nogil;
-              found = s.train(blocks, {by_gap, tol, max_rounds}, seed, threads, interrupt);
+              for (const auto& [b, some] :
+                   s.train(dealt, {by_gap, tol, max_rounds}, seed, threads, interrupt)) {
+                trained.push_back(b);
+                found.insert(found.end(), some.begin(), some.end());
+              }
               give_back_memory();
             }
             auto out = new_array<double>({static_cast<int64_t>(found.size()), 8});
@@ -113,9 +121,9 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
                    {r.certificate.primal, r.certificate.dual, r.certificate.violation, double(r.rounds),
                     r.visited, double(r.support), double(r.done), double(r.cut)})
                 *to++ = number;
-            return out;
+            return std::make_pair(trained, out);
           },
-          "blocks"_a, "by_gap"_a, "tol"_a, "max_rounds"_a, "seed"_a, "threads"_a, "interrupt"_a)
+          "deal"_a, "by_gap"_a, "tol"_a, "max_rounds"_a, "seed"_a, "threads"_a, "interrupt"_a)
       .def(
           "sibling", [](const Labels& s) { return new Labels(&s); }, nb::rv_policy::take_ownership)
       .def("block",

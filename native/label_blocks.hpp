@@ -6,18 +6,16 @@
 // vector of them.
 #pragma once
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "blocked_search.hpp"
+#include "dealt_blocks.hpp"
 #include "interrupt.hpp"
 #include "label_search.hpp"
 #include "label_training.hpp"
@@ -102,31 +100,17 @@ class LabelBlocks {
     return total;
   }
 
-  // Trains these blocks, each going on from the variables it has; a result for each of their labels. After an
-  // interrupt the labels under way end as they are, and those not begun have no rounds.
-  std::vector<LabelResult> train(const std::vector<int64_t>& chosen, const LabelRule& rule, uint64_t seed,
-                                 int threads, Interrupt& interrupt) {
-    std::vector<int64_t> start{0};
-    for (int64_t b : chosen) start.push_back(start.back() + many(check(b)));
-    std::vector<LabelResult> results(start.back());
-    const int64_t count = static_cast<int64_t>(chosen.size());
-    threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
+  // Trains the blocks that are dealt, each going on from the variables it has; a result for each of their
+  // labels. After an interrupt the labels under way end as they are, and those not begun have no rounds.
+  std::vector<std::pair<int64_t, std::vector<LabelResult>>> train(const Deal& deal, const LabelRule& rule,
+                                                                  uint64_t seed, int threads,
+                                                                  Interrupt& interrupt) {
     while (static_cast<int>(work_.size()) < threads) work_.emplace_back(*data_);
-    std::atomic<int64_t> next{0};
-    std::atomic<int> working{threads};
-    Team team(threads);
-    team.run([&](int me) {
-      for (int64_t k; (k = next.fetch_add(1)) < count && !interrupt.requested();)
-        train_block(chosen[k], rule, seed, work_[me], interrupt, results.data() + start[k]);
-      --working;
-      // The thread that hears Ctrl-C stays awake while others work.
-      if (me == 0)
-        while (working.load() > 0) {
-          interrupt.poll();
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
+    return train_dealt<std::vector<LabelResult>>(threads, deal, interrupt, [&](int me, int64_t b) {
+      std::vector<LabelResult> results(many(check(b)));
+      train_block(b, rule, seed, work_[me], interrupt, results.data());
+      return results;
     });
-    return results;
   }
 
  private:

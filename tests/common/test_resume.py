@@ -7,7 +7,7 @@ import pytest
 from losses import LOSSES, make, text_like
 
 from manyclass import save_model
-from manyclass.solvers import ClassBlocks, CoupledRows, FrankWolfe, Leagues, coupled_rows, frank_wolfe
+from manyclass.solvers import ClassBlocks, CoupledRows, FrankWolfe, Leagues, class_blocks, coupled_rows, frank_wolfe
 
 SOLVERS = (ClassBlocks, CoupledRows, FrankWolfe, Leagues)
 
@@ -53,7 +53,8 @@ def crash_after(pieces, estimator, X, y):
     with pytest.MonkeyPatch.context() as patch:
         # Several calls a pass: checkpoints in its middle. How a pass is divided must not matter either.
         patch.setattr(coupled_rows, "WORK_AT_ONCE", 3e6)
-        patch.setattr(frank_wolfe, "SECONDS_AT_ONCE", 0.0)
+        for module in (class_blocks, frank_wolfe):
+            patch.setattr(module, "SECONDS_AT_ONCE", 0.0)
         for solver in SOLVERS:
             patch.setattr(solver, "advance", advance_of(solver))
         try:

@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 from manyclass import save_model
 from manyclass.engines import CheckpointError, CheckpointFolder, checkpoint, recorder
+from manyclass.solvers import class_blocks
 
 ARRAYS = {
     "weights": np.linspace(0, 1, 1000, dtype=np.float32),
@@ -299,11 +300,16 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["manyclass", "pytest"])  # so that a process to be killed is there at once
 
 
+def fit_in_small_pieces(estimator, X, y):
+    class_blocks.BLOCKS_A_THREAD, class_blocks.SECONDS_AT_ONCE = 1, 0.0
+    estimator.fit(X, y)
+
+
 def kill_at_a_random_moment(estimator, X, y, rng):
     """Fit in a process of its own, and kill that some checkpoints later, or while it writes one."""
     folder = CheckpointFolder(estimator.checkpoint)
     target = max(folder.generations(), default=0) + rng.integers(1, 6)
-    process = FORKS.Process(target=estimator.fit, args=(X, y))
+    process = FORKS.Process(target=fit_in_small_pieces, args=(estimator, X, y))
     process.start()
     while process.is_alive() and max(folder.generations(), default=0) < target:
         time.sleep(0.001)
@@ -313,9 +319,14 @@ def kill_at_a_random_moment(estimator, X, y, rng):
     assert process.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize(("loss", "jobs"), [("ww", 1), ("cs", 2), ("ovo_squared_hinge", 2)])
-def test_killed_at_random_moments(loss, jobs, tmp_path):
-    X, y = text_like(300, 500, 60 if jobs == 1 or loss.startswith("ovo_") else 170, seed=1, nnz=90)
+@pytest.mark.parametrize(
+    ("loss", "jobs", "K"),
+    [("ww", 1, 60), ("cs", 2, 170), ("ovo_squared_hinge", 2, 60), ("ppd_squared_hinge", 2, 400)],
+)
+def test_killed_at_random_moments(loss, jobs, K, tmp_path):
+    X, y = text_like(max(300, K), 500, K, seed=1, nnz=90)
+    if loss.startswith("ppd_"):
+        y = [{label, label % 7} for label in y]
     parameters = {"loss": loss, "C": 10.0, "tol": 1e-7, "dtype": "float64", "max_iter": 10_000}
     expected = file_of(make(**parameters, n_jobs=1).fit(X, y), tmp_path)
     killed = make(**parameters, n_jobs=jobs, checkpoint=tmp_path / "c", every=0, resume=True)

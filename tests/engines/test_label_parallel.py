@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -15,11 +16,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from manyclass import MaxEnt, MulticlassSVC, OneVsRestSVC, save_model
+from manyclass._native import core
+from manyclass.data import check_matrix
+from manyclass.data.label_sets import encode_label_sets
 from manyclass.engines import CheckpointFolder, label_parallel
 from manyclass.estimators import select_C
-from manyclass.solvers import ClassBlocks
+from manyclass.problems import PROBLEMS
+from manyclass.solvers import ClassBlocks, StopRule, TrainingSet, class_blocks
 
 BINARY = ["hinge", "squared_hinge", "logistic", "ovo_hinge", "ovo_squared_hinge", "ovo_logistic"]
+SPARSE = ["ppd_hinge", "ppd_squared_hinge"]
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +57,18 @@ def bytes_of(model, folder):
     return (folder / "model").read_bytes()
 
 
-@pytest.mark.parametrize("loss", BINARY)
-def test_the_same_bits_as_in_memory(loss, backend, tmp_path):
-    X, y = text_like(150, 60, 70 if loss in BINARY[:3] else 9, seed=1)
+def some_more(y):
+    """Sets of labels: each row's own and another one, some empty."""
+    return [{label, label % 7} if row % 20 else set() for row, label in enumerate(y)]
+
+
+@pytest.mark.parametrize(
+    ("loss", "sets"),
+    [*((loss, False) for loss in (*BINARY, *SPARSE)), *((loss, True) for loss in ("squared_hinge", *SPARSE))],
+)
+def test_the_same_bits_as_in_memory(loss, sets, backend, tmp_path):
+    X, y = text_like(150, 60, 9 if loss.startswith("ovo_") else 70, seed=1)
+    y = some_more(y) if sets else y
     plain = make(loss, warm_start=True).fit(X, y)
     sent = make(loss, warm_start=True, engine="joblib").fit(X, y)
     assert sent.certificate_ == plain.certificate_
@@ -92,9 +107,11 @@ def test_cross_validation(backend):
     np.testing.assert_array_equal(sent.gaps, plain.gaps)
 
 
-def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch, tmp_path):
+@pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
+def test_dask_sends_the_rows_once_a_worker(loss, cluster, monkeypatch, tmp_path):
     """Also when Dask's memory manager, which drops copies that no task needs, looks around while workers train."""
     X, y = text_like(700, 60, 600, seed=1)
+    y = some_more(y) if loss in SPARSE else y
 
     def count(folder):
         """At a worker: count what it gets and does. No task begins to train before the file "go" is there."""
@@ -104,12 +121,11 @@ def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch, tmp_path):
         from manyclass.engines import label_parallel
 
         label_parallel.seen = seen = []
-        plain = label_parallel._solver_of
+        label_parallel.plain = plain, blocks_of = label_parallel._solver_of, label_parallel.blocks_of
 
-        class Counted(label_parallel.ClassBlocks):
-            def __init__(self, *args, **options):
-                seen.append("laid out")
-                super().__init__(*args, **options)
+        def laid_out(problem):
+            seen.append("laid out")
+            return blocks_of(problem)
 
         def receive(job, state):
             seen.append("received")
@@ -122,14 +138,13 @@ def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch, tmp_path):
                 time.sleep(0.01)
             return plain(job, interrupt)
 
-        label_parallel.Job.__setstate__, label_parallel.ClassBlocks = receive, Counted
-        label_parallel._solver_of, label_parallel.plain = solver_of, plain
+        label_parallel.Job.__setstate__ = receive
+        label_parallel._solver_of, label_parallel.blocks_of = solver_of, laid_out
 
     def counted():
         from manyclass.engines import label_parallel
 
-        label_parallel._solver_of = label_parallel.plain
-        label_parallel.ClassBlocks = label_parallel.ClassBlocks.__base__
+        label_parallel._solver_of, label_parallel.blocks_of = label_parallel.plain
         del label_parallel.Job.__setstate__
         return {what: label_parallel.seen.count(what) for what in ("received", "laid out", "task")}
 
@@ -150,7 +165,7 @@ def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch, tmp_path):
     looking = threading.Thread(target=look_around)
     looking.start()
     with joblib.parallel_config(backend="dask"):
-        model = OneVsRestSVC(engine="joblib").fit(X, y)
+        model = make(loss, engine="joblib").fit(X, y)
     looking.join()
     found = list(cluster.run(counted).values())
     cluster.amm.start()
@@ -160,11 +175,13 @@ def test_dask_sends_the_rows_once_a_worker(cluster, monkeypatch, tmp_path):
     assert len(pickled) == 1
 
 
-def test_processes_map_the_rows(monkeypatch):
+@pytest.mark.parametrize(("loss", "sets"), [("squared_hinge", False), ("ppd_squared_hinge", True)])
+def test_processes_map_the_rows(loss, sets, monkeypatch):
     from joblib import _memmapping_reducer
     from joblib.externals.loky.backend import queues
 
     X, y = text_like(3000, 400, 200, seed=1)
+    y = some_more(y) if sets else y
     written, sent = [], []
     dump, dumps = _memmapping_reducer.dump, queues.dumps
     monkeypatch.setattr(_memmapping_reducer, "dump", lambda *args: (written.append(args[0]), dump(*args))[1])
@@ -175,19 +192,39 @@ def test_processes_map_the_rows(monkeypatch):
 
     monkeypatch.setattr(queues, "dumps", recorded)
     with joblib.parallel_config(backend="loky", n_jobs=2):
-        model = OneVsRestSVC(engine="joblib").fit(X, y)
-    assert len(model.history_) == 13  # as many tasks as blocks
-    assert sorted(array.nbytes for array in written) == sorted(
-        [X.data.nbytes, X.indices.nbytes, X.indptr.nbytes, 4 * 3000, 8 * 3000]
-    )
+        model = make(loss, engine="joblib").fit(X, y)
+    assert len(model.history_) == (16 if sets else 13)  # as many tasks as workers need, or blocks
+    Y = encode_label_sets(y)[1] if sets else None
+    labels = [Y.data, Y.indices, Y.indptr] if sets else [np.empty(3000, np.int32)]
+    arrays = [X.data, X.indices, X.indptr, np.empty(3000), *labels]
+    assert sorted(array.nbytes for array in written) == sorted(array.nbytes for array in arrays)
     assert sum(map(len, sent)) < X.data.nbytes / 2
 
 
-def test_threads_share_the_layout(monkeypatch):
+def test_workers_hold_on_to_no_mapped_rows(tmp_path):
+    """And copy no others: Dask's workers would have all rows twice."""
+    X, y = text_like(60, 30, 5)
+    codes, C = y.astype(np.int32), np.ones(60)
+    rows = check_matrix(X.astype(np.float32))
+    names = ("indptr", "indices", "values")
+    joblib.dump([getattr(rows, name) for name in names], tmp_path / "rows")
+    mapped = replace(rows, **dict(zip(names, joblib.load(tmp_path / "rows", mmap_mode="r"), strict=True)))
+    options = {"dtype": np.float32, "seed": 0, "max_epochs": 100, "newton": False, "keep_state": False}
+    for X, same in ((rows, True), (mapped, False)):
+        data = TrainingSet(X, codes, C, 5)
+        job = label_parallel.Job(str(same), PROBLEMS["ppd_hinge"], data, options, StopRule("gap", 0.1))
+        made = label_parallel._solver_of(job, core.Interrupt())
+        for name, held in zip(names[1:], made._rows[1:], strict=True):
+            assert np.shares_memory(held, getattr(X, name)) == same
+    label_parallel._last_made.clear()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
+def test_threads_share_the_layout(loss, monkeypatch):
     X, y = text_like(150, 60, 70, seed=1)
-    monkeypatch.setattr(label_parallel, "ClassBlocks", None)  # what a worker elsewhere would make
+    monkeypatch.setattr(label_parallel, "blocks_of", None)  # what a worker elsewhere would make
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        OneVsRestSVC(engine="joblib").fit(X, y)
+        make(loss, engine="joblib").fit(X, y)
     assert not label_parallel._fits_here
 
 
@@ -252,13 +289,14 @@ def crash_after(pieces, solver, estimator, X, y):
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
         patch.setattr(solver, "advance", counted)
+        patch.setattr(class_blocks, "SECONDS_AT_ONCE", 0.0)
         estimator.set_params(every=0, resume=True).fit(X, y)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "ovo_logistic"])
+@pytest.mark.parametrize("loss", ["hinge", "ovo_logistic", "ppd_hinge"])
 def test_stopped_by_crashes(loss, backend, tmp_path):
     """Workers and memory go on from each other's checkpoints, to the same bits, and train what is left only."""
-    X, y = text_like(150, 60, 150 if loss == "hinge" else 15, seed=1)
+    X, y = text_like(150, 60, {"hinge": 150, "ovo_logistic": 15, "ppd_hinge": 60}[loss], seed=1)
     folder = tmp_path / "checkpoints"
     expected = bytes_of(make(loss).fit(X, y), tmp_path)
     here = make(loss, checkpoint=folder, n_jobs=1)
@@ -271,6 +309,20 @@ def test_stopped_by_crashes(loss, backend, tmp_path):
     shutil.copytree(folder, tmp_path / "copy")
     for estimator in (elsewhere, here.set_params(checkpoint=tmp_path / "copy")):
         assert bytes_of(estimator.fit(X, y), tmp_path) == expected
+
+
+@pytest.mark.parametrize("before", [{"tol": 0.1}, {"max_iter": 1}], ids=str)
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "ppd_hinge"])
+@pytest.mark.filterwarnings("ignore:stopped")
+def test_what_has_ended_too_early_goes_on(loss, before, backend, tmp_path):
+    X, y = text_like(150, 60, 70, seed=1)
+    folder, copy = tmp_path / "checkpoints", tmp_path / "copy"
+    make(loss, checkpoint=folder, every=0, **({"tol": 1e-3} | before)).fit(X, y)
+    shutil.copytree(folder, copy)
+    here = make(loss, checkpoint=folder, resume=True, tol=1e-3).fit(X, y)
+    elsewhere = make(loss, checkpoint=copy, resume=True, tol=1e-3, engine="joblib").fit(X, y)
+    assert elsewhere.certificate_.exit_reason == "converged"
+    assert bytes_of(elsewhere, tmp_path) == bytes_of(here, tmp_path)
 
 
 @pytest.mark.parametrize("warm", [False, True])

@@ -97,9 +97,11 @@ def act(ranks, *command, **options):
 
 
 @pytest.fixture(scope="module")
-def alone():
+def alone(tmp_path_factory):
     rough = under_mpirun.fit_with_checkpoints("ww", "leagues", "memory", None, tol=0.1)
     return {
+        "closer": under_mpirun.closer_targets("memory", tmp_path_factory.mktemp("closer")),
+        "shared out": under_mpirun.digest(under_mpirun.fit("ppd_hinge", "memory", *text_like(150, 100, 100))),
         "fits": under_mpirun.all_fits("memory"),
         "whole": under_mpirun.whole_fits("memory"),
         "rough": under_mpirun.digest(rough),
@@ -140,6 +142,21 @@ def test_checkpoints_of_three_ranks_are_gone_on_from_by_one_process(by_ranks, al
     stopped = by_ranks["folder"] / "stopped"
     assert {len(CheckpointFolder(stopped / f"ww-leagues-{k}").read().parts) for k in (1, 5, 8, 19)} == {3}
     assert under_mpirun.go_on(stopped, stopped.with_name("gone-on"), "memory") == alone["whole"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_blocks_that_are_not_good_enough_any_more_go_on(ranks, by_ranks, alone):
+    for found in by_ranks[ranks]:
+        assert found["closer"] == alone["closer"]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_nobody_waits_while_a_late_rank_has_blocks_left(ranks, by_ranks, alone):
+    for found in by_ranks[ranks]:
+        for late, (trained, model) in zip((0, ranks - 1), found["late"], strict=True):
+            assert len(trained[late]) == 1
+            assert sorted(block for each in trained for block in each) == list(range(25))
+            assert model == alone["shared out"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])

@@ -13,6 +13,7 @@ import resource
 import shutil
 import sys
 import tempfile
+import time
 import warnings
 from contextlib import contextmanager, nullcontext
 
@@ -75,10 +76,11 @@ def all_fits(engine):
         found[f"ww by leagues, {K} classes"] = fit("ww", engine, *few, solver="leagues")
         for loss in ("cs", "hinge", "ovo_hinge"):
             found[f"{loss}, {K} classes"] = fit(loss, engine, *few)
-    for loss in ("ww", "cs", "llw", "maxent", "hinge", "squared_hinge", "ovo_hinge"):
+    for loss in ("ww", "cs", "llw", "maxent", "hinge", "squared_hinge", "ovo_hinge", "ppd_hinge"):
         found[loss] = fit(loss, engine, X, y)
     found["newton"] = fit("squared_hinge", engine, X, y, solver="newton")
-    found["sets of labels"] = fit("squared_hinge", engine, X, [{label, label % 7} for label in y])
+    for loss in ("squared_hinge", "ppd_hinge", "ppd_squared_hinge"):
+        found[f"{loss}, sets of labels"] = fit(loss, engine, X, [{label, label % 7} for label in y])
     again = fit("hinge", engine, X, y, warm_start=True, n_jobs=2)
     found["hinge, warm start"] = again.set_params(C=2.0).fit(X, y)
     return {name: digest(fitted) for name, fitted in found.items()}
@@ -93,15 +95,23 @@ class Crash(BaseException):
 
 STOPPED = {
     (loss, solver, pieces): f"{loss}-{solver}-{pieces}"
-    for loss, solver, stops in (("ww", "leagues", (1, 5, 8, 19)), ("cs", "auto", (2, 7)), ("ovo_hinge", "auto", (2,)))
+    for loss, solver, stops in (
+        ("ww", "leagues", (1, 5, 8, 19)),
+        ("cs", "auto", (2, 7)),
+        ("ovo_hinge", "auto", (2,)),
+        ("ppd_hinge", "auto", (1,)),
+    )
     for pieces in stops
 }
 
 
 def fit_with_checkpoints(loss, solver, engine, folder, every=0, **parameters):
     # Small pieces: many of them end in the middle of a pass.
-    pieces = changed(coupled_rows, "WORK_AT_ONCE", 2e4), changed(class_blocks, "BLOCKS_A_THREAD", 1)
-    with pieces[0], pieces[1]:
+    with (
+        changed(coupled_rows, "WORK_AT_ONCE", 2e4),
+        changed(class_blocks, "BLOCKS_A_THREAD", 1),
+        changed(class_blocks, "SECONDS_AT_ONCE", 0.0),
+    ):
         X, y = uneven()
         given = {"checkpoint": folder, "every": every} if folder else {}
         given |= {"leagues": 7} if solver == "leagues" else {}
@@ -111,7 +121,7 @@ def fit_with_checkpoints(loss, solver, engine, folder, every=0, **parameters):
 def leave_checkpoints(folder, engine):
     """Stop fits after some pieces of work, each with a checkpoint."""
     for (loss, solver, pieces), name in STOPPED.items():
-        kind = {"leagues": Leagues}.get(solver, ClassBlocks if loss == "ovo_hinge" else CoupledRows)
+        kind = {"leagues": Leagues}.get(solver, CoupledRows if loss == "cs" else ClassBlocks)
         left, plain = [pieces], kind.advance
 
         def advance(self, rule, left=left, plain=plain):
@@ -146,6 +156,15 @@ def whole_fits(engine):
     }
 
 
+def closer_targets(engine, folder):
+    """Go on from the checkpoint of a whole fit: some of its blocks are good enough, some are not."""
+    found = {}
+    for loss in ("hinge", "ppd_hinge"):
+        fit_with_checkpoints(loss, "auto", engine, folder / loss, tol=0.1)
+        found[loss] = digest(fit_with_checkpoints(loss, "auto", engine, folder / loss, resume=True, tol=0.01))
+    return found
+
+
 @contextmanager
 def files_of_at_most(size):
     """As on a full disk: the system refuses to write on in the middle of a file."""
@@ -175,6 +194,48 @@ def warnings_and_model(folder, engine):
         warnings.simplefilter("always")
         fitted = fit_with_checkpoints("ww", "leagues", engine, folder, tol=0.1)
     return [str(entry.message) for entry in seen], digest(fitted)
+
+
+# ---- Who trains what
+
+
+def one_is_late(folder, engine, late):
+    """One rank stays at its first block until the others have taken all others: what each has trained."""
+    peers, plain, mine = peers_of(engine), ClassBlocks._deal, []
+
+    def wait_for(count):
+        end = time.monotonic() + 30
+        while len(list(folder.iterdir())) < count and time.monotonic() < end:
+            time.sleep(0.001)
+
+    def noted(self):
+        deal = plain(self)
+
+        def take():
+            if peers.rank != late and not mine:
+                wait_for(1)  # or there would be nothing left for the late one
+            block = deal()
+            if block >= 0:
+                mine.append(block)
+                (folder / str(block)).touch()
+                if peers.rank == late:
+                    wait_for(self.blocks)
+            return block
+
+        return take
+
+    folder.mkdir(exist_ok=True)
+    with changed(class_blocks, "SECONDS_AT_ONCE", 60.0), changed(ClassBlocks, "_deal", noted):
+        fitted = fit("ppd_hinge", engine, *text_like(150, 100, 100))
+    return peers.gather(mine), digest(fitted)
+
+
+def a_late_rank(folder, engine):
+    """The one that knows what is next, and the last one."""
+    peers = peers_of(engine)
+    if peers.size == 1:
+        return []
+    return [one_is_late(folder.with_name(f"{folder.name}-{late}"), engine, late) for late in (0, peers.size - 1)]
 
 
 # ---- What is said to all
@@ -338,6 +399,8 @@ def by_a_group(folder, engine):
     return {
         "fits": all_fits(engine),
         "pieces": in_pieces(engine),
+        "late": a_late_rank(folder / f"late-{peers.size}", engine),
+        "closer": closer_targets(engine, folder / f"closer-{peers.size}"),
         "threads": peers.threads,
         "different": messages_of_a_different_rank(engine),
         "rows": rows_in_common(engine),

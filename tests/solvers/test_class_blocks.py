@@ -10,7 +10,7 @@ from losses import text_like
 from manyclass._native import core
 from manyclass.data import check_matrix, encode_label_sets
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import ClassBlocks, StopRule, TrainingSet
+from manyclass.solvers import ClassBlocks, StopRule, TrainingSet, class_blocks
 
 RULE = StopRule("gap", 0.01)
 # Loss, Newton's method, rows, features, classes. The last three have models too large to be kept dense.
@@ -97,7 +97,8 @@ def test_one_worker_takes_one_task_after_the_other(fit):
 
 
 @pytest.mark.parametrize("fit", ["squared_hinge", "newton", "ovo_logistic"])
-def test_training_goes_on_with_what_is_missing(fit):
+def test_training_goes_on_with_what_is_missing(fit, monkeypatch):
+    monkeypatch.setattr(class_blocks, "SECONDS_AT_ONCE", 0.0)
     early = solver(fit, keep_state=True)
     early.advance(RULE)
     assert len(early.untrained()) > 0
@@ -156,9 +157,31 @@ def test_arrays_of_another_problem_are_refused(name, change, error):
         solver("hinge").import_blocks(found | {name: change(found[name])})
 
 
+def dealt(blocks):
+    """A function that gives one after the other, and then none."""
+    turn = iter(blocks)
+    return lambda: next(turn, -1)
+
+
 def test_threads_that_join_later_disturb_nobody():
     def run(*calls):
         kernel = solver("newton")._kernel
-        return [found for blocks in calls for found in kernel.train(blocks, True, 0.01, 100, 0, 2, core.Interrupt())]
+        found = []
+        for blocks in calls:
+            trained, results = kernel.train(dealt(blocks), True, 0.01, 100, 0, len(blocks), core.Interrupt())
+            assert trained == blocks
+            found += results
+        return found
 
     assert run([0], [1, 2]) == run([0, 1, 2])
+
+
+def test_what_is_wrong_with_a_deal_comes_out():
+    def fails():
+        raise ZeroDivisionError("made up for the test")
+
+    kernel = solver("hinge")._kernel
+    for deal, error in ((fails, ZeroDivisionError), (dealt([0, 99]), IndexError), (lambda: "one", RuntimeError)):
+        with pytest.raises(error):
+            kernel.train(deal, True, 0.01, 100, 0, 2, core.Interrupt())
+    assert kernel.train(dealt([0]), True, 0.01, 100, 0, 2, core.Interrupt())[0] == [0]

@@ -1,7 +1,8 @@
 """The thread that carries parcels between processes, so that they travel while matches are played.
 
 It also sends a sign of life to the next rank once a second, and ends the job if the rank before has been silent for
-long: a cut cable is an error then, not a wait without end.
+long: a cut cable is an error then, not a wait without end. And in the first rank it answers who asks for numbers of
+what is shared out, whatever that rank is busy with itself.
 """
 
 import atexit
@@ -21,6 +22,9 @@ PIECE = 1 << 30
 # Seconds between two looks at what has come: while somebody waits for it, and while nobody does.
 SOON, LATER = 0.0002, 0.002
 HEARTBEAT = 1.0
+# Tags that are not those of leagues: of parcels that ask the first rank for numbers and of those with the answer, and
+# of rows. MPI may have none above.
+NUMBERS, ROWS = 32766, 32767
 # Processes of mpirun on the hosts of a job.
 MPIRUN = ("mpirun", "prterun", "prted")
 
@@ -35,6 +39,30 @@ def find_mpirun() -> int | None:
                 return pid
             pid = int(told["PPid"])
     return None
+
+
+class Turns:
+    """Who gets which numbers of what is shared out, turn after turn: in the first rank.
+
+    Parameters
+    ----------
+    ranks : int
+        That take part. A turn is forgotten when all of them have come to a later one.
+    """
+
+    def __init__(self, ranks: int):
+        self._seen = [0] * ranks  # the last turn of each
+        self._next: dict[int, int] = {}  # by turn: the first number that nobody has
+        self._taking = threading.Lock()
+
+    def take(self, rank: int, turn: int, many: int) -> int:
+        """Give so many numbers to a rank: the first of them."""
+        with self._taking:
+            self._seen[rank] = turn
+            first = self._next.get(turn, 0)
+            self._next[turn] = first + many
+            self._next = {later: first for later, first in self._next.items() if later >= min(self._seen)}
+            return first
 
 
 class Courier(threading.Thread):
@@ -66,6 +94,7 @@ class Courier(threading.Thread):
         self._wanted = False
         self._watching = 0
         self._ended = False
+        self.turns = Turns(comm.size)
         self._under_way: list[tuple[Any, Any]] = []  # requests, with what they send
         self._heard = self._said = time.monotonic()
         self.start()
@@ -148,10 +177,18 @@ class Courier(threading.Thread):
                 late.append((place, parcel, requests))
                 places.add(place)
                 continue
+            if place[1] == NUMBERS and self._parcels.rank == 0:
+                self._answer(place[0], parcel)
+                continue
             with self._arrived:
                 self._inbox[place].append(parcel)
                 self._arrived.notify_all()
         self._arriving = late
+
+    def _answer(self, rank: int, question: np.ndarray) -> None:
+        turn, many = question.view(np.int64).tolist()
+        first = self.turns.take(rank, turn, many)
+        self.post(rank, NUMBERS, np.array([first], np.int64).view(np.uint8))
 
     def _signs_of_life(self) -> None:
         from mpi4py import MPI

@@ -19,7 +19,6 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from .._native import core
-from ..data import check_matrix
 from ..problems import Binary, SparseBinary
 from ..solvers import ClassBlocks, LabelBlocks, Progress, StopRule, TrainingSet, blocks_of
 from .stopping import StopAll, raising
@@ -42,8 +41,9 @@ class Job:
 
     def __sizeof__(self) -> int:
         # joblib asks this way which arguments are so large that Dask gets them apart from the tasks.
-        labels = 0 if self.data.Y is None else self.data.Y.indices.nbytes
-        return self.data.X.nbytes + self.data.codes.nbytes + labels + self.data.C.nbytes
+        data = self.data
+        sets = () if data.Y is None else (data.Y.data, data.Y.indices, data.Y.indptr)
+        return data.X.nbytes + sum(array.nbytes for array in (data.codes, data.C, *sets))
 
 
 class SentBlocks(ClassBlocks):
@@ -101,6 +101,7 @@ class SentBlocks(ClassBlocks):
         try:
             with raising():
                 if self._arriving is None:
+                    self._go_by(rule)
                     self._arriving = self._send_out(rule)
                 return next(self._arriving, None)
         except KeyboardInterrupt:
@@ -168,6 +169,7 @@ def train_task(job: Job, blocks: dict[str, np.ndarray], seconds: float | None) -
     solver = _solver_of(job, interrupt)
     solver.choose_blocks(blocks["blocks"].tolist())
     solver.import_blocks(blocks)
+    solver.train_again()
     while not (solver.advance(job.rule).ready or interrupt.requested):
         pass
     return solver.export_blocks()
@@ -181,11 +183,20 @@ def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
     with _making:
         if job.token not in _last_made:
             _last_made.clear()  # before the next one is made
-            # Its own copy of what a solver holds on to: joblib waits for mapped arrays to be let go.
-            data = replace(job.data, C=np.array(job.data.C))
-            if isinstance(job.problem, SparseBinary):  # which reads the rows where they are
-                data = replace(data, X=check_matrix(job.data.X.as_csr().copy()))
+            data = _without_mapped(job.problem, job.data)
             made = blocks_of(job.problem)(job.problem, data, threads=1, interrupt=interrupt, **job.options)
             made.choose_blocks([])
             _last_made[job.token] = made
         return _last_made[job.token].sibling(interrupt)
+
+
+def _without_mapped(problem: Binary, data: TrainingSet) -> TrainingSet:
+    """Copies of mapped arrays that a solver holds on to: joblib waits for them to be let go."""
+
+    def own(array: Any) -> Any:
+        return np.array(array) if isinstance(array, np.memmap) else array
+
+    X = data.X
+    if isinstance(problem, SparseBinary):  # sparse rows are read where they are
+        X = replace(X, indptr=own(X.indptr), indices=own(X.indices), values=own(X.values))
+    return replace(data, X=X, C=own(data.C))

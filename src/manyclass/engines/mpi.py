@@ -21,12 +21,14 @@ import numpy as np
 
 from ..solvers import Peers
 from . import courier
-from .courier import SOON, Courier, find_mpirun
+from .courier import NUMBERS, SOON, Courier, find_mpirun
 
 # Bytes of a gathered value that travel with its size.
 SHORT = 4096
 # Seconds for which a wait keeps a core busy: others may need it.
 PATIENT = 0.0001
+# Seconds that the numbers which are taken at once should last: an answer may take some milliseconds.
+WORTH_ASKING = 0.02
 # Seconds in which the others raise as well, if they are going to.
 MOMENT = 3.0
 
@@ -131,6 +133,7 @@ class MPIPeers:
         self.threads = max(1, min(len(places[self.rank][1]), len(set().union(*here)) // len(here)))
         self.bytes_sent = 0
         self.seconds_waiting = 0.0
+        self._turn = 0
         self._courier = Courier(comm, self.hosts, silence, self.abort) if self.size > 1 else None
 
     def gather(self, value: Any) -> list[Any]:
@@ -158,6 +161,29 @@ class MPIPeers:
                 part[begin : begin + count] = together[end - count : end]
         self.bytes_sent += mine.size * (self.size - 1)
         return [pickle.loads(part.data) for part in parts]
+
+    def share_out(self, count: int) -> Iterator[int]:
+        """Ask the courier of the first rank for the next numbers, whenever those of the last answer are used up."""
+        self._turn += 1
+        return iter(range(count)) if self.size == 1 else self._numbers(self._turn, count)
+
+    def _numbers(self, turn: int, count: int) -> Iterator[int]:
+        end, many = 0, 1
+        while end < count:
+            begin = time.perf_counter()
+            first = self._take(turn, many)
+            end = first + many
+            yield from range(first, min(end, count))
+            soon = time.perf_counter() - begin < WORTH_ASKING
+            # Never much of what is left: what comes may take longer than what was.
+            many = max(1, min(2 * many if soon else many // 2, (count - end) // (4 * self.size)))
+
+    def _take(self, turn: int, many: int) -> int:
+        assert self._courier is not None
+        if self.rank == 0:
+            return self._courier.turns.take(0, turn, many)
+        self.send(0, NUMBERS, np.array([turn, many], np.int64).view(np.uint8))
+        return int(self.receive(0, NUMBERS).view(np.int64)[0])
 
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
         """Hand a parcel to the courier."""

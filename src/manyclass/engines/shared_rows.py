@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..solvers import Peers
+from .courier import ROWS
 from .mpi import MPIPeers
 
 logger = logging.getLogger("manyclass")
@@ -30,8 +31,6 @@ logger = logging.getLogger("manyclass")
 Part = TypeVar("Part")
 Rows = TypeVar("Rows")
 ALIGNED = 64
-# Of parcels with rows: the largest that every MPI has, and no league's.
-TAG = 32767
 MFD_CLOEXEC = 1
 
 
@@ -78,7 +77,7 @@ def share_rows(read: Callable[[], Rows], peers: Peers) -> Rows:
         if peers.rank == first:
             _send(rows, lacking.keys() & others, peers)
         if peers.rank in lacking:
-            rows = _unpacked(peers.receive(first, TAG))
+            rows = _unpacked(peers.receive(first, ROWS))
         peers.gather(None)  # nobody may end while others still receive
     return rows
 
@@ -104,7 +103,7 @@ def join_rows(part: Part, join: Callable[[Sequence[Part]], Rows], peers: Peers) 
 
     def joined() -> Rows:
         ranks = range(peers.size)
-        return join([part if rank == peers.rank else _unpacked(peers.receive(rank, TAG)) for rank in ranks])
+        return join([part if rank == peers.rank else _unpacked(peers.receive(rank, ROWS)) for rank in ranks])
 
     return share_rows(joined, peers)
 
@@ -193,7 +192,7 @@ def _send(rows: Any, to: Set[int], peers: Peers) -> None:
     if to:
         parcel = np.frombuffer(b"".join(_pieces(rows)), np.uint8)
         for rank in to:
-            peers.send(rank, TAG, parcel)
+            peers.send(rank, ROWS, parcel)
 
 
 def _unpacked(memory: np.ndarray) -> Any:

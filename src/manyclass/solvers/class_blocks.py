@@ -1,7 +1,9 @@
 """Many binary problems: blocks of neighbouring ones, each trained to its end before the next."""
 
 import math
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -15,8 +17,9 @@ from .peers import Alone, Peers
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array
 
-# Blocks a thread gets in one call into the core, so that threads rarely wait for each other at its end.
-BLOCKS_A_THREAD = 4
+# A piece of work: so many blocks for each thread of all processes, on average, and more while these seconds have not
+# passed. At its end everyone waits for the last blocks of the others, so it has to be much longer than one of them.
+BLOCKS_A_THREAD, SECONDS_AT_ONCE = 4, 1.0
 
 
 class BlockResult(NamedTuple):
@@ -98,6 +101,10 @@ class ClassBlocks:
         self._results = {b: self._results[b] for b in self._chosen if b in self._results}
         self._left = [b for b in self._chosen if b not in self._results]
 
+    def train_again(self) -> None:
+        """Go on with all blocks that are chosen, also with those that have ended."""
+        self._left = list(self._chosen)
+
     def problems_of(self, block: int) -> Sequence[int]:
         """The problems of a block, ascending."""
         return self._kernel.problems_of(block)
@@ -112,27 +119,49 @@ class ClassBlocks:
         return other
 
     def advance(self, rule: StopRule) -> Progress:
-        """Train the next few blocks."""
-        if self._rule not in (None, rule):  # blocks of a checkpoint have ended by another one
-            self._left += [b for b, r in self._results.items() if b not in self._left and not _meets(r, rule)]
-            self._left.sort()
-        self._rule = rule
-        blocks, self._left = self._left[: self._at_once], self._left[self._at_once :]
-        mine = blocks[self._peers.rank :: self._peers.size]
-        found = self._kernel.train(
-            mine,
+        """Train the next blocks, together with the other processes: each takes one when it is free."""
+        self._go_by(rule)
+        mine, found = self._kernel.train(
+            self._deal(),
             rule.stop == "gap",
             rule.tol,
             self._max_epochs,
             self._seed,
-            self._threads,
+            max(1, min(self._threads, len(self._left))),
             self._interrupt,
         )
         self._add_results(mine, found)
+        self._take_off(mine)
         if self._peers.size > 1:
-            for part in self._peers.gather(self.export_blocks(mine)):
-                self.import_blocks(part)
+            for rank, part in enumerate(self._peers.gather(self.export_blocks(mine))):
+                if rank != self._peers.rank:
+                    self.import_blocks(part)
         return self._progress()
+
+    def _go_by(self, rule: StopRule) -> None:
+        """Blocks of a checkpoint may have ended by another rule: those that do not meet this one go on."""
+        if self._rule not in (None, rule):
+            self._left += [b for b, r in self._results.items() if b not in self._left and not _meets(r, rule)]
+            self._left.sort()
+        self._rule = rule
+
+    def _deal(self) -> Callable[[], int]:
+        """Gives threads the blocks of one piece of work that are for this process, and then -1."""
+        left, numbers, asking = self._left, self._peers.share_out(len(self._left)), threading.Lock()
+        end = time.perf_counter() + SECONDS_AT_ONCE
+
+        def deal() -> int:
+            with asking:
+                number = next(numbers, None)
+            if number is None or (number >= self._at_once and time.perf_counter() >= end):
+                return -1
+            return left[number]
+
+        return deal
+
+    def _take_off(self, blocks: Sequence[int]) -> None:
+        trained = {b for b in blocks if b in self._results}
+        self._left = [b for b in self._left if b not in trained]
 
     def _progress(self) -> Progress:
         so_far = self._sum()
@@ -249,7 +278,7 @@ class ClassBlocks:
         self._kernel.set_columns(begun, found["columns"])
         self._kernel.set_variables(blocks, *(found[name] for name in ("counts", "rows", "lanes", "values")))
         self._add_results(blocks, results)
-        self._left = [b for b in self._left if b not in self._results]
+        self._take_off(blocks)
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """The blocks that are finished, and what the others start from; those under way begin again."""

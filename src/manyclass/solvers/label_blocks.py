@@ -209,7 +209,7 @@ class LabelBlocks(ClassBlocks):
             self._kernel.set_block(block, *arrays)
             at += sizes
         self._add_results(blocks, found["results"])
-        self._left = [b for b in self._left if b not in self._results]
+        self._take_off(blocks)
 
 
 def blocks_of(problem: Binary) -> type[ClassBlocks]:

@@ -1,5 +1,6 @@
 """Who else works on a fit: the few ways in which processes that run the same fit side by side talk to each other."""
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,10 @@ class Peers(Protocol):
         """Give everyone everyone's value, by rank. All must call it."""
         ...
 
+    def share_out(self, count: int) -> Iterator[int]:
+        """The numbers 0..count-1 in their order, each for the process that asks first. All must call it."""
+        ...
+
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
         """Send bytes to one of them, without waiting until they have arrived."""
         ...
@@ -40,6 +45,10 @@ class Alone:
     def gather(self, value: Any) -> list[Any]:
         """Give back what was given."""
         return [value]
+
+    def share_out(self, count: int) -> Iterator[int]:
+        """All of the numbers."""
+        return iter(range(count))
 
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
         """There is nobody to send to."""
