@@ -27,7 +27,8 @@ def main() -> None:
         print(f"{(codes == y_test[:, None]).any(axis=1).mean():.1%} of the test rows")
 
         small = model.compress("int8", prune=0.01)
-        print(f"{(small.topk(X_test, 5)[0] == codes).mean():.1%} of the best five keep their places in 8 bits a weight")
+        same = (small.topk(X_test, 5)[0] == codes).mean()
+        print(f"{same:.1%} of the best five keep their places with 8 bits a weight")
         tree = LabelTree.build(model)
         print(f"a tree finds {tree.recall(X_test, 5, beam=20):.1%} of the best five, looking at few labels")
 
