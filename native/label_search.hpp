@@ -3,7 +3,7 @@
 //
 // By the inverted index: with a bias of at most -1, a row has to gain theta = -1 - bias from the features
 // that it shares with the label. Entries of the index that add at most `cut` each are left out, where all
-// that is left out adds at most half of theta to any row. Rows that the others lift above the other half are
+// that is left out adds at most theta / 8 to any row. Rows that the others lift by the rest of theta are
 // scored in full. So the answer is exact, and reads few of the entries: weights are small for the features
 // that many rows have, and so are their values in text.
 #pragma once

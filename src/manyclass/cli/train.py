@@ -213,9 +213,10 @@ def train(
       manyclass train big.svm --checkpoint big.ckpt --resume    begins, or goes on after a stop
       mpirun -n 4 manyclass train big.svm --solver leagues      four ranks, the same model
       manyclass train store/ --memory 512MB -m big.manyclass    from a store that convert has made
+      manyclass train big.txt --loss ppd_squared_hinge --lambda 0.01    very many labels, sparse weights
 
-    Where rows have several labels or none (3,7 1:0.5, or XMC text) the loss must be one-vs-rest: hinge,
-    squared_hinge or logistic.
+    Where rows have several labels or none (3,7 1:0.5, or XMC text) the loss must be one-vs-rest (hinge,
+    squared_hinge, logistic or ppd_*) or max_margin.
 
     The fit ends when the relative duality gap (how far at most the model is from the optimum) or, with
     --stop kkt, the largest violation is at most --tol. Ctrl-C ends it early. A fit that ends early still
