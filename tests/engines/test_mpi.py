@@ -150,6 +150,12 @@ def test_blocks_that_are_not_good_enough_any_more_go_on(ranks, by_ranks, alone):
         assert found["closer"] == alone["closer"]
 
 
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_what_is_shared_out_is_somebodys_and_nobody_elses(ranks, by_ranks):
+    for found in by_ranks[ranks]:
+        assert found["numbers"] == [list(range(count)) for count in (0, 1, 1000, 7)]
+
+
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_nobody_waits_while_a_late_rank_has_blocks_left(ranks, by_ranks, alone):
     for found in by_ranks[ranks]:

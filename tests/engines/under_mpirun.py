@@ -230,6 +230,18 @@ def one_is_late(folder, engine, late):
     return peers.gather(mine), digest(fitted)
 
 
+def numbers_of_all(engine):
+    """What ranks get of what is shared out, turn after turn without a meeting; in one they leave some to nobody."""
+    peers = peers_of(engine)
+    found = []
+    for count in (0, 1, 1000, 7):
+        found.append(list(peers.share_out(count)))
+        next(peers.share_out(5), None)
+    return [
+        sorted(number for of_rank in turn for number in of_rank) for turn in zip(*peers.gather(found), strict=True)
+    ]
+
+
 def a_late_rank(folder, engine):
     """The one that knows what is next, and the last one."""
     peers = peers_of(engine)
@@ -399,6 +411,7 @@ def by_a_group(folder, engine):
     return {
         "fits": all_fits(engine),
         "pieces": in_pieces(engine),
+        "numbers": numbers_of_all(engine),
         "late": a_late_rank(folder / f"late-{peers.size}", engine),
         "closer": closer_targets(engine, folder / f"closer-{peers.size}"),
         "threads": peers.threads,
