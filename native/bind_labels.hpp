@@ -53,7 +53,7 @@ nb::object label_weights(LabelBlocks<T>& labels) {
     for_each(b, [&](int64_t f, int64_t, T w) { values.data()[next[f]++] = w; });
     BlockOfLabels<T>& block = labels.block(b);
     for (T& w : block.constant) w = w != 0;  // all that is asked of it from now on
-    block.weight = std::vector<T>();  // an empty list would keep its memory
+    block.weight = std::vector<T>();         // an empty list would keep its memory
   }
   give_back_memory();
   auto classes = new_array<int32_t>({nonzeros});

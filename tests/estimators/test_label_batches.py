@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 from losses import text_like
 
-from manyclass import DiSMEC, OneVsRestSVC, PPDSparse, load_model
+from manyclass import BlockStore, DiSMEC, OneVsRestSVC, PPDSparse, load_model
 from manyclass.estimators import label_batches
 
 
@@ -106,7 +106,7 @@ def test_out_of_time_the_shards_stay(small_shards, tmp_path):
     X, y = text_like(300, 120, 70, seed=4)
     with (
         pytest.warns(match="stopped after time_limit"),
-        pytest.raises(RuntimeError, match=r"labels are not trained yet.*resume=True"),
+        pytest.raises(RuntimeError, match=r"holds \d+ of 70 labels: fit again with resume=True"),
     ):
         PPDSparse(shards=tmp_path / "model", time_limit=1e-6).fit(X, y)
     done = PPDSparse(shards=tmp_path / "model", resume=True).fit(X, y)
@@ -138,6 +138,14 @@ def test_dismec_drops_small_weights_of_one_vs_rest(memory):
     assert 0.1 < dropped.dropped_ < 0.9
     assert dropped.dropped_ == pytest.approx(1 - np.count_nonzero(kept) / np.count_nonzero(whole.coef_))
     assert dropped.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=1e-12)
+
+
+@pytest.mark.parametrize("make", [PPDSparse, DiSMEC])
+def test_stores_are_refused(make, tmp_path):
+    X, y = text_like()
+    store = BlockStore.create(tmp_path / "store", X, y)
+    with pytest.raises(ValueError, match="trains rows in memory"):
+        make().fit(store)
 
 
 def test_what_dismec_does_not_have():

@@ -110,8 +110,6 @@ class DiSMEC(LabelBatches):
         return min(super()._labels_at_once(data) or data.n_classes, max(1, parse_size(self.memory) // max(1, column)))
 
     def _run(self, problem: Problem, data: Any, seed: int, state: Any, classes: np.ndarray) -> Result:
-        if not isinstance(data, TrainingSet):
-            raise ValueError("DiSMEC trains rows in memory; train a store with OneVsRestSVC, or use store.load()")
         self._counted = [0, 0]
         result = super()._run(problem, data, seed, state, classes)
         found, kept = self._counted

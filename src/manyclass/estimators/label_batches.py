@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..engines import Done, Result, fingerprint, peers_of, run_batches
+from ..data import BlockStore
+from ..engines import Done, Result, StoredRows, fingerprint, peers_of, run_batches
 from ..model import LinearModel, ShardWriter, load_model
 from ..model.linear import thread_count
 from ..problems import Binary, Problem
@@ -51,6 +52,11 @@ class LabelBatches(LinearClassifier):
             raise ValueError("warm_start keeps all dual variables in memory, shards keep none; choose one of them")
         if self.engine == "joblib":
             raise ValueError("shards are written by engine='memory' or 'mpi', not by 'joblib'")
+
+    def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
+        raise ValueError(
+            f"{type(self).__name__} trains rows in memory; train a store with OneVsRestSVC, or use store.load()"
+        )
 
     def _goes_on(self) -> bool:
         return self.shards is not None or super()._goes_on()
@@ -102,6 +108,7 @@ class LabelBatches(LinearClassifier):
         )
         assert self.shards is not None
         settings = self._settings(seed) | {"multilabel": data.Y is not None}
+        del settings["time_limit"]  # which another run that goes on from these may have changed
         told = json.dumps(same | {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}, sort_keys=True)
         return ShardWriter(self.shards, data.n_classes, data.X.n_features, settings, data=told)
 
@@ -115,9 +122,10 @@ class LabelBatches(LinearClassifier):
         writer = self._shard_writer
         assert writer is not None and self.shards is not None
         if untrained.size:
+            done = sum(end - begin for begin, end, _ in writer.done())
             raise RuntimeError(
-                f"{self.certificate_.message}; {untrained.size} of {classes.size} labels are not trained yet, the "
-                f"others are in {self.shards}: fit again with resume=True to go on"
+                f"{self.certificate_.message}; {self.shards} holds {done} of {classes.size} labels: fit again with "
+                "resume=True to go on"
             )
         if peers_of(self.engine).rank == 0:
             writer.finish(self._certificate_values())

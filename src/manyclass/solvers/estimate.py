@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..data import RowMatrix
-from ..problems import PROBLEMS, Binary, Problem
+from ..problems import PROBLEMS, Binary, Problem, SparseBinary
 from .layout import tail_rows
 from .solver import TrainingSet
 
@@ -15,6 +15,8 @@ from .solver import TrainingSet
 # one-vs-rest class, without and with an intercept (which lets most rows of other classes rest at once).
 TYPICAL_SUPPORT = {"ww": 40, "cs": 16, "mmr": 1, "adm": 16, "atm": 16, "max_margin": 14}  # of the others: all classes
 SUPPORT_OF_A_CLASS = {False: 0.09, True: 0.005}
+# Of a label with an elastic net: rows of others whose features have weights.
+SUPPORT_OF_A_LABEL = 40
 LANES = {4: 16, 8: 8}
 # Rows whose scores a certificate holds at once, in float64.
 CERTIFIED_AT_ONCE = 16
@@ -68,7 +70,7 @@ def estimate_memory(
     value = np.dtype(dtype).itemsize
     rows_of = _feature_rows(X)
     problem = PROBLEMS[loss]
-    coupled, sparse = problem.kernel != "binary", problem.sparse_weights
+    coupled, sparse = not isinstance(problem, Binary), problem.sparse_weights
     tail = tail_rows(n_classes) if problem.kernel == "coupled" and sparse else 1
     in_head, in_tail = rows_of > tail, (rows_of > 1) & (rows_of <= tail)
     heads, tails, singles = int(in_head.sum()) + fit_intercept, int(in_tail.sum()), int((rows_of == 1).sum())
@@ -88,6 +90,12 @@ def estimate_memory(
     elif not sparse:
         weights, dual = X.n_features * n_classes * value, 0
         scratch += threads * ((heads + n) * value + heads * 8) * LANES[value]
+    elif isinstance(problem, SparseBinary):
+        data = X.nnz * (4 + value)  # the rows by features; the rows themselves are the caller's
+        support = int(SUPPORT_OF_A_LABEL + 3 * n / n_classes)
+        nonzeros = float((1 - np.exp(-min(support, n) * rows_of / n)).sum()) * n_classes
+        weights, dual = int(min(X.n_features * n_classes * value, nonzeros * (4 + value))), 0
+        scratch = threads * (n * 12 + X.n_features * (12 + 64)) + weights // 2
     elif isinstance(problem, Binary) and problem.pairs:
         dual = n * (n_classes - 1) * (4 + value)
         # As if all classes had n / K rows: see below.
