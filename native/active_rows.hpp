@@ -26,7 +26,7 @@ class ActiveRows {
 
   // place: the number of a feature here, by its number in the data; -1: none yet. It is kept by the caller
   // from the first row to the last.
-  void add(const SparseRows<T>& X, int32_t i, bool positive, double C, double variable,
+  void add(const RowsInPlace<T>& X, int32_t i, bool positive, double C, double variable,
            std::vector<int32_t>& place) {
     double norm = net_.constant * net_.constant;
     for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e) {

@@ -76,8 +76,8 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
           [](Labels* self, In<int64_t> ptr, In<int32_t> index, In<T> value, int64_t features, In<double> C,
              In<int64_t> own_ptr, In<int32_t> own, double lambda, double tau, double constant, bool squared,
              int64_t draws, int64_t together, bool keep_variables, int threads) {
-            const SparseRows<T> X{ptr.data(), index.data(), value.data(),
-                                  static_cast<int64_t>(ptr.size()) - 1, features};
+            const RowsInPlace<T> X{ptr.data(), index.data(), value.data(),
+                                   static_cast<int64_t>(ptr.size()) - 1, features};
             if (static_cast<int64_t>(C.size()) != X.n || index.size() != value.size() ||
                 static_cast<int64_t>(own.size()) != own_ptr.data()[own_ptr.size() - 1])
               throw std::invalid_argument("arrays of different lengths");

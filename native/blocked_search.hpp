@@ -20,9 +20,10 @@ class BlockedSearch {
   static constexpr int lanes = Lanes<T>::count, most_vectors = 4;
 
   // room: bytes for the weights of the labels of a pass, if one vector of them fits.
-  BlockedSearch(const SparseRows<T>& X, int64_t room) : X_(X), used_(X.d, 0) {
+  BlockedSearch(const RowsInPlace<T>& X, int64_t room) : X_(X), used_(X.d, 0) {
     const int64_t vector = X.d * lanes * static_cast<int64_t>(sizeof(T));
     vectors_ = static_cast<int>(std::clamp<int64_t>(room / std::max<int64_t>(1, vector), 1, most_vectors));
+    if (vectors_ == 3) vectors_ = 2;  // passes are for one, two or four
     for (int64_t i = 0; i < X.n; ++i) {
       double norm = 0;
       for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e) norm += double(X.value[e]) * double(X.value[e]);
@@ -43,7 +44,7 @@ class BlockedSearch {
                         : labels.size() > lanes   ? std::min(2, vectors_)
                                                   : 1;
     if (W_.size() == 0) W_ = Buffer<T>(X_.d * at_once());
-    if (vectors == 4 || vectors == 3)
+    if (vectors == 4)
       pass<4>(labels, found);
     else if (vectors == 2)
       pass<2>(labels, found);
@@ -102,7 +103,7 @@ class BlockedSearch {
       }
   }
 
-  const SparseRows<T>& X_;
+  const RowsInPlace<T>& X_;
   int vectors_;
   int64_t longest_ = 0;  // entries of a row
   double largest_ = 0;   // norm of a row

@@ -13,7 +13,7 @@ namespace manyclass {
 
 // Rows as the caller has them; not owned. Their values are finite, and none is stored twice.
 template <class T>
-struct SparseRows {
+struct RowsInPlace {
   const int64_t* ptr;
   const int32_t* index;
   const T* value;
@@ -30,7 +30,7 @@ class InvertedIndex {
     T value;
   };
 
-  InvertedIndex(const SparseRows<T>& X, int threads)
+  InvertedIndex(const RowsInPlace<T>& X, int threads)
       : ptr_(X.d + 1, 0), entries_(X.entries()), signs_(X.d, 0) {
     for (int64_t e = 0; e < X.entries(); ++e) ++ptr_[X.index[e] + 1];
     for (int64_t f = 0; f < X.d; ++f) ptr_[f + 1] += ptr_[f];

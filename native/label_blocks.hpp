@@ -194,7 +194,7 @@ class LabelBlocks {
     waiting.insert(waiting.end(), together.begin(), together.end());
     for (LabelTraining<T>* label : waiting) finish_early(*label, rule, work);
     for (LabelTraining<T>& label : trained) label.end();
-    keep(b, trained, cut, results);
+    keep(b, trained, from, cut || interrupt.requested(), results);
   }
 
   static void end_all(std::vector<LabelTraining<T>*>& labels) {
@@ -262,7 +262,9 @@ class LabelBlocks {
     return work.blocked.rows_above(weights, work.search);
   }
 
-  void keep(int64_t b, std::deque<LabelTraining<T>>& trained, bool cut, LabelResult* results) {
+  // Labels that were not reached stay what they were.
+  void keep(int64_t b, std::deque<LabelTraining<T>>& trained, const BlockOfLabels<T>& from, bool cut,
+            LabelResult* results) {
     BlockOfLabels<T>& out = held_[b];
     out = {};
     out.weight_ptr.push_back(0);
@@ -284,7 +286,7 @@ class LabelBlocks {
         results[l] = result_of(trained[l]);
         results[l].cut = cut && !results[l].done;
       } else {
-        out.constant.push_back(0);
+        keep(from, l, out);
       }
       out.weight_ptr.push_back(static_cast<int64_t>(out.feature.size()));
       out.row_ptr.push_back(static_cast<int64_t>(out.row.size()));
@@ -306,6 +308,17 @@ class LabelBlocks {
       out.row.push_back(row);
       out.variable.push_back(static_cast<T>(variable));
     }
+  }
+
+  static void keep(const BlockOfLabels<T>& from, int64_t l, BlockOfLabels<T>& out) {
+    const auto copy = [&](const std::vector<int64_t>& ptr, const auto& in, auto& to) {
+      if (!ptr.empty()) to.insert(to.end(), in.begin() + ptr[l], in.begin() + ptr[l + 1]);
+    };
+    copy(from.weight_ptr, from.feature, out.feature);
+    copy(from.weight_ptr, from.weight, out.weight);
+    copy(from.row_ptr, from.row, out.row);
+    copy(from.row_ptr, from.variable, out.variable);
+    out.constant.push_back(from.constant.empty() ? T(0) : from.constant[l]);
   }
 
   LabelResult result_of(const LabelTraining<T>& label) const {

@@ -36,7 +36,7 @@ struct LabelWeights {
 template <class T>
 class LabelSearch {
  public:
-  LabelSearch(const SparseRows<T>& X, const InvertedIndex<T>& index)
+  LabelSearch(const RowsInPlace<T>& X, const InvertedIndex<T>& index)
       : X_(X), index_(index), gained_(X.n, 0.0), weight_(X.d, 0.0) {}
 
   // All rows above -1, in the order of rows; false, and nothing, if that takes more than `most` entries.
@@ -165,7 +165,7 @@ class LabelSearch {
     return s;
   }
 
-  const SparseRows<T>& X_;
+  const RowsInPlace<T>& X_;
   const InvertedIndex<T>& index_;
   std::vector<double> gained_;  // by row; 0 between calls
   std::vector<double> weight_;  // by feature; 0 between calls

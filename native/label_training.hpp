@@ -31,7 +31,7 @@ struct LabelRule {
 
 template <class T>
 struct LabelData {
-  SparseRows<T> X;
+  RowsInPlace<T> X;
   InvertedIndex<T> index;
   std::vector<double> C;         // by row
   std::vector<int64_t> own_ptr;  // by label
@@ -85,7 +85,7 @@ class LabelTraining {
   }
 
   // What the model will have, once the rows have been ascended on. Where the bias is above -1, all rows are:
-  // it is lowered to -1, unless that has turned out to cost too much.
+  // it is lowered, unless that has turned out to cost too much.
   void round_weights() {
     rows_.refresh();
     weights.feature.clear();
@@ -98,7 +98,7 @@ class LabelTraining {
     }
     constant_weight = static_cast<T>(rows_.bias());
     if (data_.net.constant != 0 && !own_bias_ && constant_weight * data_.net.constant > -1)
-      constant_weight = static_cast<T>(-1 / data_.net.constant);
+      constant_weight = static_cast<T>(-lowered / data_.net.constant);
     weights.bias = constant_weight * data_.net.constant;
   }
 
@@ -215,6 +215,8 @@ class LabelTraining {
 
   // Rows of one label at the start: at least so many others.
   static constexpr int64_t fewest = 48, without_own = 1024;
+  // A little below -1, so that rows that share nothing with the label are clearly there.
+  static constexpr double lowered = 1 + 0x1p-10;
   static constexpr int most_passes = 40;
   static constexpr int64_t entries_a_row = 64;
   static constexpr double inside = 0.25, coarse = 0.2;

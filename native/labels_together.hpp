@@ -278,7 +278,7 @@ class LabelsTogether {
   }
 
   const LabelData<T>& data_;
-  const SparseRows<T>& X_;
+  const RowsInPlace<T>& X_;
   const ElasticNet net_;
   Buffer<T> v_;                  // features x lanes
   Buffer<double> exact_;         // the same, as the certificate makes it

@@ -63,9 +63,21 @@ def test_what_is_lost_is_trained_again(lost, small_shards, tmp_path):
 def test_other_rows_are_another_fit(small_shards, tmp_path):
     X, y = text_like(300, 120, 70, seed=2)
     PPDSparse(shards=tmp_path / "model").fit(X, y)
-    again = PPDSparse(shards=tmp_path / "model", resume=True).fit(2 * X, y)
-    assert not np.isnan(again.label_certificates_["primal"]).any()
-    np.testing.assert_array_equal(again.decision_function(2 * X), PPDSparse().fit(2 * X, y).decision_function(2 * X))
+    before = bytes_of(tmp_path / "model")
+    for other in (PPDSparse(tol=0.001), PPDSparse(C=2.0)):
+        with pytest.raises(ValueError, match="holds shards of another fit"):
+            other.set_params(shards=tmp_path / "model", resume=True).fit(X, y)
+    with pytest.raises(ValueError, match="holds shards of another fit"):
+        PPDSparse(shards=tmp_path / "model", resume=True).fit(2 * X, y)
+    assert bytes_of(tmp_path / "model") == before
+
+
+def test_label_counts_are_in_the_folder(small_shards, tmp_path):
+    X, y = text_like(300, 120, 70, seed=2)
+    PPDSparse(shards=tmp_path / "model").fit(X, y)
+    model = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(model.label_counts, np.bincount(y))
+    assert model.settings["n_rows"] == 300
 
 
 KILLED = """

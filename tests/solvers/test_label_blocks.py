@@ -145,3 +145,31 @@ def test_rows_of_mixed_signs_are_found(monkeypatch):
     fitted = exact("squared_hinge", lam=0.2).fit(X, y)
     best = optimum("ppd_squared_hinge", X, y, np.ones(400), len(fitted.classes_), 1.0, lam=0.2)
     assert fitted.certificate_.primal == pytest.approx(best, rel=1e-6)
+
+
+@pytest.mark.parametrize("features", [60, 100, 200])
+def test_blocked_passes_of_any_width(features, monkeypatch):
+    """One, two and four vectors of labels a pass: by how much room the rows leave for their weights."""
+    monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
+    X, y = text_like(1500, features, 4200 // 42, seed=9, nnz=5)
+    Y = sp.csr_matrix((np.ones(1500), (np.arange(1500), 42 * y)), shape=(1500, 4200))
+    fitted, alone = PPDSparse(tol=1e-3).fit(X, Y), PPDSparse(tol=1e-3).fit(X, Y[:, :43])
+    found = fitted.label_certificates_
+    assert (1 - found["dual"] / found["primal"]).max() <= 1e-3
+    np.testing.assert_array_equal(fitted.coef_[0], alone.coef_[0])
+
+
+def test_variables_at_the_bound_violate_nothing(way):
+    """Also where the penalty is not a number in float32."""
+    X, y = text_like(200, 60, 5, seed=10)
+    found = PPDSparse("hinge", C=0.7, tol=1e-6, max_iter=100_000).fit(X, y).certificate_
+    assert found.violation < 0.05
+
+
+def test_a_label_above_the_target_is_not_hidden_by_others():
+    X, Y = sets_of_labels(seed=11)
+    with pytest.warns(match="stopped after max_iter=4"):
+        fitted = PPDSparse(C=100.0, tol=0.02, max_iter=4).fit(X, Y)
+    gaps = 1 - fitted.label_certificates_["dual"] / fitted.label_certificates_["primal"]
+    assert gaps.max() > 0.02
+    assert fitted.certificate_.exit_reason == "max_iter"

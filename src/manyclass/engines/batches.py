@@ -6,12 +6,14 @@ not at full length, and what is done stays done when the fit is stopped.
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
 from ..problems import Binary, SparseBinary
@@ -41,6 +43,7 @@ def run_batches(
     *,
     labels_at_once: int,
     keep: Keep,
+    go_on: str | None,
     done: Sequence[Done] = (),
     threads: int,
     engine: Any,
@@ -58,6 +61,8 @@ def run_batches(
     keep : callable
         Given each batch in its turn, gives the weights that the result is to have of it, or None for none at all.
         The last batch may have been stopped: its certificate says so.
+    go_on : str, optional
+        The parameter with which a fit that was interrupted goes on, if any.
     done : sequence of Done
         Labels that need not be trained. Batches do not cross these.
     **options
@@ -101,12 +106,18 @@ def run_batches(
             left = replace(budget, time_limit=max(seconds, 1e-9))
         begin, end = rows.problems_of(blocks[0])[0], rows.problems_of(blocks[-1])[-1] + 1
 
-        def choose(interrupt: Any, blocks: Sequence[int] = blocks) -> ClassBlocks:
+        interrupts: list[Any] = []
+
+        def choose(interrupt: Any, blocks: Sequence[int] = blocks, heard: list[Any] = interrupts) -> ClassBlocks:
+            heard.append(interrupt)
             part = rows.sibling(interrupt, threads)
             part.choose_blocks(blocks)
             return part
 
         result = run(problem, data, rule, left, threads=threads, engine=engine, n_jobs=n_jobs, make=choose, **options)
+        # Whoever asks for an end does not want another batch, even if this one has come to its own.
+        if result.certificate.exit_reason == "converged" and any(peers.gather(interrupts[0].requested)):
+            result = replace(result, certificate=replace(result.certificate, exit_reason="interrupted"))
         result = _of_labels(result, begin, end)
         found.append((begin, end, replace(result, weights=keep(begin, end, result))))
         if result.certificate.exit_reason != "converged":
@@ -115,20 +126,24 @@ def run_batches(
             break
     joined = _join(problem, data, found, done, time.perf_counter() - begun)
     total = joined.certificate
-    message = message_of(rule, total, reason, budget, "resume")
+    message = message_of(rule, total, reason, budget, go_on)
+    if reason != "converged" and peers.rank == 0:
+        warnings.warn(message, ConvergenceWarning, stacklevel=6)
     return replace(joined, certificate=replace(total, exit_reason=reason, message=message))
 
 
 def _batches(rows: ClassBlocks, labels: int, done: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
     batch: list[int] = []
+    many = 0
     for block in range(rows.blocks):
         problems = rows.problems_of(block)
         is_done = any(begin <= problems[0] and problems[-1] < end for begin, end in done)
         if not is_done:
             batch.append(block)
-        if batch and (is_done or sum(len(rows.problems_of(b)) for b in batch) >= labels):
+            many += len(problems)
+        if batch and (is_done or many >= labels):
             yield batch
-            batch = []
+            batch, many = [], 0
     if batch:
         yield batch
 

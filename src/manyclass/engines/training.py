@@ -122,7 +122,7 @@ def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[
     }
 
 
-def message_of(rule: StopRule, found: Certificate, reason: str, budget: Budget, go_on: str) -> str:
+def message_of(rule: StopRule, found: Certificate, reason: str, budget: Budget, go_on: str | None) -> str:
     name = "relative duality gap" if rule.stop == "gap" else "largest violation"
     reached = found.gap if rule.stop == "gap" else found.violation
     if reason == "converged":
@@ -131,7 +131,7 @@ def message_of(rule: StopRule, found: Certificate, reason: str, budget: Budget, 
         "max_iter": (f"stopped after max_iter={budget.max_iter} passes", "raise max_iter"),
         "time_limit": (f"stopped after time_limit={budget.time_limit} seconds", "raise time_limit"),
         "one_pass": ("stopped after one pass, as StreamSVM does,", "train with method='dual'"),
-        "interrupted": ("interrupted", f"fit again with {go_on}=True to go on"),
+        "interrupted": ("interrupted", f"fit again with {go_on}=True to go on" if go_on else "fit again"),
     }[reason]
     return (
         f"{what} before the target: {name} {reached:.3g}, target {rule.tol:.3g}. The model is the best so far; "
@@ -273,7 +273,7 @@ def run(
             if progress.ready or reason is not None:
                 with clock.phase("certificate"):
                     found = work.certificate()
-                if rule.met(found):
+                if work.meets(rule) if isinstance(work, LabelBlocks) else rule.met(found):
                     reason = "converged"
             if progress.row_ended or found is not None:
                 history.append(_line(clock, progress, found))
@@ -294,7 +294,7 @@ def run(
     go_on = "warm_start" if recorder is None else "resume"
     found = replace(found, exit_reason=reason, message=message_of(rule, found, reason, budget, go_on))
     logger.info("%s", found.message)
-    if reason != "converged" and peers.rank == 0:
+    if reason != "converged" and peers.rank == 0 and make is None:
         warnings.warn(found.message, ConvergenceWarning, stacklevel=5)
     return Result(
         weights=weights,

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from ..model import LinearModel, ShardWriter, load_model
 from ..model.linear import thread_count
 from ..problems import Binary, Problem
 from ..solvers import Certificate, TrainingSet
-from .linear_classifier import LinearClassifier
+from .linear_classifier import LinearClassifier, certificate_values
 
 # Labels of a shard, at least; and shards, at most.
 LABELS_A_SHARD = 1024
@@ -68,6 +69,12 @@ class LabelBatches(LinearClassifier):
         assert isinstance(problem, Binary)
         writer = None if self.shards is None else self._open_shards(problem, data, seed)
         done = writer.done() if writer is not None else []
+        counts = np.bincount(data.labels_by_row()[1], minlength=data.n_classes)
+        if self.resume and not done and writer is not None and writer.others():
+            raise ValueError(
+                f"{self.shards} holds shards of another fit (other rows, labels or parameters); go on with what it "
+                "was begun with, or name another folder"
+            )
         if done and not self.resume:
             raise ValueError(
                 f"{self.shards} holds shards of this fit; pass resume=True to go on from them, or remove the folder"
@@ -79,7 +86,10 @@ class LabelBatches(LinearClassifier):
                 return weights
             ended = result.certificate.exit_reason in ("converged", "max_iter")
             if ended and peers_of(self.engine).rank == 0:
-                writer.add(begin, self._part(weights, result, classes[begin:end], seed))
+                part = super(LabelBatches, self)._make_model(
+                    replace(result, weights=weights), classes[begin:end], seed
+                )
+                writer.add(begin, replace(part, label_counts=counts[begin:end]))
             return None
 
         result = run_batches(
@@ -89,6 +99,7 @@ class LabelBatches(LinearClassifier):
             self._budget(),
             labels_at_once=at_once,
             keep=keep,
+            go_on="resume" if writer is not None else None,
             done=[_as_done(*one) for one in done],
             threads=thread_count(self.n_jobs),
             engine=self.engine,
@@ -107,28 +118,24 @@ class LabelBatches(LinearClassifier):
             problem, data, dtype=np.dtype(self.dtype), seed=seed, keep_state=False, solver=self.solver, leagues=None
         )
         assert self.shards is not None
-        settings = self._settings(seed) | {"multilabel": data.Y is not None}
+        settings = self._settings(seed) | {"multilabel": data.Y is not None, "n_rows": len(data.C)}
         del settings["time_limit"]  # which another run that goes on from these may have changed
         told = json.dumps(same | {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}, sort_keys=True)
         return ShardWriter(self.shards, data.n_classes, data.X.n_features, settings, data=told)
 
-    def _part(self, weights: Any, result: Result, classes: np.ndarray, seed: int) -> LinearModel:
-        self.certificate_, self.n_iter_ = result.certificate, result.n_iter
-        return super()._make_model(weights, result.untrained, classes, seed)
-
-    def _make_model(self, weights: Any, untrained: np.ndarray, classes: np.ndarray, seed: int) -> LinearModel:
-        if weights is not None:
-            return super()._make_model(weights, untrained, classes, seed)
+    def _make_model(self, result: Result, classes: np.ndarray, seed: int) -> LinearModel:
+        if result.weights is not None:
+            return super()._make_model(result, classes, seed)
         writer = self._shard_writer
         assert writer is not None and self.shards is not None
-        if untrained.size:
+        if result.untrained.size:
             done = sum(end - begin for begin, end, _ in writer.done())
             raise RuntimeError(
-                f"{self.certificate_.message}; {self.shards} holds {done} of {classes.size} labels: fit again with "
+                f"{result.certificate.message}; {self.shards} holds {done} of {classes.size} labels: fit again with "
                 "resume=True to go on"
             )
         if peers_of(self.engine).rank == 0:
-            writer.finish(self._certificate_values())
+            writer.finish(certificate_values(result))
         peers_of(self.engine).gather(None)  # nobody reads before it is there
         return load_model(self.shards)
 

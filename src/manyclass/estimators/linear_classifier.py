@@ -310,13 +310,14 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         )
 
     def _take_over(self, result: Result, classes: np.ndarray, seed: int, *, multilabel: bool) -> None:
+        model = self._make_model(result, classes, seed)
         self.classes_ = classes
         self.certificate_ = result.certificate
         self.history_ = result.history
         self.times_ = result.times
         self.memory_ = result.memory
         self.n_iter_ = result.n_iter
-        self.model_ = self._make_model(result.weights, result.untrained, classes, seed)
+        self.model_ = model
         self.model_.settings["multilabel"] = multilabel
         if multilabel and self._probability:
             self.model_.settings["probability"]["alone"] = True
@@ -541,15 +542,16 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             return None
         return state
 
-    def _make_model(self, weights: Any, untrained: np.ndarray, classes: np.ndarray, seed: int) -> LinearModel:
+    def _make_model(self, result: Result, classes: np.ndarray, seed: int) -> LinearModel:
+        weights: Any = result.weights
         dtype = np.dtype(self.dtype)
         intercept = np.zeros(weights.shape[1], dtype)
         if self.fit_intercept:
             weights, last = _split_last_row(weights)
             intercept[:] = last * self.intercept_scaling
         if not self._pairs:  # a pair without weights has no vote
-            intercept[untrained] = -np.inf
-        return LinearModel(weights, intercept, classes, self._settings(seed), self._certificate_values())
+            intercept[result.untrained] = -np.inf
+        return LinearModel(weights, intercept, classes, self._settings(seed), certificate_values(result))
 
     def _settings(self, seed: int) -> dict[str, Any]:
         """How the model is trained, in plain values."""
@@ -561,10 +563,12 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         settings["class_weight"] = _plain(self.class_weight)
         return settings
 
-    def _certificate_values(self) -> dict[str, Any]:
-        found = self.certificate_
-        certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}
-        return certificate | {"exit_reason": found.exit_reason, "message": found.message, "epochs": self.n_iter_}
+
+def certificate_values(result: Result) -> dict[str, Any]:
+    """Of the model file: plain values."""
+    found = result.certificate
+    certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}
+    return certificate | {"exit_reason": found.exit_reason, "message": found.message, "epochs": result.n_iter}
 
 
 def _count_kept(data: TrainingSet, columns: int) -> int:

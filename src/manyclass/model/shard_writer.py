@@ -76,6 +76,10 @@ class ShardWriter:
         """
         return [(begin, end, certificate) for begin, end, certificate, _ in self._valid()]
 
+    def others(self) -> bool:
+        """Whether there are shards of other models in the folder."""
+        return any(not path.name.endswith(self._suffix) for path in self._folder.glob("shard-*-of-*.manyclass"))
+
     def finish(self, certificate: dict[str, Any] | None = None) -> None:
         """Write the index, which makes the folder a model.
 

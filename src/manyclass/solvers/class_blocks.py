@@ -141,9 +141,13 @@ class ClassBlocks:
     def _go_by(self, rule: StopRule) -> None:
         """Blocks of a checkpoint may have ended by another rule: those that do not meet this one go on."""
         if self._rule not in (None, rule):
-            self._left += [b for b, r in self._results.items() if b not in self._left and not _meets(r, rule)]
+            self._left += [b for b in self._results if b not in self._left and not self._block_meets(b, rule)]
             self._left.sort()
         self._rule = rule
+
+    def _block_meets(self, block: int, rule: StopRule) -> bool:
+        result = self._results[block]
+        return rule.met(Certificate(result.primal, result.dual, result.violation))
 
     def _deal(self) -> Callable[[], int]:
         """Gives threads the blocks of one piece of work that are for this process, and then -1."""
@@ -308,7 +312,3 @@ class ClassBlocks:
         for block in self._results:
             begun[self._kernel.problems_of(block)] = True
         return np.flatnonzero(~begun)
-
-
-def _meets(result: BlockResult, rule: StopRule) -> bool:
-    return rule.met(Certificate(result.primal, result.dual, result.violation))

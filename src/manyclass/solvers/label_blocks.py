@@ -11,7 +11,7 @@ from .._native import core
 from ..problems import Binary, SparseBinary
 from .class_blocks import BlockResult, ClassBlocks
 from .layout import as_matrix
-from .solver import Certificate, TrainingSet, native
+from .solver import Certificate, StopRule, TrainingSet, native
 
 # Labels that have to do with more than one row in so many are trained together, on all rows: where what that takes is
 # no more than this, or than the rows take.
@@ -46,7 +46,7 @@ class LabelBlocks(ClassBlocks):
         return native(core, "LabelBlocks", self._dtype)(
             *self._rows,
             data.X.n_features,
-            data.C.astype(np.float64, copy=False),
+            data.C.astype(self._dtype).astype(np.float64),  # as variables at their bound have it
             own_ptr,
             own,
             problem.lam,
@@ -72,6 +72,14 @@ class LabelBlocks(ClassBlocks):
         """The labels of a block."""
         first = self._kernel.first(block)
         return range(first, first + self._kernel.many(block))
+
+    def meets(self, rule: StopRule) -> bool:
+        """Whether all labels that were to be trained meet a rule, each by itself."""
+        return all(self._block_meets(block, rule) for block in self._chosen)
+
+    def _block_meets(self, block: int, rule: StopRule) -> bool:
+        lines = self._results_by_label[list(self.problems_of(block))]
+        return not np.isnan(lines).any() and all(rule.met(Certificate(*line[:3])) for line in lines.tolist())
 
     def by_label(self) -> np.ndarray:
         """How each label has ended: a line a label, its columns `RESULT`; NaN where it was not begun."""
