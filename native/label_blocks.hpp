@@ -142,6 +142,13 @@ class LabelBlocks {
     const ActiveRows<T>& rows;
   };
 
+  // Labels that are searched for together wait for each other: the dearer a pass over all rows, the more of
+  // them should be there.
+  static int64_t width_for(int64_t labels, int64_t entries) {
+    if (labels >= 1024 && entries >= int64_t(1) << 22) return 256;
+    return labels >= 4096 ? 64 : 16;
+  }
+
   int64_t check(int64_t b) const {
     if (b < 0 || b >= blocks()) throw std::out_of_range("there is no such block");
     return b;
