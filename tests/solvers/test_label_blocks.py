@@ -85,7 +85,7 @@ def test_support_and_weights_are_those_of_full_coordinate_ascent(way):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_certificates_equal_the_formulas_far_from_the_optimum(loss, way):
-    """With a bias that is lowered to -1 for the model's weights, too."""
+    """With a bias that is lowered below -1 for the model's weights, too."""
     X, y = text_like(400, 50, 8, seed=3)
     fitted = PPDSparse(loss, lam=0.02, C=5.0, tol=1e-9, max_iter=1, dtype="float64", warm_start=True)
     with pytest.warns(match="stopped after max_iter=1"):
