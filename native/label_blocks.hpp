@@ -55,9 +55,7 @@ class LabelBlocks {
   LabelBlocks(std::shared_ptr<const LabelData<T>> data, int64_t labels)
       : data_(std::move(data)),
         labels_(labels),
-        width_(labels >= 4096  ? 64
-               : labels >= 512 ? 16
-                               : 4),
+        width_(width_for(labels, data_->X.entries())),
         held_((labels + width_ - 1) / width_) {}
 
   explicit LabelBlocks(const LabelBlocks* other) : LabelBlocks(other->data_, other->labels_) {}
@@ -122,7 +120,7 @@ class LabelBlocks {
 
   struct Work {
     explicit Work(const LabelData<T>& data)
-        : search(data.X, data.index), blocked(data.X, data.X.entries() * 4), place(data.X.d, -1) {}
+        : search(data.X, data.index), blocked(data.X), place(data.X.d, -1) {}
     LabelSearch<T> search;
     BlockedSearch<T> blocked;
     std::vector<int32_t> place;  // by feature: its number among those of the label under way; -1: none
@@ -143,10 +141,12 @@ class LabelBlocks {
   };
 
   // Labels that are searched for together wait for each other: the dearer a pass over all rows, the more of
-  // them should be there.
+  // them should be there; but there should be blocks enough to be dealt.
   static int64_t width_for(int64_t labels, int64_t entries) {
-    if (labels >= 1024 && entries >= int64_t(1) << 22) return 256;
-    return labels >= 4096 ? 64 : 16;
+    int64_t width = 4;
+    const int64_t most = entries < int64_t(1) << 22 ? 64 : 256;
+    while (width < most && labels >= 64 * width) width *= 2;
+    return width;
   }
 
   int64_t check(int64_t b) const {
@@ -183,7 +183,7 @@ class LabelBlocks {
       // A bias above -1 may leave all rows above it.
       const bool many_rows = std::any_of(searched.begin(), searched.end(),
                                          [](const LabelTraining<T>* l) { return l->weights.bias > -1; });
-      const size_t at_once = many_rows ? Lanes<T>::count : work.blocked.at_once();
+      const size_t at_once = many_rows ? Lanes<T>::count : BlockedSearch<T>::at_once;
       for (size_t k = 0; k < searched.size(); k += at_once) {
         const std::vector<LabelTraining<T>*> some(searched.begin() + k,
                                                   searched.begin() + std::min(searched.size(), k + at_once));

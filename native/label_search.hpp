@@ -69,7 +69,8 @@ class LabelSearch {
     choose_features(w);
     double cut = 0;
     for (const Used& u : used_) cut = std::max(cut, u.most);
-    for (int round = 0; round < 10 && entries_above(cut / 3, most) <= most; ++round) cut /= 3;
+    for (double factor : {3.0, 1.5})
+      for (int round = 0; round < 10 && entries_above(cut / factor, most) <= most; ++round) cut /= factor;
     gather(cut);
     for (int32_t i : touched_) {
       found.push_back({i, gained_[i]});

@@ -102,9 +102,10 @@ class LabelTraining {
     weights.bias = constant_weight * data_.net.constant;
   }
 
-  // Takes in the rows that look worst, as far as a short search can tell; whether these were many.
+  // Takes in the rows that look worst, as far as a short search can tell; whether another one may find more.
   bool explore(LabelSearch<T>& search, std::vector<ScoredRow>& found, std::vector<int32_t>& place) {
     const int64_t before = rows_.count();
+    const bool too_few = constant_weight < rows_.bias();  // to hold the bias down
     search.best_rows(data_.draws > 0 ? sampled() : weights, before + std::max(fewest, before / 2),
                      entries_a_row * std::max(fewest, before), found);
     if (data_.draws > 0) search.score_rows(weights, found);
@@ -112,7 +113,7 @@ class LabelTraining {
     leave_active(found);
     drop_idle();
     add(found, place);
-    return 8 * static_cast<int64_t>(found.size()) > before;
+    return too_few || 8 * static_cast<int64_t>(found.size()) > before;
   }
 
   // Takes all rows above -1 in; those that are active are among them or not. Whether the label is done.
@@ -218,7 +219,7 @@ class LabelTraining {
   // A little below -1, so that rows that share nothing with the label are clearly there.
   static constexpr double lowered = 1 + 0x1p-10;
   static constexpr int most_passes = 40;
-  static constexpr int64_t entries_a_row = 64;
+  static constexpr int64_t entries_a_row = 32;  // that a short search reads
   static constexpr double inside = 0.25, coarse = 0.2;
 
   const LabelData<T>& data_;
