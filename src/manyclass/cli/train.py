@@ -13,10 +13,12 @@ from ..data.class_names import class_tensors
 from ..data.sizes import parse_size
 from ..engines import DiskEngine
 from ..estimators.calibration import fit_rule
+from ..estimators.label_batches import UnfinishedFitError
+from ..estimators.provenance import Provenance
 from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel
 from . import output, ranks
-from .destination import check_checkpoint, check_target, save
+from .destination import Writing, check_checkpoint, check_target, save, way_of_writing
 from .fitting import SPARSE, TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit
 from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled, stem
 from .options import (
@@ -33,7 +35,7 @@ from .options import (
 )
 from .output import InputError
 from .ranks import Engine
-from .training_report import leave, report_of, show
+from .training_report import leave, leave_unfinished, report_of, show
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -93,7 +95,9 @@ def train(
         Path | None, typer.Option(metavar="DIR", help="Folder for what is needed to go on after a stop.")
     ] = None,
     every: Annotated[float | None, typer.Option(min=0, help=f"Seconds between checkpoints. {usual('every')}")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint or the shards, if there are any.")
+    ] = False,
     memory: Annotated[
         Any,
         typer.Option(parser=parse_size, metavar="SIZE", help="From a store: what it may use. [default: 1GB]"),
@@ -114,7 +118,8 @@ def train(
         Engine, typer.Option(help="auto: all ranks under mpirun, else memory; joblib: one-vs-rest, one-vs-one.")
     ] = Engine.auto,
     shards: Annotated[
-        bool, typer.Option("--shards", help="Under mpirun: the model as a folder, with a file by each rank.")
+        bool,
+        typer.Option("--shards", help="A folder, written while it is trained (ppd_*, --drop) or by ranks of mpirun."),
     ] = False,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores; under mpirun a rank's part]")
@@ -147,6 +152,7 @@ def train(
       mpirun -n 4 manyclass train big.svm --solver leagues      four ranks, the same model
       manyclass train store/ --memory 512MB -m big.manyclass    from a store that convert has made
       manyclass train big.txt --loss ppd_squared_hinge --lambda 0.01    very many labels, sparse weights
+      manyclass train big.txt --loss ppd_squared_hinge --shards --resume    written as it is trained
 
     Where rows have several labels or none (3,7 1:0.5, or XMC text) the loss must be one-vs-rest (hinge,
     squared_hinge, logistic or ppd_*) or max_margin.
@@ -156,7 +162,8 @@ def train(
     writes its model, and the exit code is 3 (out of passes or time) or 130 (Ctrl-C).
 
     With --checkpoint, a fit that was stopped, by whatever, goes on when the same command is given with
-    --resume, and ends with the same model to the last bit.
+    --resume, and ends with the same model to the last bit. So does one with --shards, where labels are
+    trained and written some at a time (ppd_* and --drop): its model is a folder, whole when all are there.
 
     Under mpirun one rank of each host reads the data, or all a file each (part-{rank}.svm), and the first one
     writes the model.
@@ -169,10 +176,11 @@ def train(
     assert data is not None
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
     first = ranks.peers().rank == 0
+    writing = way_of_writing(shards, loss, drop, checkpoint=checkpoint, calibrate=calibrate, engine=engine)
     if first:
-        check_target(target, shards)
+        check_target(target, writing, resume)
     jobs = ranks.threads(jobs)
-    check_checkpoint(checkpoint, every, resume)
+    check_checkpoint(checkpoint, every, resume, writing)
     begin = time.perf_counter()
     store = open_store(data)
     rows, codes = None, np.empty(0)
@@ -193,56 +201,56 @@ def train(
     times: dict[str, Any] = {"reading": time.perf_counter() - begin}
     n_rows, n_features = (store.n_rows, store.n_features) if store else X.shape
     logger.info("training %s on %d rows with %d features%s", TITLES[loss], n_rows, n_features, _by_whom(jobs))
-    done = fit(
-        loss,
-        X,
-        rows.labels if rows else None,
-        progress=not quiet,
-        gamma=gamma,
-        lam=lam,
-        tau=tau,
-        threshold=drop,
-        solver=solver.value,
-        leagues=leagues,
-        feature_reduction=feature_reduction,
-        C=C,
-        tol=tol,
-        stop=stop.value,
-        max_iter=max_iter,
-        time_limit=time_limit,
-        fit_intercept=intercept,
-        intercept_scaling=intercept_scaling,
-        class_weight=None if class_weight is ClassWeight.none else class_weight.value,
-        checkpoint=checkpoint,
-        every=every,
-        resume=resume,
-        engine=_disk_engine(
-            engine,
-            memory=memory,
-            rounds=rounds,
-            together=together,
-            method=method and method.value,
-            update=update and update.value,
+    try:
+        done = fit(
+            loss,
+            X,
+            rows.labels if rows else None,
+            Provenance(rows.text, rows.reading, rows.classes) if rows else None,
+            progress=not quiet,
+            gamma=gamma,
+            lam=lam,
+            tau=tau,
+            threshold=drop,
+            solver=solver.value,
+            leagues=leagues,
+            feature_reduction=feature_reduction,
+            C=C,
+            tol=tol,
+            stop=stop.value,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            fit_intercept=intercept,
+            intercept_scaling=intercept_scaling,
+            class_weight=None if class_weight is ClassWeight.none else class_weight.value,
+            checkpoint=checkpoint,
+            every=every,
+            resume=resume,
+            shards=target if writing is Writing.WHILE_TRAINED else None,
+            engine=_disk_engine(
+                engine,
+                memory=memory,
+                rounds=rounds,
+                together=together,
+                method=method and method.value,
+                update=update and update.value,
+            )
+            if store
+            else _engine(engine),
+            n_jobs=jobs,
+            random_state=seed,
+            dtype=dtype.value,
         )
-        if store
-        else _engine(engine),
-        n_jobs=jobs,
-        random_state=seed,
-        dtype=dtype.value,
-    )
+    except UnfinishedFitError as stopped:
+        leave_unfinished(stopped, target, time_limit)
     trained: LinearModel = done.estimator.model_
-    if rows:
-        trained.text = rows.text
-        trained.settings |= rows.reading
-        if rows.classes is not None:  # the fit knows the columns by their numbers
-            done.estimator.classes_ = trained.classes = rows.classes
     # Written before anything else: a second Ctrl-C must not cost the model.
     begin = time.perf_counter()
-    save(trained, target, shards)
+    save(trained, target, writing)
     if rows and calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
         logger.info("fitting probabilities to held-out rows")
         trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
-        save(trained, target, shards)
+        save(trained, target, writing)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
     error, precision = None, None
     if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait

@@ -1,9 +1,10 @@
 """What train says of a fit: the report, how the fit got there, and in one line why it has ended early."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ..engines import holds_checkpoint
+from ..estimators.label_batches import UnfinishedFitError
 from ..model.shards import stored_bytes
 from . import output
 from .fitting import Fit, milestones
@@ -89,4 +90,15 @@ def leave(done: Fit, target: Path) -> None:
         f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {target} holds the model "
         f"so far. To get closer {advice}{go_on}, or ask for less: a larger --tol or a smaller -C",
         ExitCode.INTERRUPTED if reason == "interrupted" else ExitCode.NOT_CONVERGED,
+    )
+
+
+def leave_unfinished(stopped: UnfinishedFitError, target: Path, time_limit: float | None) -> NoReturn:
+    """Say how many labels a fit has written before it was stopped, with an exit code for that."""
+    interrupted = stopped.exit_reason == "interrupted"
+    what = "interrupted" if interrupted else f"stopped after {time_limit} seconds"
+    output.fail(
+        f"{what} with {stopped.done} of {stopped.labels} labels in {target}, which is no model before all are there; "
+        "go on with --resume",
+        ExitCode.INTERRUPTED if interrupted else ExitCode.NOT_CONVERGED,
     )

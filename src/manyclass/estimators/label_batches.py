@@ -24,6 +24,22 @@ SHARDS = """shards : str or path-like, optional
         memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept."""
 
 
+class UnfinishedFitError(RuntimeError):
+    """A fit with shards that was stopped: the folder is no model yet.
+
+    Attributes
+    ----------
+    exit_reason : str
+        As certificates have it.
+    done, labels : int
+        How many labels are in the folder, and how many there are.
+    """
+
+    def __init__(self, message: str, exit_reason: str, done: int, labels: int):
+        super().__init__(message)
+        self.exit_reason, self.done, self.labels = exit_reason, done, labels
+
+
 class LabelBatches(LinearClassifier):
     """What estimators have in common that can train their labels in batches."""
 
@@ -121,7 +137,9 @@ class LabelBatches(LinearClassifier):
         settings = self._settings(seed) | {"multilabel": data.Y is not None, "n_rows": len(data.C)}
         del settings["time_limit"]  # which another run that goes on from these may have changed
         told = json.dumps(same | {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}, sort_keys=True)
-        return ShardWriter(self.shards, data.n_classes, data.X.n_features, settings, data=told)
+        return ShardWriter(
+            self.shards, data.n_classes, data.X.n_features, settings, text=self._provenance.text, data=told
+        )
 
     def _make_model(self, result: Result, classes: np.ndarray, seed: int) -> LinearModel:
         if result.weights is not None:
@@ -130,9 +148,12 @@ class LabelBatches(LinearClassifier):
         assert writer is not None and self.shards is not None
         if result.untrained.size:
             done = sum(end - begin for begin, end, _ in writer.done())
-            raise RuntimeError(
+            raise UnfinishedFitError(
                 f"{result.certificate.message}; {self.shards} holds {done} of {classes.size} labels: fit again with "
-                "resume=True to go on"
+                "resume=True to go on",
+                result.certificate.exit_reason,
+                done,
+                classes.size,
             )
         if peers_of(self.engine).rank == 0:
             writer.finish(certificate_values(result))

@@ -47,6 +47,7 @@ from ..model.linear import thread_count
 from ..problems import PROBLEMS, Binary, Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 from .predictor import Predictor
+from .provenance import Provenance
 
 logger = logging.getLogger("manyclass")
 
@@ -137,6 +138,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
     loss: str
     leagues: int | None = None  # of MulticlassSVC
     _one_of_several: bool = False  # fits for different C
+    _provenance: Provenance = Provenance()  # of the rows of the next fit
     _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
     _losses: ClassVar[tuple[str, ...]]
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {}  # besides "auto" and "dual": those for some losses only
@@ -242,6 +244,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         codes, Y = np.empty(0, np.int32), None
         if has_label_sets(labels):
             classes, Y = encode_label_sets(labels)
+            classes = classes if self._provenance.classes is None else self._provenance.classes
         else:
             classes, codes = encode_labels(labels)
         data = self._training_set(rows, classes, codes, Y, sample_weight)
@@ -551,7 +554,8 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
             intercept[:] = last * self.intercept_scaling
         if not self._pairs:  # a pair without weights has no vote
             intercept[result.untrained] = -np.inf
-        return LinearModel(weights, intercept, classes, self._settings(seed), certificate_values(result))
+        certificate = certificate_values(result)
+        return LinearModel(weights, intercept, classes, self._settings(seed), certificate, self._provenance.text)
 
     def _settings(self, seed: int) -> dict[str, Any]:
         """How the model is trained, in plain values."""
@@ -561,7 +565,7 @@ class LinearClassifier(Predictor, ClassifierMixin, BaseEstimator):
         settings["pairs"] = self._pairs
         settings["probability"] = self._probability and dict(self._probability)
         settings["class_weight"] = _plain(self.class_weight)
-        return settings
+        return settings | self._provenance.settings
 
 
 def certificate_values(result: Result) -> dict[str, Any]:
