@@ -13,7 +13,8 @@ from ..model import LinearModel, ShardWriter, load_model
 from ..model.linear import thread_count
 from ..problems import Binary, Problem
 from ..solvers import Certificate, TrainingSet
-from .linear_classifier import LinearClassifier, certificate_values
+from .linear_classifier import LinearClassifier
+from .trained_model import certificate_values
 
 # Labels of a shard, at least; and shards, at most.
 LABELS_A_SHARD = 1024
