@@ -130,10 +130,10 @@ class ClassBlocks:
             max(1, min(self._threads, len(self._left))),
             self._interrupt,
         )
-        self._add_results(mine, found)
-        self._take_off(mine)
+        begun = self._add_results(mine, found)
+        self._take_off(begun)
         if self._peers.size > 1:
-            for rank, part in enumerate(self._peers.gather(self.export_blocks(mine))):
+            for rank, part in enumerate(self._peers.gather(self.export_blocks(begun))):
                 if rank != self._peers.rank:
                     self.import_blocks(part)
         return self._progress()
@@ -164,7 +164,7 @@ class ClassBlocks:
         return deal
 
     def _take_off(self, blocks: Sequence[int]) -> None:
-        trained = {b for b in blocks if b in self._results}
+        trained = set(blocks)
         self._left = [b for b in self._left if b not in trained]
 
     def _progress(self) -> Progress:
@@ -179,9 +179,12 @@ class ClassBlocks:
             row_ended=True,
         )
 
-    def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> None:
+    def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> list[int]:
+        """Those that were begun: others, where an interrupt came first, are still what they were."""
         results = {b: BlockResult(*values) for b, values in zip(blocks, found, strict=True)}
-        self._results |= {b: result for b, result in results.items() if result.begun}
+        begun = {b: result for b, result in results.items() if result.begun}
+        self._results |= begun
+        return list(begun)
 
     def _sum(self) -> Certificate:
         return Certificate(
@@ -281,8 +284,7 @@ class ClassBlocks:
         begun = [b for b, result in zip(blocks, results, strict=True) if result.begun]
         self._kernel.set_columns(begun, found["columns"])
         self._kernel.set_variables(blocks, *(found[name] for name in ("counts", "rows", "lanes", "values")))
-        self._add_results(blocks, results)
-        self._take_off(blocks)
+        self._take_off(self._add_results(blocks, results))
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """The blocks that are finished, and what the others start from; those under way begin again."""
