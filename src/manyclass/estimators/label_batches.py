@@ -163,5 +163,5 @@ class LabelBatches(LinearClassifier):
 
 
 def _as_done(begin: int, end: int, stored: dict[str, Any]) -> Done:
-    certificate = Certificate(stored["primal"], stored["dual"], stored["violation"])
+    certificate = Certificate(stored["primal"], stored["dual"], stored["violation"], stored["exit_reason"])
     return Done(begin, end, certificate, stored["epochs"])
