@@ -105,6 +105,11 @@ class ClassBlocks:
         """Go on with all blocks that are chosen, also with those that have ended."""
         self._left = list(self._chosen)
 
+    def ended(self) -> list[int]:
+        """The blocks that were trained as they were to be; of others there may be results from before."""
+        left = set(self._left)
+        return [b for b in self._results if b not in left]
+
     def problems_of(self, block: int) -> Sequence[int]:
         """The problems of a block, ascending."""
         return self._kernel.problems_of(block)
@@ -290,9 +295,7 @@ class ClassBlocks:
         """The blocks that are finished, and what the others start from; those under way begin again."""
         if self._peers.rank > 0:
             return {}  # everyone has all blocks
-        unfinished = set(self._left)  # where the rule has changed, some of these were trained before
-        finished = [b for b, result in self._results.items() if not result.cut and b not in unfinished]
-        stored = self.export_blocks(finished)
+        stored = self.export_blocks([b for b in self.ended() if not self._results[b].cut])
         stored["rule"] = numbers_to_array({} if self._rule is None else asdict(self._rule))
         return stored | {f"start.{name}": array for name, array in self._start.items()}
 
