@@ -62,13 +62,17 @@ def test_standard_input(shell, svm):
     assert BlockStore("s").n_rows == 400
 
 
-def test_xmc_counts_from_0_and_by_its_header(shell, svm):
+@pytest.mark.parametrize("name", ["x.txt", "x.svm.gz"])
+def test_xmc_is_told_by_its_header_and_counts_from_0(name, shell, svm):
     X, _ = load_svmlight("train.svm")
     Y = np.zeros((200, 6))
     Y[np.arange(200), np.arange(200) % 5] = Y[::3, 5] = 1
-    save_xmc(X, sp.csr_matrix(Y), "x.txt")
-    report = shell.json("convert", "x.txt", "s", "--format", "xmc")
-    assert (report["features"], report["classes"], report["multilabel"]) == (20, 6, True)
+    save_xmc(X, sp.csr_matrix(Y), name)
+    for store, given in (("told", []), ("said", ["--format", "xmc"])):
+        report = shell.json("convert", name, store, *given)
+        assert (report["features"], report["classes"], report["multilabel"]) == (20, 6, True)
+    assert shell.json("convert", name, "told", "--append")["rows"] == 400
+    assert "different kinds (svmlight, xmc)" in shell("convert", name, "train.svm", "t", code=2).stderr
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])

@@ -220,6 +220,23 @@ def test_workers_hold_on_to_no_mapped_rows(tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
+def test_a_task_out_of_time_gives_back_no_blocks_from_before(loss):
+    X, y = text_like(150, 60, 70, seed=1)
+    data = TrainingSet(check_matrix(X), y.astype(np.int32), np.ones(150), 70)
+    options = {"dtype": np.dtype("float32"), "seed": 0, "max_epochs": 1000, "newton": False, "keep_state": True}
+    rough = label_parallel.Job("a fit", PROBLEMS[loss], data, options, StopRule("gap", 0.1))
+    solver = label_parallel._solver_of(rough, core.Interrupt())
+    solver.choose_blocks(range(solver.blocks))
+    while not solver.advance(rough.rule).ready:
+        pass
+    closer = replace(rough, rule=StopRule("gap", 1e-6))
+    # One block may have been begun before the clock was looked at.
+    assert label_parallel.train_task(closer, solver.export_blocks(), 1e-9)["blocks"].size <= 1 < solver.blocks
+    assert label_parallel.train_task(closer, solver.export_blocks(), None)["blocks"].size == solver.blocks
+    label_parallel._last_made.clear()
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
 def test_threads_share_the_layout(loss, monkeypatch):
     X, y = text_like(150, 60, 70, seed=1)
     monkeypatch.setattr(label_parallel, "blocks_of", None)  # what a worker elsewhere would make

@@ -60,6 +60,20 @@ def test_what_is_lost_is_trained_again(lost, small_shards, tmp_path):
     assert retrained.sum() == (0 if lost == "index" else 16)
 
 
+def test_labels_that_ran_out_of_passes_are_remembered(small_shards, tmp_path):
+    X, y = text_like(300, 120, 70, seed=2)
+    folder = tmp_path / "model"
+    fitted = PPDSparse(shards=folder, C=100.0, tol=1e-4, max_iter=2)
+    with pytest.warns(match="stopped after max_iter=2"):
+        fitted.fit(X, y)
+    whole = bytes_of(folder)
+    (folder / "shards.json").unlink()
+    with pytest.warns(match="stopped after max_iter=2"):
+        fitted.set_params(resume=True).fit(X, y)
+    assert fitted.certificate_.exit_reason == "max_iter"
+    assert bytes_of(folder) == whole
+
+
 def test_other_rows_are_another_fit(small_shards, tmp_path):
     X, y = text_like(300, 120, 70, seed=2)
     PPDSparse(shards=tmp_path / "model").fit(X, y)

@@ -7,8 +7,10 @@ from losses import text_like
 from oracle import optimum
 
 from manyclass import PPDSparse
+from manyclass._native import core
+from manyclass.data import check_matrix
 from manyclass.problems import SparseHinge, SparseSquaredHinge
-from manyclass.solvers import label_blocks
+from manyclass.solvers import StopRule, TrainingSet, label_blocks
 
 LOSSES = {"hinge": SparseHinge, "squared_hinge": SparseSquaredHinge}
 # Labels find their rows one by one: by the index and by passes over all rows; or are trained together.
@@ -173,3 +175,77 @@ def test_a_label_above_the_target_is_not_hidden_by_others():
     gaps = 1 - fitted.label_certificates_["dual"] / fitted.label_certificates_["primal"]
     assert gaps.max() > 0.02
     assert fitted.certificate_.exit_reason == "max_iter"
+
+
+# ---- Ctrl-C while labels are trained again
+
+LOOSE, STRICT = StopRule("gap", 0.1), StopRule("gap", 1e-6)
+
+
+def trained_block(keep_state):
+    """The first of the blocks of 4,200 labels, which are large ones, trained to a loose rule."""
+    X, y = text_like(1500, 100, 100, seed=9, nnz=5)
+    solver = label_blocks.LabelBlocks(
+        SparseSquaredHinge(0.01, 1.0, constant=True),
+        TrainingSet(check_matrix(X), y.astype(np.int32), np.ones(1500), 4200, 1.0),
+        dtype=np.dtype("float32"),
+        seed=0,
+        threads=1,
+        max_epochs=1000,
+        newton=False,
+        keep_state=keep_state,
+        interrupt=core.Interrupt(),
+    )
+    solver.choose_blocks([0])
+    assert solver.advance(LOOSE).ready
+    return solver
+
+
+def labels_of(blocks):
+    """What there is of each label of one block: its weights and dual variables."""
+    parts = [blocks["constants"].tolist()]
+    for ptr, names in (("weight_ptr", ("features", "weights")), ("row_ptr", ("rows", "variables"))):
+        bounds = list(zip(blocks[ptr][:-1], blocks[ptr][1:], strict=True))
+        parts += [[blocks[name][begin:end].tolist() for begin, end in bounds] for name in names]
+    return np.array(list(zip(*parts, strict=True)), object)
+
+
+@pytest.mark.parametrize("keep_state", [True, False])
+def test_labels_that_an_interrupt_leaves_out_stay_what_they_were(keep_state):
+    solver = trained_block(keep_state)
+    before, seconds = solver.export_blocks(), 1e-5
+    reached = np.zeros(64, bool)
+    while not reached.any():
+        interrupt = core.Interrupt()
+        again = solver.sibling(interrupt)
+        again.choose_blocks([0])
+        again.import_blocks(before)
+        interrupt.stop_after(seconds)
+        _, found = again._kernel.train(iter([0, -1]).__next__, True, STRICT.tol, 1000, 0, 1, interrupt)
+        reached = np.reshape(found, (64, -1))[:, label_blocks.RESULT.index("rounds")] > 0
+        seconds *= 1.3
+    assert interrupt.requested and not reached.all()
+    old, new = labels_of(before), labels_of(again.export_blocks([0]))
+    assert (old[~reached] == new[~reached]).all()
+    assert keep_state or (old[reached] != new[reached]).any()  # without variables they began from nothing
+
+
+def test_a_block_that_an_interrupt_leaves_out_is_not_taken_for_done(monkeypatch):
+    solver = trained_block(keep_state=True)
+    deal = solver._deal
+
+    def interrupting():
+        given = deal()
+
+        def one():
+            solver._interrupt.request()
+            return given()
+
+        return one
+
+    monkeypatch.setattr(solver, "_deal", interrupting)
+    assert not solver.advance(STRICT).ready
+    again = solver.sibling(core.Interrupt())
+    again.choose_blocks([0])
+    again.restore([solver.checkpoint()])
+    assert again.advance(STRICT).ready and again.meets(STRICT)

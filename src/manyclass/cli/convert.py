@@ -17,7 +17,7 @@ from ..data.svmlight import ParseError
 from ..data.table_rows import TableRows
 from . import output, ranks
 from .fitting import Dtype
-from .inputs import Columns, naming, told_by_name
+from .inputs import Columns, naming, told_by_file
 from .output import InputError
 
 # What a non-zero takes in memory: an index, a value, and where they are.
@@ -55,7 +55,7 @@ def convert(
     ] = "512MB",
     blocks: Annotated[int | None, typer.Option(min=1, help="How many. [default: as the memory asks for]")] = None,
     format: Annotated[
-        SourceFormat, typer.Option(help="auto: by the names; xmc has a first line `rows features labels`.")
+        SourceFormat, typer.Option(help="auto: by the names; xmc by its first line.")
     ] = SourceFormat.auto,
     dtype: Annotated[Dtype | None, typer.Option(help="Of the values. [default: float32]")] = None,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
@@ -118,7 +118,7 @@ def _kind(files: list[str], format: SourceFormat) -> str:
     """One format for all files."""
     if format is not SourceFormat.auto:
         return format.value
-    kinds = {told_by_name(file) or ("parquet" if file.lower().endswith(".parquet") else "svmlight") for file in files}
+    kinds = {"parquet" if file.lower().endswith(".parquet") else told_by_file(file) for file in files}
     if len(kinds) > 1:
         raise InputError(
             f"the files are of different kinds ({', '.join(sorted(kinds))}); convert one kind, append others"

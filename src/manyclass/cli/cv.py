@@ -14,7 +14,7 @@ from ..estimators import ESTIMATORS, estimator_for, select_C
 from . import output, ranks
 from .fitting import TAKE_SETS, USUAL, Dtype
 from .inputs import Columns, DataFormat, naming, open_store, read_labelled
-from .train import document_frequency, positive, usual
+from .options import document_frequency, positive, usual
 
 logger = logging.getLogger("manyclass.cli")
 MOST_PENALTIES = 1000

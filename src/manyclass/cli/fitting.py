@@ -13,7 +13,9 @@ from typing import Any
 
 from sklearn.exceptions import ConvergenceWarning
 
-from ..estimators import DiSMEC, MulticlassSVC, PPDSparse, estimator_for
+from ..estimators import ESTIMATORS, DiSMEC, MulticlassSVC, PPDSparse, estimator_for
+from ..estimators.label_batches import LabelBatches
+from ..estimators.provenance import Provenance
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -96,7 +98,14 @@ class Fit:
     peak_is_of_this_fit: bool
 
 
-def fit(loss: Loss, X: Any, y: Any, *, progress: bool, **parameters: Any) -> Fit:
+def trains_in_batches(loss: Loss, threshold: float | None) -> bool:
+    """Whether the estimator of a loss, or with a threshold DiSMEC, can write labels while it trains others."""
+    return threshold is not None or issubclass(ESTIMATORS[loss.value], LabelBatches)
+
+
+def fit(
+    loss: Loss, X: Any, y: Any, provenance: Provenance | None = None, *, progress: bool, **parameters: Any
+) -> Fit:
     """Fit the estimator of a loss; with a `threshold` for its weights, DiSMEC.
 
     A fit that stops early does not warn here: the commands say so themselves, in words that fit a shell.
@@ -104,6 +113,7 @@ def fit(loss: Loss, X: Any, y: Any, *, progress: bool, **parameters: Any) -> Fit
     given = {name: value for name, value in parameters.items() if value is not None}
     given["verbose"] = int(progress and sys.stderr.isatty())
     estimator = DiSMEC(**given) if "threshold" in given else estimator_for(loss.value, **given)
+    estimator._provenance = provenance or Provenance()
     forgotten = forget_peak_memory()
     begin = time.perf_counter()
     with warnings.catch_warnings():

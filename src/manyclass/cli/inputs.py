@@ -91,6 +91,11 @@ def told_by_name(path: str) -> str | None:
     return FORMATS.get(suffixes[-1]) if suffixes else None
 
 
+def told_by_file(path: str) -> str:
+    """Tell the format of a file: of tables by its name, of XMC text by its first line; all else is svmlight text."""
+    return told_by_name(path) or ("xmc" if looks_like_xmc(path) else "svmlight")
+
+
 def stem(path: str) -> str:
     """Give the name of a data file without folder, compression, format and the place for a rank."""
     name = PurePath(re.sub(r"[-_.]?\{rank\}", "", path))
@@ -197,7 +202,7 @@ def read_labelled(
     """
     divided, path = ranks.one_each(path), ranks.own_file(path)
     _check_exists(path)
-    kind = format.value if format is not DataFormat.auto else told_by_name(path) or _told_by_header(path)
+    kind = format.value if format is not DataFormat.auto else told_by_file(path)
     if kind == "xmc" and not several:
         raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {ONE_VS_REST}")
 
@@ -214,10 +219,6 @@ def read_labelled(
         if divided:
             return join_rows(read(), as_rows, ranks.peers())
         return share_rows(lambda: as_rows([read()]), ranks.peers())
-
-
-def _told_by_header(path: str) -> str:
-    return "xmc" if looks_like_xmc(path) else "svmlight"
 
 
 def _as_rows(parts: Sequence[ParsedRows]) -> LabelledRows:
@@ -349,9 +350,9 @@ def read_for_prediction(
 
 
 def _format_for(model: LinearModel, path: str, given: str, otherwise: str) -> str:
+    kind = given
     if given == "auto":
-        by_header = _told_by_header(path) if otherwise == "svmlight" else otherwise
-    kind = given if given != "auto" else told_by_name(path) or by_header
+        kind = told_by_file(path) if otherwise == "svmlight" else told_by_name(path) or otherwise
     if kind not in ROWS_OF_FEATURES and model.text is None:
         raise InputError(
             f"{stream_name(path)}: {kind} holds texts, but the model was trained on rows of features; "

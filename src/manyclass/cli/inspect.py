@@ -19,8 +19,8 @@ from . import output, ranks
 from .convert import describe_store, show_store
 from .fitting import USUAL, Dtype, Loss
 from .inputs import Columns, DataFormat, LabelledRows, class_sizes, naming, read_labelled
+from .options import document_frequency
 from .output import InputError
-from .train import document_frequency
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
 

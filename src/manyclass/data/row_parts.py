@@ -75,7 +75,7 @@ class RowSource(Protocol):
     reading: dict[str, Any]
     end: Place
 
-    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
+    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
         """Read from a place on to the end."""
 
     def settings(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class TextRows:
         """What tells whether this is the same source as another."""
         return {"files": fingerprints(self.paths), "xmc": self.xmc, "dtype": self.dtype.name}
 
-    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
+    def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
         """Read from a place on to the end of the last file.
 
         Raises

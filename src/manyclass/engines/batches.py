@@ -95,7 +95,8 @@ def run_batches(
     )
     assert isinstance(rows, ClassBlocks)
     found: list[tuple[int, int, Result]] = []
-    reason = "converged"
+    out_of_passes = any(one.certificate.exit_reason == "max_iter" for one in done)
+    reason = "max_iter" if out_of_passes else "converged"
     for blocks in _batches(rows, labels_at_once, [(one.begin, one.end) for one in done]):
         left = budget
         if budget.time_limit is not None:

@@ -172,7 +172,7 @@ def train_task(job: Job, blocks: dict[str, np.ndarray], seconds: float | None) -
     solver.train_again()
     while not (solver.advance(job.rule).ready or interrupt.requested):
         pass
-    return solver.export_blocks()
+    return solver.export_blocks(solver.ended())
 
 
 def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:

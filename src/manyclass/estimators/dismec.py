@@ -13,7 +13,7 @@ from ..engines import Result
 from ..problems import Problem
 from ..solvers import TrainingSet
 from .label_batches import SHARDS, LabelBatches
-from .linear_classifier import PARAMETERS
+from .parameters import PARAMETERS
 
 
 class DiSMEC(LabelBatches):

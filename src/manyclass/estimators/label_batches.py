@@ -13,7 +13,8 @@ from ..model import LinearModel, ShardWriter, load_model
 from ..model.linear import thread_count
 from ..problems import Binary, Problem
 from ..solvers import Certificate, TrainingSet
-from .linear_classifier import LinearClassifier, certificate_values
+from .linear_classifier import LinearClassifier
+from .trained_model import certificate_values
 
 # Labels of a shard, at least; and shards, at most.
 LABELS_A_SHARD = 1024
@@ -22,6 +23,22 @@ MOST_SHARDS = 256
 SHARDS = """shards : str or path-like, optional
         Folder in which the model is written while it is trained, some labels at a time, in place of holding it in
         memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept."""
+
+
+class UnfinishedFitError(RuntimeError):
+    """A fit with shards that was stopped: the folder is no model yet.
+
+    Attributes
+    ----------
+    exit_reason : str
+        As certificates have it.
+    done, labels : int
+        How many labels are in the folder, and how many there are.
+    """
+
+    def __init__(self, message: str, exit_reason: str, done: int, labels: int):
+        super().__init__(message)
+        self.exit_reason, self.done, self.labels = exit_reason, done, labels
 
 
 class LabelBatches(LinearClassifier):
@@ -121,7 +138,9 @@ class LabelBatches(LinearClassifier):
         settings = self._settings(seed) | {"multilabel": data.Y is not None, "n_rows": len(data.C)}
         del settings["time_limit"]  # which another run that goes on from these may have changed
         told = json.dumps(same | {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}, sort_keys=True)
-        return ShardWriter(self.shards, data.n_classes, data.X.n_features, settings, data=told)
+        return ShardWriter(
+            self.shards, data.n_classes, data.X.n_features, settings, text=self._provenance.text, data=told
+        )
 
     def _make_model(self, result: Result, classes: np.ndarray, seed: int) -> LinearModel:
         if result.weights is not None:
@@ -130,9 +149,12 @@ class LabelBatches(LinearClassifier):
         assert writer is not None and self.shards is not None
         if result.untrained.size:
             done = sum(end - begin for begin, end, _ in writer.done())
-            raise RuntimeError(
+            raise UnfinishedFitError(
                 f"{result.certificate.message}; {self.shards} holds {done} of {classes.size} labels: fit again with "
-                "resume=True to go on"
+                "resume=True to go on",
+                result.certificate.exit_reason,
+                done,
+                classes.size,
             )
         if peers_of(self.engine).rank == 0:
             writer.finish(certificate_values(result))
@@ -141,5 +163,5 @@ class LabelBatches(LinearClassifier):
 
 
 def _as_done(begin: int, end: int, stored: dict[str, Any]) -> Done:
-    certificate = Certificate(stored["primal"], stored["dual"], stored["violation"])
+    certificate = Certificate(stored["primal"], stored["dual"], stored["violation"], stored["exit_reason"])
     return Done(begin, end, certificate, stored["epochs"])

@@ -2,7 +2,8 @@
 
 from typing import Any, ClassVar
 
-from .linear_classifier import PARAMETERS, LinearClassifier
+from .linear_classifier import LinearClassifier
+from .parameters import PARAMETERS
 
 
 class OneVsRestLogistic(LinearClassifier):

@@ -9,7 +9,8 @@ from sklearn.utils._param_validation import Interval
 from ..data import BlockStore
 from ..engines import StoredRows
 from ..problems import MaxMargin
-from .linear_classifier import PARAMETERS, LinearClassifier
+from .linear_classifier import LinearClassifier
+from .parameters import PARAMETERS
 
 
 class PDSparse(LinearClassifier):

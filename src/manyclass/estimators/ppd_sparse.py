@@ -11,7 +11,7 @@ from ..engines import Result
 from ..problems import Problem, SparseHinge, SparseSquaredHinge
 from ..solvers.label_blocks import RESULT
 from .label_batches import SHARDS, LabelBatches
-from .linear_classifier import PARAMETERS
+from .parameters import PARAMETERS
 
 LOSSES = {"squared_hinge": SparseSquaredHinge, "hinge": SparseHinge}
 

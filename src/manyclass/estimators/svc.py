@@ -9,7 +9,8 @@ from sklearn.utils._param_validation import Interval, Options
 
 from ..data import BlockStore
 from ..problems import Problem, Reinforced
-from .linear_classifier import PARAMETERS, LinearClassifier
+from .linear_classifier import LinearClassifier
+from .parameters import PARAMETERS
 
 # For C=inf: what is tried until no variable is at its bound.
 UNCONSTRAINED = [10.0**e for e in range(1, 9)]

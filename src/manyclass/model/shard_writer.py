@@ -10,7 +10,7 @@ from typing import Any
 from ..data import HashedText, TextFeatures
 from .file import ModelFileError, read_model_file, save_model
 from .linear import LinearModel
-from .shards import write_index
+from .shards import SHARDS, write_index
 
 
 class ShardWriter:
@@ -78,7 +78,7 @@ class ShardWriter:
 
     def others(self) -> bool:
         """Whether there are shards of other models in the folder."""
-        return any(not path.name.endswith(self._suffix) for path in self._folder.glob("shard-*-of-*.manyclass"))
+        return any(not path.name.endswith(self._suffix) for path in self._folder.glob(SHARDS))
 
     def finish(self, certificate: dict[str, Any] | None = None) -> None:
         """Write the index, which makes the folder a model.

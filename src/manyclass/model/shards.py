@@ -24,6 +24,7 @@ from .linear import LinearModel
 from .weights import JoinedWeights
 
 INDEX = "shards.json"
+SHARDS = "shard-*-of-*.manyclass"
 FORMAT = "manyclass shards"
 VERSION = 1
 
@@ -68,6 +69,11 @@ class ShardIndex:
     certificate: dict[str, Any] | None = None
 
 
+def holds_shards(folder: Path) -> bool:
+    """Whether a folder has shards, of a whole model or not."""
+    return any(folder.glob(SHARDS))
+
+
 def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | None = None) -> None:
     """Make the model exist, then remove what is left of another one."""
     content: dict[str, Any] = {"format": FORMAT, "format_version": VERSION, "shards": names}
@@ -75,7 +81,7 @@ def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | No
         content["certificate"] = certificate
     with open_atomic(folder / INDEX) as out:
         out.write(json.dumps(content, indent=1).encode())
-    for path in folder.glob("shard-*-of-*.manyclass"):
+    for path in folder.glob(SHARDS):
         if path.name not in names:
             with suppress(OSError):
                 path.unlink()

@@ -105,6 +105,11 @@ class ClassBlocks:
         """Go on with all blocks that are chosen, also with those that have ended."""
         self._left = list(self._chosen)
 
+    def ended(self) -> list[int]:
+        """The blocks that were trained as they were to be; of others there may be results from before."""
+        left = set(self._left)
+        return [b for b in self._results if b not in left]
+
     def problems_of(self, block: int) -> Sequence[int]:
         """The problems of a block, ascending."""
         return self._kernel.problems_of(block)
@@ -130,10 +135,10 @@ class ClassBlocks:
             max(1, min(self._threads, len(self._left))),
             self._interrupt,
         )
-        self._add_results(mine, found)
-        self._take_off(mine)
+        begun = self._add_results(mine, found)
+        self._take_off(begun)
         if self._peers.size > 1:
-            for rank, part in enumerate(self._peers.gather(self.export_blocks(mine))):
+            for rank, part in enumerate(self._peers.gather(self.export_blocks(begun))):
                 if rank != self._peers.rank:
                     self.import_blocks(part)
         return self._progress()
@@ -164,7 +169,7 @@ class ClassBlocks:
         return deal
 
     def _take_off(self, blocks: Sequence[int]) -> None:
-        trained = {b for b in blocks if b in self._results}
+        trained = set(blocks)
         self._left = [b for b in self._left if b not in trained]
 
     def _progress(self) -> Progress:
@@ -179,9 +184,12 @@ class ClassBlocks:
             row_ended=True,
         )
 
-    def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> None:
+    def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> list[int]:
+        """Those that were begun: others, where an interrupt came first, are still what they were."""
         results = {b: BlockResult(*values) for b, values in zip(blocks, found, strict=True)}
-        self._results |= {b: result for b, result in results.items() if result.begun}
+        begun = {b: result for b, result in results.items() if result.begun}
+        self._results |= begun
+        return list(begun)
 
     def _sum(self) -> Certificate:
         return Certificate(
@@ -281,16 +289,13 @@ class ClassBlocks:
         begun = [b for b, result in zip(blocks, results, strict=True) if result.begun]
         self._kernel.set_columns(begun, found["columns"])
         self._kernel.set_variables(blocks, *(found[name] for name in ("counts", "rows", "lanes", "values")))
-        self._add_results(blocks, results)
-        self._take_off(blocks)
+        self._take_off(self._add_results(blocks, results))
 
     def checkpoint(self) -> dict[str, np.ndarray]:
         """The blocks that are finished, and what the others start from; those under way begin again."""
         if self._peers.rank > 0:
             return {}  # everyone has all blocks
-        unfinished = set(self._left)  # where the rule has changed, some of these were trained before
-        finished = [b for b, result in self._results.items() if not result.cut and b not in unfinished]
-        stored = self.export_blocks(finished)
+        stored = self.export_blocks([b for b in self.ended() if not self._results[b].cut])
         stored["rule"] = numbers_to_array({} if self._rule is None else asdict(self._rule))
         return stored | {f"start.{name}": array for name, array in self._start.items()}
 

@@ -85,8 +85,9 @@ class LabelBlocks(ClassBlocks):
         """How each label has ended: a line a label, its columns `RESULT`; NaN where it was not begun."""
         return self._results_by_label
 
-    def _add_results(self, blocks: Sequence[int], found: Any) -> None:
+    def _add_results(self, blocks: Sequence[int], found: Any) -> list[int]:
         lines, at = np.asarray(found, np.float64).reshape(-1, len(RESULT)), 0
+        begun_blocks = []
         for block in blocks:
             labels = self.problems_of(block)
             part = lines[at : at + len(labels)]
@@ -96,6 +97,8 @@ class LabelBlocks(ClassBlocks):
                 continue
             self._results_by_label[labels.start : labels.stop][begun] = part[begun]
             self._results[block] = _together(part[begun], all_begun=bool(begun.all()))
+            begun_blocks.append(block)
+        return begun_blocks
 
     def certificate(self) -> Certificate:
         """Add up the labels' certificates. One that was never begun has weights 0 and dual value 0."""
@@ -216,8 +219,7 @@ class LabelBlocks(ClassBlocks):
             arrays = [found[name][a : a + size] for name, a, size in zip(BLOCK, at, sizes, strict=True)]
             self._kernel.set_block(block, *arrays)
             at += sizes
-        self._add_results(blocks, found["results"])
-        self._take_off(blocks)
+        self._take_off(self._add_results(blocks, found["results"]))
 
 
 def blocks_of(problem: Binary) -> type[ClassBlocks]:

@@ -1,0 +1,86 @@
+"""What options take: their choices, and how text becomes a value."""
+
+from enum import Enum
+from typing import Any
+
+import typer
+
+from .fitting import USUAL
+
+
+class Stop(str, Enum):
+    """What the tolerance is about."""
+
+    gap = "gap"
+    kkt = "kkt"
+
+
+class Solver(str, Enum):
+    """How it is trained."""
+
+    auto = "auto"
+    dual = "dual"
+    newton = "newton"
+    leagues = "leagues"
+
+
+class Method(str, Enum):
+    """How it is trained from a store."""
+
+    dual = "dual"
+    pegasos = "pegasos"
+    streamsvm = "streamsvm"
+
+
+class Update(str, Enum):
+    """With how many rows Pegasos changes the weights at a time."""
+
+    row = "row"
+    block = "block"
+
+
+class Calibrate(str, Enum):
+    """How scores become probabilities."""
+
+    none = "none"
+    temperature = "temperature"
+    sigmoid = "sigmoid"
+
+
+class ClassWeight(str, Enum):
+    """Factors of C by class."""
+
+    none = "none"
+    balanced = "balanced"
+
+
+def positive(value: float | None) -> float | None:
+    """Refuse zero and less before any data are read."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value} is not above 0")
+    return value
+
+
+def number_of_rounds(text: str) -> Any:
+    """Read a number, tol or auto."""
+    if text in ("tol", "auto"):
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither a positive number nor tol or auto")
+    return int(text)
+
+
+def document_frequency(text: str) -> Any:
+    """Read a number of texts (5) or a share of them (0.001)."""
+    try:
+        value: int | float = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number of texts nor a share of them") from None
+    if not value > 0 or (isinstance(value, float) and value > 1):
+        raise typer.BadParameter(f"{text} is neither a number of texts from 1 nor a share between 0 and 1")
+    return value
+
+
+def usual(parameter: str) -> str:
+    """Say what the estimators take if nothing is given."""
+    return f"[default: {USUAL[parameter]}]"

@@ -1,0 +1,104 @@
+"""What train says of a fit: the report, how the fit got there, and in one line why it has ended early."""
+
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..engines import holds_checkpoint
+from ..estimators.label_batches import UnfinishedFitError
+from ..model.shards import stored_bytes
+from . import output
+from .fitting import Fit, milestones
+from .output import ExitCode
+
+
+def report_of(
+    done: Fit, n_rows: int, target: Path, times: dict[str, Any], error: float | None, precision: float | None
+) -> dict[str, Any]:
+    """All there is to say, as plain values."""
+    estimator, model = done.estimator, done.estimator.model_
+    return {
+        "model": str(target),
+        "model_bytes": stored_bytes(target),
+        "rows": n_rows,
+        "features": model.n_features,
+        "classes": model.n_classes,
+        "density": model.density,
+        "training_error": error,
+        "training_precision_at_1": precision,
+        "certificate": model.certificate,
+        "settings": model.settings,
+        "times": times,
+        "memory": estimator.memory_ | {"peak": done.peak_memory},
+        "history": estimator.history_,
+    }
+
+
+def show(report: dict[str, Any]) -> None:
+    """Print it."""
+    certificate, times, memory = report["certificate"], report["times"], report["memory"]
+    error, precision = report["training_error"], report["training_precision_at_1"]
+    output.show_pairs(
+        [
+            ("model", f"{report['model']} ({output.size(report['model_bytes'])})"),
+            ("rows", str(report["rows"])),
+            ("features", str(report["features"])),
+            ("classes", str(report["classes"])),
+            ("loss", report["settings"]["loss"]),
+            ("exit reason", certificate["exit_reason"]),
+            ("epochs", output.number(certificate["epochs"])),
+            ("primal", output.number(certificate["primal"])),
+            ("dual", output.number(certificate["dual"])),
+            ("relative gap", output.number(certificate["gap"])),
+            ("largest violation", output.number(certificate["violation"])),
+            ("training error", "not measured" if error is None else output.percent(error))
+            if precision is None
+            else ("training precision at 1", output.percent(precision)),
+            ("density", output.percent(report["density"])),
+            ("reading", output.seconds(times["reading"])),
+            *((f"fit: {name}", output.seconds(value)) for name, value in times["fit"].items()),
+            ("writing", output.seconds(times["writing"])),
+            *((f"memory: {name.replace('_', ' ')}", output.size(value)) for name, value in memory.items()),
+        ]
+    )
+    measure = "gap" if report["settings"]["stop"] == "gap" else "violation"
+    columns = ("seconds", "epochs", "primal", "dual", "gap", "violation")
+    rows = [[output.number(row[name]) for name in columns] for row in milestones(report["history"], measure)]
+    output.show_table("how it got there", columns, rows)
+
+
+def leave(done: Fit, target: Path) -> None:
+    """Say why a fit has ended before its target, with an exit code for that; one that has not is over."""
+    certificate, estimator = done.estimator.certificate_, done.estimator
+    reason = certificate.exit_reason
+    if reason == "converged":
+        return
+    name, reached = (
+        ("relative duality gap", certificate.gap)
+        if estimator.stop == "gap"
+        else ("largest violation", certificate.violation)
+    )
+    go_on = ""
+    if estimator.checkpoint is not None and holds_checkpoint(estimator.checkpoint):
+        go_on = ", and go on from there with --resume"
+    what, advice = {
+        "max_iter": (f"stopped after {estimator.max_iter} passes", "raise --max-iter"),
+        "time_limit": (f"stopped after {estimator.time_limit} seconds", "raise --time-limit"),
+        "one_pass": ("stopped after one pass, as StreamSVM does,", "leave out --method"),
+        "interrupted": ("interrupted", "let it run longer"),
+    }[reason]
+    output.fail(
+        f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {target} holds the model "
+        f"so far. To get closer {advice}{go_on}, or ask for less: a larger --tol or a smaller -C",
+        ExitCode.INTERRUPTED if reason == "interrupted" else ExitCode.NOT_CONVERGED,
+    )
+
+
+def leave_unfinished(stopped: UnfinishedFitError, target: Path, time_limit: float | None) -> NoReturn:
+    """Say how many labels a fit has written before it was stopped, with an exit code for that."""
+    interrupted = stopped.exit_reason == "interrupted"
+    what = "interrupted" if interrupted else f"stopped after {time_limit} seconds"
+    output.fail(
+        f"{what} with {stopped.done} of {stopped.labels} labels in {target}, which is no model before all are there; "
+        "go on with --resume",
+        ExitCode.INTERRUPTED if interrupted else ExitCode.NOT_CONVERGED,
+    )

@@ -1,0 +1,135 @@
+"""What a fit trains: rows with labels and the penalty of each, in memory or in a store."""
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
+
+from ..data import BlockStore, RowMatrix, check_matrix, has_label_sets
+from ..engines import StoredRows, disk_engine
+from ..problems import Binary, Problem
+from ..solvers import TrainingSet
+
+
+class TrainingRows:
+    """The part of an estimator that checks labels and weights, and makes penalties of them."""
+
+    loss: str
+    C: float
+    fit_intercept: bool
+    intercept_scaling: float
+    class_weight: dict[Any, float] | str | None
+    solver: str
+    feature_reduction: bool
+    engine: Any
+    _pairs: ClassVar[bool] = False  # one-vs-one
+    _takes_sets: ClassVar[bool] = False  # of labels a row: one-vs-rest
+
+    def _problem(self) -> Problem:
+        raise NotImplementedError
+
+    def _check_labels(self, y: Any, n_rows: int) -> Any:
+        if y is None:
+            raise ValueError(f"requires y to be passed, but the target y is None; {type(self).__name__} needs labels")
+        labels = y
+        if has_label_sets(y):
+            if not self._takes_sets:
+                raise ValueError(
+                    f"y has sets of labels, but {type(self).__name__} wants one label a row; train them one-vs-rest, "
+                    "with OneVsRestSVC or OneVsRestLogistic"
+                )
+        elif not isinstance(y, list | tuple) or (len(y) and isinstance(y[0], list | np.ndarray)):
+            labels = column_or_1d(y, warn=True)
+            with warnings.catch_warnings():
+                # More classes than half the rows is what this library is for.
+                warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
+                check_classification_targets(labels)
+        given = labels.shape[0] if sp.issparse(labels) else len(labels)
+        if given != n_rows:
+            raise ValueError(
+                "Found input variables with inconsistent numbers of samples: "
+                f"X has {n_rows} rows, y has {given} labels"
+            )
+        return labels
+
+    def _training_set(
+        self,
+        rows: RowMatrix,
+        classes: np.ndarray,
+        codes: np.ndarray,
+        Y: sp.csr_matrix | None,
+        sample_weight: Any,
+    ) -> TrainingSet:
+        weight = np.full(rows.n_rows, float(self.C))
+        if sample_weight is not None:
+            matrix = rows.as_csr() if rows.is_sparse else rows.dense
+            weight *= _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
+        if self.class_weight is not None:
+            if Y is not None:
+                raise ValueError(
+                    "class_weight is for one label a row: a row with several has no weight by its class; give rows "
+                    "their weights with sample_weight"
+                )
+            counted = sample_weight if self.class_weight == "balanced" else None
+            by_class = compute_class_weight(
+                _by_code(self.class_weight, classes),
+                classes=np.arange(len(classes)),
+                y=codes,
+                sample_weight=counted,
+            )
+            weight *= by_class[codes]
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        if not (weight > 0).all():
+            kept = np.flatnonzero(weight > 0)
+            if kept.size == 0:
+                raise ValueError("all sample weights are zero; give at least one row a positive weight")
+            given: Any = rows.as_csr() if rows.is_sparse else rows.dense
+            rows, weight = check_matrix(given[kept]), weight[kept]
+            codes, Y = (codes[kept], None) if Y is None else (codes, Y[kept])
+        return TrainingSet(rows, codes, weight, len(classes), constant, self.feature_reduction, Y)
+
+    def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
+        disk_engine(self.engine)
+        if self._pairs:
+            raise ValueError("one-vs-one is not trained from disk; use one-vs-rest, or an all-in-one loss")
+        if self.solver not in ("auto", "dual") or self.feature_reduction:
+            raise ValueError("from disk there is solver='dual' without feature_reduction only")
+        if store.n_rows == 0:
+            raise ValueError(f"{store.path} has no rows left")
+        binary = isinstance(self._problem(), Binary)
+        if store.classes.size < 2 and not (binary and store.manifest.multilabel):
+            raise ValueError(f"{store.path} has rows of one class only; a classifier needs two at least")
+        if store.manifest.multilabel and not binary:
+            raise ValueError(
+                f"{store.path} has rows with other than one label; train them with a one-vs-rest loss, "
+                f"{self.loss!r} wants one label a row"
+            )
+        by_class = None
+        if self.class_weight is not None:
+            weights = _by_code(self.class_weight, store.classes)
+            if store.manifest.multilabel or isinstance(weights, str):
+                raise ValueError("class_weight must be a dict for rows of a store, and their labels one a row")
+            by_class = np.array([weights.get(code, 1.0) for code in range(store.classes.size)])
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight, float)
+            if sample_weight.shape != (store.manifest.next_id,) or not (sample_weight >= 0).all():
+                raise ValueError(
+                    f"sample_weight must have {store.manifest.next_id} numbers of at least 0, one for each id that "
+                    f"was ever given to a row of the store; got shape {sample_weight.shape}"
+                )
+        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        return StoredRows(store, float(self.C), by_class, sample_weight, constant)
+
+
+def _by_code(class_weight: dict[Any, float] | str, classes: np.ndarray) -> dict[int, float] | str:
+    if isinstance(class_weight, str):
+        return class_weight
+    codes = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = [label for label in class_weight if label not in codes]
+    if unknown:
+        raise ValueError(f"class_weight names classes that y does not have: {unknown[:5]}")
+    return {codes[label]: weight for label, weight in class_weight.items()}
