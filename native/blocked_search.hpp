@@ -153,7 +153,7 @@ class BlockedSearch {
   double largest_ = 0;          // norm of a row
   std::vector<int32_t> place_;  // by feature; 0 between passes
   std::vector<int32_t> feature_;
-  Buffer<T> W_;  // dense rows x labels of a pass
+  Buffer<T> W_;                // dense rows x labels of a pass
   std::vector<int64_t> list_;  // where lists begin
   std::vector<Listed> listed_;
   std::vector<RareEntry> rare_;  // of the row under way

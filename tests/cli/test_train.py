@@ -203,6 +203,15 @@ def test_methods_for_stores_reach_the_engine(shell, svm):
     assert "from a store" in shell("train", "train.svm", "--method", "pegasos", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    "loss", [["--loss", "ppd_hinge"], ["--loss", "max_margin"], ["--loss", "squared_hinge", "--drop", 0.1]]
+)
+def test_losses_that_want_rows_in_memory_refuse_a_store(shell, svm, loss):
+    shell("convert", "train.svm", "s")
+    refused = shell("train", "s", "-m", "m", *loss, code=2)
+    assert "wants rows in memory" in refused.stderr and "--loss squared_hinge" in refused.stderr
+
+
 # ---- Checkpoints
 
 

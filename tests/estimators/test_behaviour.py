@@ -116,6 +116,14 @@ def test_topk_agrees_with_all_scores(loss):
     np.testing.assert_array_equal(labels[:, 0], fitted.predict(X))
 
 
+def test_too_many_weights_for_an_array_say_how_to_get_at_them():
+    X, y = text_like(60, 40, 5, seed=0)
+    fitted = make("ppd_squared_hinge").fit(X, y)
+    fitted.model_.weights = sp.csr_matrix((100_000, 2**31 - 1), dtype=np.float32)
+    with pytest.raises(MemoryError, match=r"takes \d+ GB as an array; call sparsify"):
+        _ = fitted.coef_
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_sparsify_changes_the_layout_only(loss):
     X, y = text_like(150, 60, 9, seed=3)

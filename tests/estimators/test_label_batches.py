@@ -83,6 +83,8 @@ def test_other_rows_are_another_fit(small_shards, tmp_path):
             other.set_params(shards=tmp_path / "model", resume=True).fit(X, y)
     with pytest.raises(ValueError, match="holds shards of another fit"):
         PPDSparse(shards=tmp_path / "model", resume=True).fit(2 * X, y)
+    with pytest.raises(ValueError, match="holds shards of another fit"):  # whose labels have other names
+        PPDSparse(shards=tmp_path / "model", resume=True).fit(X, 2 * y)
     assert bytes_of(tmp_path / "model") == before
 
 

@@ -149,16 +149,26 @@ def test_rows_of_mixed_signs_are_found(monkeypatch):
     assert fitted.certificate_.primal == pytest.approx(best, rel=1e-6)
 
 
-@pytest.mark.parametrize("features", [60, 100, 200])
-def test_blocked_passes_of_any_width(features, monkeypatch):
-    """One, two and four vectors of labels a pass: by how much room the rows leave for their weights."""
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("labels", [10, 25, 60])
+def test_blocked_passes_miss_no_row(labels, dtype, monkeypatch):
+    """Some or all labels of a block of 64 searched for in one pass, features shared by few or many of them."""
     monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
-    X, y = text_like(1500, features, 4200 // 42, seed=9, nnz=5)
-    Y = sp.csr_matrix((np.ones(1500), (np.arange(1500), 42 * y)), shape=(1500, 4200))
-    fitted, alone = PPDSparse(tol=1e-3).fit(X, Y), PPDSparse(tol=1e-3).fit(X, Y[:, :43])
+    X, y = text_like(400, 1500, labels, seed=9, nnz=12)
+    Y = sp.csr_matrix((np.ones(400), (np.arange(400), y)), shape=(400, 4200))
+    X = X.astype(dtype)
+    fitted = PPDSparse(lam=0.1, tol=1e-3, dtype=dtype).fit(X, Y)
     found = fitted.label_certificates_
     assert (1 - found["dual"] / found["primal"]).max() <= 1e-3
-    np.testing.assert_array_equal(fitted.coef_[0], alone.coef_[0])
+    problem = SparseSquaredHinge(0.1, 1.0, constant=True)
+    rows = np.hstack([X.toarray().astype(float), np.ones((400, 1))])
+    for label in range(0, 64, 3):
+        w = np.append(fitted.coef_[label], fitted.intercept_[label]).astype(float)
+        margins = np.where(Y[:, [label]].toarray().ravel() > 0, rows @ w, -rows @ w)
+        primal = 0.1 * np.abs(w[:-1]).sum() + w @ w / 2 + problem.loss_at(margins).sum()
+        assert found["primal"][label] == pytest.approx(primal, rel=1e-9)
+    few = PPDSparse(lam=0.1, tol=1e-3, dtype=dtype).fit(X, Y[:, :61])
+    np.testing.assert_array_equal(fitted.coef_[:60], few.coef_[:60])
 
 
 def test_variables_at_the_bound_violate_nothing(way):

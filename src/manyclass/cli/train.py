@@ -195,6 +195,12 @@ def train(
             several=loss in TAKE_SETS,
         )
         codes = _check_labels(data, rows, calibrate)
+    elif loss in SPARSE or drop is not None:
+        what = f"--loss {loss.value}" if drop is None else "--drop"
+        raise InputError(
+            f"{data}: {what} wants rows in memory; pass the text that the store was made from, or train it with "
+            "--loss squared_hinge"
+        )
     elif calibrate is not Calibrate.none:
         raise InputError(f"{data}: --calibrate wants rows in memory; pass the text that the store was made from")
     X: Any = rows.X if rows else store

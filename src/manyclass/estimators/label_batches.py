@@ -1,5 +1,6 @@
 """One-vs-rest with so many labels that they are trained, and written, in batches."""
 
+import hashlib
 import json
 import os
 from dataclasses import replace
@@ -84,7 +85,7 @@ class LabelBatches(LinearClassifier):
         if at_once is None:
             return super()._run(problem, data, seed, state, classes)
         assert isinstance(problem, Binary)
-        writer = None if self.shards is None else self._open_shards(problem, data, seed)
+        writer = None if self.shards is None else self._open_shards(problem, data, seed, classes)
         done = writer.done() if writer is not None else []
         counts = np.bincount(data.labels_by_row()[1], minlength=data.n_classes)
         if self.resume and not done and writer is not None and writer.others():
@@ -130,14 +131,16 @@ class LabelBatches(LinearClassifier):
         self._shard_writer = writer
         return result
 
-    def _open_shards(self, problem: Problem, data: TrainingSet, seed: int) -> ShardWriter:
+    def _open_shards(self, problem: Problem, data: TrainingSet, seed: int, classes: np.ndarray) -> ShardWriter:
         same = fingerprint(
             problem, data, dtype=np.dtype(self.dtype), seed=seed, keep_state=False, solver=self.solver, leagues=None
         )
         assert self.shards is not None
         settings = self._settings(seed) | {"multilabel": data.Y is not None, "n_rows": len(data.C)}
         del settings["time_limit"]  # which another run that goes on from these may have changed
-        told = json.dumps(same | {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}, sort_keys=True)
+        names = hashlib.blake2b("\n".join(map(repr, classes.tolist())).encode(), digest_size=16).hexdigest()
+        rule = {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}
+        told = json.dumps(same | rule | {"names of labels": names}, sort_keys=True)
         return ShardWriter(
             self.shards, data.n_classes, data.X.n_features, settings, text=self._provenance.text, data=told
         )

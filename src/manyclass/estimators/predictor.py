@@ -151,7 +151,17 @@ class Predictor:
         weights = self.model_.matrix
         if self._sparse_coef:
             return sp.csr_matrix(weights.T)
-        return weights.toarray().T if sp.issparse(weights) else weights.T
+        if not sp.issparse(weights):
+            return weights.T
+        try:
+            return weights.toarray().T
+        except MemoryError as error:
+            features, labels = weights.shape
+            raise MemoryError(
+                f"coef_ of {labels} labels and {features} features takes "
+                f"{weights.dtype.itemsize * features * labels / 1e9:.0f} GB as an array; call sparsify() first, "
+                "which makes it a sparse matrix, or use model_.weights"
+            ) from error
 
     @property
     def intercept_(self) -> np.ndarray:

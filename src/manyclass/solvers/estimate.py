@@ -95,7 +95,7 @@ def estimate_memory(
         support = int(SUPPORT_OF_A_LABEL + 3 * n / n_classes)
         nonzeros = float((1 - np.exp(-min(support, n) * rows_of / n)).sum()) * n_classes
         weights, dual = int(min(X.n_features * n_classes * value, nonzeros * (4 + value))), 0
-        scratch = threads * (n * 12 + X.n_features * (12 + 64)) + weights // 2
+        scratch = threads * (n * 12 + X.n_features * 16) + weights // 2
     elif isinstance(problem, Binary) and problem.pairs:
         dual = n * (n_classes - 1) * (4 + value)
         # As if all classes had n / K rows: see below.
