@@ -84,6 +84,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
             nb::gil_scoped_release nogil;
             auto data = std::make_shared<const LabelData<T>>(LabelData<T>{X,
                                                                           InvertedIndex<T>(X, threads),
+                                                                          RowBounds(X),
                                                                           to_vector(C),
                                                                           to_vector(own_ptr),
                                                                           to_vector(own),

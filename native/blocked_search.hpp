@@ -3,7 +3,7 @@
 // in float64, one by one. So the answer is exact.
 //
 // Weights are sparse, and most features are used by few of the labels. Those that one label in eight uses
-// have a dense row of weights, a value a label; together these fit into the caches. The others have lists.
+// have a dense row of weights, a value a label: few enough, in text, for the caches. The others have lists.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -23,16 +23,8 @@ class BlockedSearch {
   static constexpr int lanes = Lanes<T>::count, most_vectors = 4;
   static constexpr int64_t at_once = most_vectors * lanes;  // labels of one pass
 
-  explicit BlockedSearch(const RowsInPlace<T>& X) : X_(X), place_(X.d, 0) {
-    for (int64_t i = 0; i < X.n; ++i) {
-      double norm = 0;
-      for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e) norm += double(X.value[e]) * double(X.value[e]);
-      longest_ = std::max(longest_, X.ptr[i + 1] - X.ptr[i]);
-      largest_ = std::max(largest_, norm);
-    }
-    largest_ = std::sqrt(largest_);
-    rare_.resize(longest_);
-  }
+  BlockedSearch(const RowsInPlace<T>& X, const RowBounds& bounds)
+      : X_(X), bounds_(bounds), place_(X.d, 0), rare_(bounds.entries) {}
 
   // Of each label, all rows above -1 in the order of rows.
   std::vector<std::vector<ScoredRow>> rows_above(const std::vector<const LabelWeights*>& labels,
@@ -53,8 +45,7 @@ class BlockedSearch {
 
   int64_t bytes() const {
     auto size = [](const auto& v) { return static_cast<int64_t>(v.capacity() * sizeof(v[0])); };
-    return W_.size() * static_cast<int64_t>(sizeof(T)) + size(place_) + size(rare_) + size(feature_) +
-           size(list_) + size(listed_);
+    return W_.bytes() + size(place_) + size(rare_) + size(feature_) + size(list_) + size(listed_);
   }
 
  private:
@@ -119,7 +110,7 @@ class BlockedSearch {
       // Each of n additions and products rounds by half an ulp of at most |w||x|.
       const double unit = std::numeric_limits<T>::epsilon();
       const double error =
-          unit * (double(longest_ + 4) * std::sqrt(norm) * largest_ + 2 + 2 * std::abs(w.bias));
+          unit * (double(bounds_.entries + 4) * std::sqrt(norm) * bounds_.norm + 2 + 2 * std::abs(w.bias));
       least[l] = static_cast<T>(-1 - w.bias - error);
     }
     const T* const W = W_.data();
@@ -149,8 +140,7 @@ class BlockedSearch {
   }
 
   const RowsInPlace<T>& X_;
-  int64_t longest_ = 0;         // entries of a row
-  double largest_ = 0;          // norm of a row
+  const RowBounds bounds_;
   std::vector<int32_t> place_;  // by feature; 0 between passes
   std::vector<int32_t> feature_;
   Buffer<T> W_;                // dense rows x labels of a pass

@@ -22,6 +22,21 @@ struct RowsInPlace {
   int64_t entries() const { return ptr[n]; }
 };
 
+// The most entries and the largest norm that a row has.
+struct RowBounds {
+  template <class T>
+  explicit RowBounds(const RowsInPlace<T>& X) {
+    for (int64_t i = 0; i < X.n; ++i) {
+      double squares = 0;
+      for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e) squares += double(X.value[e]) * double(X.value[e]);
+      entries = std::max(entries, X.ptr[i + 1] - X.ptr[i]);
+      norm = std::max(norm, std::sqrt(squares));
+    }
+  }
+  int64_t entries = 0;
+  double norm = 0;
+};
+
 template <class T>
 class InvertedIndex {
  public:

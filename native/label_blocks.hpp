@@ -120,7 +120,7 @@ class LabelBlocks {
 
   struct Work {
     explicit Work(const LabelData<T>& data)
-        : search(data.X, data.index), blocked(data.X), place(data.X.d, -1) {}
+        : search(data.X, data.index), blocked(data.X, data.bounds), place(data.X.d, -1) {}
     LabelSearch<T> search;
     BlockedSearch<T> blocked;
     std::vector<int32_t> place;  // by feature: its number among those of the label under way; -1: none
@@ -140,11 +140,13 @@ class LabelBlocks {
     const ActiveRows<T>& rows;
   };
 
-  // Labels that are searched for together wait for each other: the dearer a pass over all rows, the more of
-  // them should be there; but there should be blocks enough to be dealt.
+  // Labels that are trained together are of one block, a vector of them at best. Those that are searched for
+  // together wait for each other: the dearer a pass over all rows, the more of them should be there. But
+  // there should be blocks enough to be dealt.
   static int64_t width_for(int64_t labels, int64_t entries) {
-    int64_t width = 4;
     const int64_t most = entries < int64_t(1) << 22 ? 64 : 256;
+    int64_t width = 4;
+    while (width < 16 && labels >= 8 * width) width *= 2;
     while (width < most && labels >= 64 * width) width *= 2;
     return width;
   }

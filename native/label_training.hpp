@@ -33,6 +33,7 @@ template <class T>
 struct LabelData {
   RowsInPlace<T> X;
   InvertedIndex<T> index;
+  RowBounds bounds;
   std::vector<double> C;         // by row
   std::vector<int64_t> own_ptr;  // by label
   std::vector<int32_t> own;      // its rows, ascending
@@ -97,15 +98,14 @@ class LabelTraining {
       weights.weight.push_back(w);
     }
     constant_weight = static_cast<T>(rows_.bias());
-    if (data_.net.constant != 0 && !own_bias_ && constant_weight * data_.net.constant > -1)
-      constant_weight = static_cast<T>(-lowered / data_.net.constant);
+    lowered_ = data_.net.constant != 0 && !own_bias_ && constant_weight * data_.net.constant > -1;
+    if (lowered_) constant_weight = static_cast<T>(-low_enough / data_.net.constant);
     weights.bias = constant_weight * data_.net.constant;
   }
 
   // Takes in the rows that look worst, as far as a short search can tell; whether another one may find more.
   bool explore(LabelSearch<T>& search, std::vector<ScoredRow>& found, std::vector<int32_t>& place) {
     const int64_t before = rows_.count();
-    const bool too_few = constant_weight < rows_.bias();  // to hold the bias down
     search.best_rows(data_.draws > 0 ? sampled() : weights, before + std::max(fewest, before / 2),
                      entries_a_row * std::max(fewest, before), found);
     if (data_.draws > 0) search.score_rows(weights, found);
@@ -113,7 +113,8 @@ class LabelTraining {
     leave_active(found);
     drop_idle();
     add(found, place);
-    return too_few || 8 * static_cast<int64_t>(found.size()) > before;
+    // A bias above -1 says that there are too few yet to hold it down.
+    return (lowered_ && !found.empty()) || 8 * static_cast<int64_t>(found.size()) > before;
   }
 
   // Takes all rows above -1 in; those that are active are among them or not. Whether the label is done.
@@ -217,7 +218,7 @@ class LabelTraining {
   // Rows of one label at the start: at least so many others.
   static constexpr int64_t fewest = 48, without_own = 1024;
   // A little below -1, so that rows that share nothing with the label are clearly there.
-  static constexpr double lowered = 1 + 0x1p-10;
+  static constexpr double low_enough = 1 + 0x1p-10;
   static constexpr int most_passes = 40;
   static constexpr int64_t entries_a_row = 32;  // that a short search reads
   static constexpr double inside = 0.25, coarse = 0.2;
@@ -227,7 +228,7 @@ class LabelTraining {
   const uint64_t seed_;
   ActiveRows<T> rows_;
   double outside_ = 0;  // loss of rows that are not active, as of the last search
-  bool own_bias_ = false, warm_ = false, was_together_ = false, ended_ = false;
+  bool lowered_ = false, own_bias_ = false, warm_ = false, was_together_ = false, ended_ = false;
   int64_t passes_ = 0;
   uint64_t drawn_ = 0;  // the last random number
 };
@@ -262,7 +263,7 @@ void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place
   for (double& a : rows_.a) a = 0;
   const int64_t many = end - own, wanted = std::max(fewest, 2 * many);
   std::vector<ScoredRow> found;
-  search.best_rows(sum, wanted + many, 32 * wanted, found);
+  search.best_rows(sum, wanted + many, entries_a_row * wanted, found);
   std::vector<int32_t> others;
   for (const ScoredRow& one : found)
     if (!is_own(one.row)) others.push_back(one.row);
@@ -293,7 +294,7 @@ bool LabelTraining<T>::take(std::vector<ScoredRow>& found, const LabelRule& rule
   if (done || rounds >= rule.max_rounds) return true;
   // A bias that was lowered has its price, which no other row can help.
   const double gap = certificate.primal - certificate.dual;
-  if (constant_weight < rows_.bias() && outside_ < 0.5 * gap && rounds > 2) own_bias_ = true;
+  if (lowered_ && outside_ < 0.5 * gap && rounds > 2) own_bias_ = true;
   drop_idle();
   const auto most = static_cast<size_t>(std::max<int64_t>(4 * fewest, 2 * rows_.count()));
   if (found.size() > most) {
