@@ -13,7 +13,7 @@ from ..data.class_names import class_tensors
 from ..data.sizes import parse_size
 from ..engines import DiskEngine
 from ..estimators.calibration import fit_rule
-from ..estimators.label_batches import UnfinishedFitError
+from ..estimators import UnfinishedFitError
 from ..estimators.provenance import Provenance
 from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data import BlockStore
-from ..engines import Done, Result, StoredRows, fingerprint, peers_of, run_batches
+from ..engines import COMPLETE, Done, Result, StoredRows, fingerprint, peers_of, run_batches
 from ..model import LinearModel, ShardWriter, load_model
 from ..model.linear import thread_count
 from ..problems import Binary, Problem
@@ -102,8 +102,7 @@ class LabelBatches(LinearClassifier):
             weights = self._kept(result.weights)
             if writer is None:
                 return weights
-            ended = result.certificate.exit_reason in ("converged", "max_iter")
-            if ended and peers_of(self.engine).rank == 0:
+            if result.certificate.exit_reason in COMPLETE and peers_of(self.engine).rank == 0:
                 part = super(LabelBatches, self)._make_model(
                     replace(result, weights=weights), classes[begin:end], seed
                 )
@@ -150,12 +149,14 @@ class LabelBatches(LinearClassifier):
             return super()._make_model(result, classes, seed)
         writer = self._shard_writer
         assert writer is not None and self.shards is not None
-        if result.untrained.size:
+        reason = result.certificate.exit_reason
+        if reason not in COMPLETE:
             done = sum(end - begin for begin, end, _ in writer.done())
+            why = "interrupted" if reason == "interrupted" else f"stopped after time_limit={self.time_limit} seconds"
             raise UnfinishedFitError(
-                f"{result.certificate.message}; {self.shards} holds {done} of {classes.size} labels: fit again with "
-                "resume=True to go on",
-                result.certificate.exit_reason,
+                f"{why} before all labels were trained; {self.shards} holds {done} of {classes.size} labels: fit "
+                "again with resume=True to go on",
+                reason,
                 done,
                 classes.size,
             )
