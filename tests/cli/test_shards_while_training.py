@@ -137,6 +137,16 @@ def test_resume_begins_where_there_is_nothing_yet(shell, files):
     assert bytes_of(files / "folder") == before
 
 
+def test_a_shard_that_was_half_written_is_nothing(shell, files):
+    (files / "folder").mkdir()
+    (files / "folder" / ".shard-00-of-70-01234567.manyclass.abc").write_bytes(b"half")
+    command = ["train", "one.svm", *PPD, "--shards", "--resume"]
+    report = shell.json(*command, "-m", "folder")
+    shell(*command, "-m", "whole")
+    assert bytes_of(files / "folder") == bytes_of(files / "whole")
+    assert report["model_bytes"] == sum(map(len, bytes_of(files / "whole").values()))
+
+
 # ---- What cannot be
 
 

@@ -81,13 +81,18 @@ def check_target(target: Path, writing: Writing, resume: bool) -> None:
 
 def _check_shards(folder: Path, resume: bool) -> None:
     there = holds_shards(folder)
-    if folder.exists() and not there and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not there and (not folder.is_dir() or _holds_files(folder)):
         what = "holds other things than shards" if folder.is_dir() else "is a file"
         raise InputError(f"{folder} {what}; choose another folder for the shards with --model")
     if there and not resume:
         raise InputError(f"{folder} holds shards; go on from them with --resume, or remove it to start again")
     if resume:
         _say_what_is_there(folder, "shards", there)
+
+
+def _holds_files(folder: Path) -> bool:
+    """Whether there is anything but hidden files, which a process that was killed may have left half written."""
+    return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
 def check_checkpoint(folder: Path | None, every: float | None, resume: bool, writing: Writing) -> None:
