@@ -10,7 +10,6 @@ import typer
 from ..engines import holds_checkpoint
 from ..model import LinearModel, save_model
 from ..model.shards import holds_shards
-from ..solvers import Alone
 from . import ranks
 from .fitting import Loss, trains_in_batches
 from .options import Calibrate
@@ -41,10 +40,10 @@ def way_of_writing(
     if not shards:
         return Writing.WHOLE
     if not trains_in_batches(loss, drop):
-        if isinstance(ranks.peers(), Alone):
+        if ranks.peers().size == 1:
             able = [one.value for one in Loss if trains_in_batches(one, None)]
             raise typer.BadParameter(
-                f"--loss {loss.value} is trained as a whole, and written in shards only by the ranks of mpirun; "
+                f"--loss {loss.value} is trained as a whole, and written in shards only by several ranks of mpirun; "
                 f"{', '.join(able)} and squared_hinge with --drop are written while they are trained",
                 param_hint="--shards",
             )
@@ -124,8 +123,7 @@ def _say_what_is_there(folder: Path, what: str, there: bool) -> None:
 
 def save(model: LinearModel, target: Path, writing: Writing) -> None:
     """Write what is not written yet: the first rank all of the model, or each its shard."""
-    if writing is Writing.WHILE_TRAINED:
-        return
-    together = writing is Writing.BY_RANKS and ranks.peers().size > 1
-    if together or ranks.peers().rank == 0:
-        save_model(model, target, engine="mpi" if together else "memory")
+    if writing is Writing.BY_RANKS:
+        save_model(model, target, engine="mpi")
+    elif writing is Writing.WHOLE and ranks.peers().rank == 0:
+        save_model(model, target)
