@@ -23,7 +23,8 @@ MOST_SHARDS = 256
 
 SHARDS = """shards : str or path-like, optional
         Folder in which the model is written while it is trained, some labels at a time, in place of holding it in
-        memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept."""
+        memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept, if all but
+        `time_limit` and `n_jobs` is the same: `stop`, `tol` and `max_iter`, too, which may differ with a checkpoint."""
 
 
 class UnfinishedFitError(RuntimeError):
@@ -47,6 +48,7 @@ class LabelBatches(LinearClassifier):
 
     shards: str | os.PathLike[str] | None
     _takes_sets: ClassVar[bool] = True
+    _folders: ClassVar[str] = "checkpoint=... or shards=..."
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
