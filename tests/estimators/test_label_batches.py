@@ -246,7 +246,9 @@ def test_stores_are_refused(make, tmp_path):
         make().fit(store)
 
 
-@pytest.mark.parametrize("make, folders", [(PPDSparse, r"checkpoint=\.\.\. or shards=\.\.\."), (DiSMEC, r"shards=\.\.\.")])
+@pytest.mark.parametrize(
+    "make, folders", [(PPDSparse, r"checkpoint=\.\.\. or shards=\.\.\."), (DiSMEC, r"shards=\.\.\.")]
+)
 def test_without_a_folder_there_is_nothing_to_go_on_from(make, folders):
     X, y = text_like()
     with pytest.raises(ValueError, match=f"name it with {folders}$"):

@@ -12,8 +12,8 @@ from ..data import BlockStore, encode_label_sets, encode_labels
 from ..data.class_names import class_tensors
 from ..data.sizes import parse_size
 from ..engines import DiskEngine
-from ..estimators.calibration import fit_rule
 from ..estimators import UnfinishedFitError
+from ..estimators.calibration import fit_rule
 from ..estimators.provenance import Provenance
 from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel

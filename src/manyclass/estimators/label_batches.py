@@ -23,8 +23,8 @@ MOST_SHARDS = 256
 
 SHARDS = """shards : str or path-like, optional
         Folder in which the model is written while it is trained, some labels at a time, in place of holding it in
-        memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept, if all but
-        `time_limit` and `n_jobs` is the same: `stop`, `tol` and `max_iter`, too, which may differ with a checkpoint."""
+        memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept.
+        `stop`, `tol` and `max_iter`, which may be others than those of a checkpoint, must be the same here."""
 
 
 class UnfinishedFitError(RuntimeError):
@@ -88,7 +88,7 @@ class LabelBatches(LinearClassifier):
             return super()._run(problem, data, seed, state, classes)
         assert isinstance(problem, Binary)
         writer = None if self.shards is None else self._open_shards(problem, data, seed, classes)
-        done = writer.done() if writer is not None else []
+        done = self._done(writer) if writer is not None else []
         counts = np.bincount(data.labels_by_row()[1], minlength=data.n_classes)
         if self.resume and not done and writer is not None and writer.others():
             raise ValueError(
@@ -146,6 +146,19 @@ class LabelBatches(LinearClassifier):
             self.shards, data.n_classes, data.X.n_features, settings, text=self._provenance.text, data=told
         )
 
+    def _done(self, writer: ShardWriter) -> list[tuple[int, int, dict[str, Any]]]:
+        """What the folder holds, as all ranks see it."""
+        everyone = peers_of(self.engine).gather(writer.done())
+        ranges = [[(begin, end) for begin, end, _ in found] for found in everyone]
+        labels = [sum(end - begin for begin, end in found) for found in ranges]
+        for rank, found in enumerate(ranges):
+            if found != ranges[0]:
+                raise ValueError(
+                    f"rank {rank} sees shards of {labels[rank]} labels in {self.shards}, but rank 0 of {labels[0]}; "
+                    "name a folder that all hosts share"
+                )
+        return everyone[0]
+
     def _make_model(self, result: Result, classes: np.ndarray, seed: int) -> LinearModel:
         if result.weights is not None:
             return super()._make_model(result, classes, seed)
@@ -153,7 +166,8 @@ class LabelBatches(LinearClassifier):
         assert writer is not None and self.shards is not None
         reason = result.certificate.exit_reason
         if reason not in COMPLETE:
-            done = sum(end - begin for begin, end, _ in writer.done())
+            there = peers_of(self.engine).gather(writer.done())[0]  # as the one sees it that has written
+            done = sum(end - begin for begin, end, _ in there)
             why = "interrupted" if reason == "interrupted" else f"stopped after time_limit={self.time_limit} seconds"
             raise UnfinishedFitError(
                 f"{why} before all labels were trained; {self.shards} holds {done} of {classes.size} labels: fit "
