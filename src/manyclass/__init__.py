@@ -13,6 +13,7 @@ from .estimators import (
     OneVsRestSVC,
     PDSparse,
     PPDSparse,
+    UnfinishedFitError,
     select_C,
 )
 from .model import LinearModel, load_model, save_model
@@ -33,6 +34,7 @@ __all__ = [
     "OneVsRestSVC",
     "PDSparse",
     "PPDSparse",
+    "UnfinishedFitError",
     "__version__",
     "load_model",
     "save_model",

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from losses import text_like
+from typer import BadParameter
 
+from manyclass.cli import ranks
+from manyclass.cli.destination import way_of_writing
+from manyclass.cli.fitting import Loss
+from manyclass.cli.options import Calibrate
 from manyclass.data import load_svmlight, save_svmlight, save_xmc
 from manyclass.engines import batches
 from manyclass.estimators import label_batches
@@ -137,6 +142,16 @@ def test_resume_begins_where_there_is_nothing_yet(shell, files):
     assert bytes_of(files / "folder") == before
 
 
+def test_a_shard_that_was_half_written_is_nothing(shell, files):
+    (files / "folder").mkdir()
+    (files / "folder" / ".shard-00-of-70-01234567.manyclass.abc").write_bytes(b"half")
+    command = ["train", "one.svm", *PPD, "--shards", "--resume"]
+    report = shell.json(*command, "-m", "folder")
+    shell(*command, "-m", "whole")
+    assert bytes_of(files / "folder") == bytes_of(files / "whole")
+    assert report["model_bytes"] == sum(map(len, bytes_of(files / "whole").values()))
+
+
 # ---- What cannot be
 
 
@@ -145,7 +160,7 @@ def test_resume_begins_where_there_is_nothing_yet(shell, files):
     [
         (["--loss", "ww"], "--loss ww is trained as a whole"),
         (["--loss", "squared_hinge"], "ppd_hinge, ppd_squared_hinge and squared_hinge with --drop are written while"),
-        (["--loss", "max_margin"], "only by the ranks of mpirun"),
+        (["--loss", "max_margin"], "only by several ranks of mpirun"),
         ([*PPD, "--checkpoint", "c"], "leave out one of --checkpoint and --shards"),
         ([*PPD, "--calibrate", "sigmoid"], "leave out one of --calibrate and --shards"),
         ([*PPD, "--engine", "joblib"], "the workers of joblib write no shards"),
@@ -159,3 +174,9 @@ def test_what_shards_do_not_go_with(arguments, message, shell, files):
     error = " ".join(shell("train", "one.svm", "--shards", *arguments, code=2).stderr.replace("│", " ").split())
     assert message in error
     assert sorted(files.iterdir()) == before
+
+
+def test_one_rank_of_mpirun_is_alone(monkeypatch):
+    monkeypatch.setattr(ranks, "peers", lambda: SimpleNamespace(size=1, rank=0))
+    with pytest.raises(BadParameter, match="--loss ww is trained as a whole"):
+        way_of_writing(True, Loss.ww, None, checkpoint=None, calibrate=Calibrate.none, engine=ranks.Engine.mpi)

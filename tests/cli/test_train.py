@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from manyclass import MulticlassSVC, OneVsRestSVC
+from manyclass.cli.fitting import Loss, fit
 from manyclass.data import load_svmlight
+from manyclass.estimators.provenance import Provenance
 from manyclass.model import load_model
 
 
@@ -250,3 +252,10 @@ def test_a_folder_that_cannot_be_written_is_a_warning(svm, shell):
 
 def test_probabilities_are_fitted_without_checkpoints(svm, shell):
     shell("train", "train.svm", "--checkpoint", "c", "--every", "0", "--calibrate", "temperature")
+
+
+def test_how_rows_were_read_is_of_one_fit(svm):
+    X, y = load_svmlight(svm / "train.svm")
+    estimator = fit(Loss.ww, X, y, Provenance(settings={"reading": "once"}), progress=False).estimator
+    assert estimator.model_.settings["reading"] == "once"
+    assert "reading" not in estimator.fit(X, y).model_.settings

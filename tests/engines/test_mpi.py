@@ -102,6 +102,7 @@ def alone(tmp_path_factory):
     return {
         "closer": under_mpirun.closer_targets("memory", tmp_path_factory.mktemp("closer")),
         "shared out": under_mpirun.digest(under_mpirun.fit("ppd_hinge", "memory", *text_like(150, 100, 100))),
+        "shards": under_mpirun.shards_in_common(tmp_path_factory.mktemp("shards") / "model", "memory")[:1],
         "fits": under_mpirun.all_fits("memory"),
         "whole": under_mpirun.whole_fits("memory"),
         "rough": under_mpirun.digest(rough),
@@ -175,6 +176,14 @@ def test_messages_larger_than_a_piece_arrive_whole(ranks, by_ranks, alone):
 def test_all_ranks_are_told_that_one_has_other_rows(ranks, by_ranks):
     for found in by_ranks[ranks]:
         assert f"rank {ranks - 1} does not train what rank 0 trains: rows of X" in found["different"]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_ranks_train_shards_together_where_all_see_the_same(ranks, by_ranks, alone):
+    for found in by_ranks[ranks]:
+        assert found["shards"][:2] == 2 * alone["shards"]
+        assert f"rank {ranks - 1} sees shards of 0 labels" in found["shards"][2]
+        assert "name a folder that all hosts share" in found["shards"][2]
 
 
 def check_full_disk(found, folder, reason, alone):

@@ -25,6 +25,7 @@ from losses import make, text_like
 
 from manyclass import save_model
 from manyclass.engines import CheckpointFolder, MPIEngine, courier, join_rows, mpi, peers_of, share_rows, shared_rows
+from manyclass.estimators import label_batches
 from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows
 
 
@@ -265,6 +266,25 @@ def messages_of_a_different_rank(engine):
         return str(error)
 
 
+def shards_in_common(folder, engine):
+    """A model in shards, of which one is lost and trained again; and what is said where a rank has another folder."""
+    peers = peers_of(engine)
+    found = []
+    with changed(label_batches, "LABELS_A_SHARD", 32):
+        for resume in (False, True):
+            found.append(digest(fit("ppd_hinge", engine, *text_like(150, 100, 100), shards=folder, resume=resume)))
+            peers.gather(None)
+            if peers.rank == 0:
+                sorted(folder.glob("shard-*"))[1].unlink()
+            peers.gather(None)
+        here = folder if peers.rank < peers.size - 1 else folder / "other"
+        try:
+            fit("ppd_hinge", engine, *text_like(150, 100, 100), shards=here, resume=True)
+        except ValueError as error:
+            found.append(str(error))
+    return found
+
+
 def in_pieces(engine):
     """Gather and send messages that take several pieces, or none; whether they have arrived as they were."""
     peers = peers_of(engine)
@@ -416,6 +436,7 @@ def by_a_group(folder, engine):
         "closer": closer_targets(engine, folder / f"closer-{peers.size}"),
         "threads": peers.threads,
         "different": messages_of_a_different_rank(engine),
+        "shards": shards_in_common(folder / f"shards-{peers.size}", engine),
         "rows": rows_in_common(engine),
         "parts": parts_in_common(engine),
         "parts on two hosts": parts_on_two_hosts(engine),

@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from losses import text_like
 
-from manyclass import BlockStore, DiSMEC, OneVsRestSVC, PPDSparse, load_model
+from manyclass import BlockStore, DiSMEC, OneVsRestSVC, PPDSparse, UnfinishedFitError, load_model
 from manyclass.estimators import label_batches
+from manyclass.solvers import ClassBlocks, LabelBlocks
 
 
 @pytest.fixture
@@ -132,13 +134,81 @@ def test_killed_at_any_moment_it_ends_with_the_same_bytes(kills, tmp_path):
 
 def test_out_of_time_the_shards_stay(small_shards, tmp_path):
     X, y = text_like(300, 120, 70, seed=4)
-    with (
-        pytest.warns(match="stopped after time_limit"),
-        pytest.raises(RuntimeError, match=r"holds \d+ of 70 labels: fit again with resume=True"),
-    ):
+    with pytest.raises(UnfinishedFitError, match=r"holds 0 of 70 labels: fit again with resume=True"):
         PPDSparse(shards=tmp_path / "model", time_limit=1e-6).fit(X, y)
     done = PPDSparse(shards=tmp_path / "model", resume=True).fit(X, y)
     np.testing.assert_array_equal(done.decision_function(X), PPDSparse().fit(X, y).decision_function(X))
+
+
+def stopping(monkeypatch, solver, how, *, batch):
+    """Let a stop come when all labels of a batch, counted from 1, were just trained."""
+    advance, seen = solver.advance, set()
+
+    def disturbed(self, rule):
+        seen.add(tuple(self._chosen))
+        progress = advance(self, rule)
+        if len(seen) == batch and progress.ready:
+            how(self)
+        return progress
+
+    monkeypatch.setattr(solver, "advance", disturbed)
+
+
+def press_ctrl_c(solver):
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def pass_the_deadline(solver):
+    solver._interrupt.request()  # as the core does when it notices
+    end = time.perf_counter() + LIMIT
+    while time.perf_counter() < end:
+        time.sleep(0.01)
+
+
+LIMIT = 3.0
+STOPS = {"interrupted": press_ctrl_c, "time_limit": pass_the_deadline}
+
+
+@pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
+@pytest.mark.parametrize("reason", STOPS)
+@pytest.mark.parametrize("max_iter", [1000, 1])
+def test_a_batch_that_is_complete_when_the_stop_comes_is_kept(make, solver, reason, max_iter, small_shards, tmp_path):
+    X, y = text_like(300, 120, 70, seed=4)
+    parameters = {"C": 10.0, "tol": 1e-4, "max_iter": max_iter, "n_jobs": 1}
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(UnfinishedFitError) as stopped:
+        stopping(patched, solver, STOPS[reason], batch=2)
+        make(shards=tmp_path / "model", time_limit=LIMIT, **parameters).fit(X, y)
+    assert (stopped.value.exit_reason, stopped.value.done, stopped.value.labels) == (reason, 32, 70)
+    assert "model is" not in str(stopped.value)
+    with warnings.catch_warnings(action="ignore"):
+        make(shards=tmp_path / "model", resume=True, **parameters).fit(X, y)
+        make(shards=tmp_path / "whole", **parameters).fit(X, y)
+    assert bytes_of(tmp_path / "model") == bytes_of(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
+@pytest.mark.parametrize("reason", STOPS)
+def test_a_stop_after_the_last_batch_is_none(make, solver, reason, small_shards, tmp_path, monkeypatch):
+    X, y = text_like(300, 120, 70, seed=4)
+    stopping(monkeypatch, solver, STOPS[reason], batch=5)
+    fitted = make(shards=tmp_path / "model", time_limit=LIMIT, n_jobs=1).fit(X, y)
+    assert fitted.certificate_.exit_reason == "converged"
+    assert load_model(tmp_path / "model").n_classes == 70
+
+
+@pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
+def test_a_stop_in_the_only_batch_when_all_labels_were_begun(make, solver, tmp_path, monkeypatch):
+    """Also where what there is of them meets the rule by chance: going on would lead elsewhere."""
+
+    def cut_short(one):
+        press_ctrl_c(one)
+        one._results = {block: result._replace(done=False, cut=True) for block, result in one._results.items()}
+
+    X, y = text_like(300, 120, 70, seed=4)
+    stopping(monkeypatch, solver, cut_short, batch=1)
+    with pytest.raises(UnfinishedFitError, match=r"^interrupted before all .* holds 0 of 70 labels") as stopped:
+        make(shards=tmp_path / "model", n_jobs=1).fit(X, y)
+    assert (stopped.value.exit_reason, stopped.value.done) == ("interrupted", 0)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +244,15 @@ def test_stores_are_refused(make, tmp_path):
     store = BlockStore.create(tmp_path / "store", X, y)
     with pytest.raises(ValueError, match="trains rows in memory"):
         make().fit(store)
+
+
+@pytest.mark.parametrize(
+    "make, folders", [(PPDSparse, r"checkpoint=\.\.\. or shards=\.\.\."), (DiSMEC, r"shards=\.\.\.")]
+)
+def test_without_a_folder_there_is_nothing_to_go_on_from(make, folders):
+    X, y = text_like()
+    with pytest.raises(ValueError, match=f"name it with {folders}$"):
+        make(resume=True).fit(X, y)
 
 
 def test_what_dismec_does_not_have():

@@ -120,6 +120,17 @@ def test_a_finished_model_replaces_the_one_before(tmp_path):
     assert len(list((tmp_path / "m").iterdir())) == 3
 
 
+def test_what_killed_processes_have_left_is_removed(tmp_path):
+    model = make_model(K=K)
+    writer = write(model, tmp_path / "m", [0, 10, K])
+    shard = next((tmp_path / "m").iterdir()).name
+    for name in (f".{shard}.abc", ".shards.json.def", ".mine"):
+        (tmp_path / "m" / name).write_bytes(b"half")
+    assert ranges(writer) == [(0, 10), (10, K)]
+    writer.finish({})
+    assert sorted(path.name[:6] for path in (tmp_path / "m").iterdir()) == [".mine", "shard-", "shard-", "shards"]
+
+
 @pytest.mark.parametrize(("first", "end"), [(-1, 3), (K - 1, K + 2)])
 def test_classes_outside_the_model_are_refused(tmp_path, first, end):
     model = make_model(K=K)

@@ -241,6 +241,24 @@ def test_labels_that_an_interrupt_leaves_out_stay_what_they_were(keep_state):
     assert keep_state or (old[reached] != new[reached]).any()  # without variables they began from nothing
 
 
+def test_a_block_of_which_an_interrupt_leaves_labels_out_is_not_taken_for_done():
+    """Nor where it is exported to, and its other labels have lines from before."""
+    solver = trained_block(keep_state=True)
+    lines = solver.by_label()[:64].copy()
+    lines[40:] = 0  # as the core has it of labels that it did not come to
+    assert solver._add_results([0], lines) == [0]
+    there = solver.sibling(core.Interrupt())
+    there.choose_blocks([0])
+    there.import_blocks(solver.export_blocks())
+    for one in (solver, there):
+        assert one._results[0].cut and not one._results[0].done and not one.complete()
+        assert one.checkpoint()["blocks"].size == 0
+        np.testing.assert_array_equal(one.by_label()[:64, label_blocks.RESULT.index("cut")], np.arange(64) >= 40)
+    there.train_again()
+    there.advance(STRICT)
+    assert there.complete() and there.meets(STRICT)
+
+
 def test_a_block_that_an_interrupt_leaves_out_is_not_taken_for_done(monkeypatch):
     solver = trained_block(keep_state=True)
     deal = solver._deal

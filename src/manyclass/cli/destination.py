@@ -10,7 +10,6 @@ import typer
 from ..engines import holds_checkpoint
 from ..model import LinearModel, save_model
 from ..model.shards import holds_shards
-from ..solvers import Alone
 from . import ranks
 from .fitting import Loss, trains_in_batches
 from .options import Calibrate
@@ -41,10 +40,10 @@ def way_of_writing(
     if not shards:
         return Writing.WHOLE
     if not trains_in_batches(loss, drop):
-        if isinstance(ranks.peers(), Alone):
+        if ranks.peers().size == 1:
             able = [one.value for one in Loss if trains_in_batches(one, None)]
             raise typer.BadParameter(
-                f"--loss {loss.value} is trained as a whole, and written in shards only by the ranks of mpirun; "
+                f"--loss {loss.value} is trained as a whole, and written in shards only by several ranks of mpirun; "
                 f"{', '.join(able)} and squared_hinge with --drop are written while they are trained",
                 param_hint="--shards",
             )
@@ -81,13 +80,18 @@ def check_target(target: Path, writing: Writing, resume: bool) -> None:
 
 def _check_shards(folder: Path, resume: bool) -> None:
     there = holds_shards(folder)
-    if folder.exists() and not there and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and not there and (not folder.is_dir() or _holds_files(folder)):
         what = "holds other things than shards" if folder.is_dir() else "is a file"
         raise InputError(f"{folder} {what}; choose another folder for the shards with --model")
     if there and not resume:
         raise InputError(f"{folder} holds shards; go on from them with --resume, or remove it to start again")
     if resume:
         _say_what_is_there(folder, "shards", there)
+
+
+def _holds_files(folder: Path) -> bool:
+    """Whether there is anything but hidden files, which a process that was killed may have left half written."""
+    return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
 def check_checkpoint(folder: Path | None, every: float | None, resume: bool, writing: Writing) -> None:
@@ -119,8 +123,7 @@ def _say_what_is_there(folder: Path, what: str, there: bool) -> None:
 
 def save(model: LinearModel, target: Path, writing: Writing) -> None:
     """Write what is not written yet: the first rank all of the model, or each its shard."""
-    if writing is Writing.WHILE_TRAINED:
-        return
-    together = writing is Writing.BY_RANKS and ranks.peers().size > 1
-    if together or ranks.peers().rank == 0:
-        save_model(model, target, engine="mpi" if together else "memory")
+    if writing is Writing.BY_RANKS:
+        save_model(model, target, engine="mpi")
+    elif writing is Writing.WHOLE and ranks.peers().rank == 0:
+        save_model(model, target)

@@ -12,8 +12,8 @@ from ..data import BlockStore, encode_label_sets, encode_labels
 from ..data.class_names import class_tensors
 from ..data.sizes import parse_size
 from ..engines import DiskEngine
+from ..estimators import UnfinishedFitError
 from ..estimators.calibration import fit_rule
-from ..estimators.label_batches import UnfinishedFitError
 from ..estimators.provenance import Provenance
 from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel
@@ -159,7 +159,8 @@ def train(
 
     The fit ends when the relative duality gap (how far at most the model is from the optimum) or, with
     --stop kkt, the largest violation is at most --tol. Ctrl-C ends it early. A fit that ends early still
-    writes its model, and the exit code is 3 (out of passes or time) or 130 (Ctrl-C).
+    writes its model, or with --shards the labels so far, and the exit code is 3 (out of passes or time) or
+    130 (Ctrl-C).
 
     With --checkpoint, a fit that was stopped, by whatever, goes on when the same command is given with
     --resume, and ends with the same model to the last bit. So does one with --shards, where labels are

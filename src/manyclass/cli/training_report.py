@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..engines import holds_checkpoint
-from ..estimators.label_batches import UnfinishedFitError
+from ..estimators import UnfinishedFitError
 from ..model.shards import stored_bytes
 from . import output
 from .fitting import Fit, milestones

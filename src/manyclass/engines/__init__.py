@@ -1,6 +1,6 @@
 """Where and in what order the work is done."""
 
-from .batches import Done, run_batches
+from .batches import COMPLETE, Done, run_batches
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, disk_engine, peers_of
 from .disk_memory import DiskEngine
@@ -15,6 +15,7 @@ from .stored_rows import StoredRows
 from .training import Budget, Result, run
 
 __all__ = [
+    "COMPLETE",
     "ENGINES",
     "Budget",
     "CheckpointError",

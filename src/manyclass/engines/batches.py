@@ -22,6 +22,8 @@ from ..solvers.label_blocks import RESULT
 from .choice import make_solver, peers_of, threads_of
 from .training import Budget, Result, message_of, run
 
+# Why labels end that are trained as they were to be; all other ends are stops.
+COMPLETE = ("converged", "max_iter")
 # From the labels [begin, end) and their result, whose weights are theirs alone, to what is kept of these weights.
 Keep = Callable[[int, int, Result], Any]
 
@@ -97,7 +99,8 @@ def run_batches(
     found: list[tuple[int, int, Result]] = []
     out_of_passes = any(one.certificate.exit_reason == "max_iter" for one in done)
     reason = "max_iter" if out_of_passes else "converged"
-    for blocks in _batches(rows, labels_at_once, [(one.begin, one.end) for one in done]):
+    batches = list(_batches(rows, labels_at_once, [(one.begin, one.end) for one in done]))
+    for blocks in batches:
         left = budget
         if budget.time_limit is not None:
             seconds = budget.time_limit - (time.perf_counter() - begun)
@@ -106,29 +109,33 @@ def run_batches(
                 break
             left = replace(budget, time_limit=max(seconds, 1e-9))
         begin, end = rows.problems_of(blocks[0])[0], rows.problems_of(blocks[-1])[-1] + 1
+        trained: list[tuple[ClassBlocks, Any]] = []
 
-        interrupts: list[Any] = []
-
-        def choose(interrupt: Any, blocks: Sequence[int] = blocks, heard: list[Any] = interrupts) -> ClassBlocks:
-            heard.append(interrupt)
+        def choose(interrupt: Any, blocks: Sequence[int] = blocks, made: list[Any] = trained) -> ClassBlocks:
             part = rows.sibling(interrupt, threads)
             part.choose_blocks(blocks)
+            made.append((part, interrupt))
             return part
 
         result = run(problem, data, rule, left, threads=threads, engine=engine, n_jobs=n_jobs, make=choose, **options)
-        # Whoever asks for an end does not want another batch, even if this one has come to its own.
-        if result.certificate.exit_reason == "converged" and any(peers.gather(interrupts[0].requested)):
-            result = replace(result, certificate=replace(result.certificate, exit_reason="interrupted"))
-        result = _of_labels(result, begin, end)
+        (part, interrupt), *_ = trained
+        heard = peers.gather(_asked_to_stop(interrupt, budget, time.perf_counter() - begun))
+        asked = next((why for why in heard if why is not None), None)
+        result = _of_labels(_as_it_ended(result, part, asked, rule, budget), begin, end)
         found.append((begin, end, replace(result, weights=keep(begin, end, result))))
         if result.certificate.exit_reason != "converged":
             reason = result.certificate.exit_reason
-        if reason in ("interrupted", "time_limit"):
+        if reason not in COMPLETE:
+            break
+        # Whoever asks for an end does not want another batch, even if this one has come to its own.
+        if asked is not None and blocks is not batches[-1]:
+            reason = asked
             break
     joined = _join(problem, data, found, done, time.perf_counter() - begun)
     total = joined.certificate
     message = message_of(rule, total, reason, budget, go_on)
-    if reason != "converged" and peers.rank == 0:
+    # Where labels were not reached and no weights are kept there is no model to warn of.
+    if reason != "converged" and peers.rank == 0 and (reason in COMPLETE or joined.weights is not None):
         warnings.warn(message, ConvergenceWarning, stacklevel=6)
     return replace(joined, certificate=replace(total, exit_reason=reason, message=message))
 
@@ -147,6 +154,27 @@ def _batches(rows: ClassBlocks, labels: int, done: Sequence[tuple[int, int]]) ->
             batch, many = [], 0
     if batch:
         yield batch
+
+
+def _asked_to_stop(interrupt: Any, budget: Budget, seconds: float) -> str | None:
+    """Why no other batch is to begin, if so. A deadline that has passed is an interrupt as well."""
+    if budget.time_limit is not None and seconds >= budget.time_limit:
+        return "time_limit"
+    return "interrupted" if interrupt.requested else None
+
+
+def _as_it_ended(result: Result, part: ClassBlocks, asked: str | None, rule: StopRule, budget: Budget) -> Result:
+    """Go by the blocks of a batch that was asked to stop.
+
+    Where all were out of passes before, it is complete. Where one was cut short it is not, even if their sum meets
+    the rule: going on would end with other weights.
+    """
+    found = result.certificate
+    if (found.exit_reason in COMPLETE) == part.complete():
+        return result
+    reason = "max_iter" if part.complete() else asked or "interrupted"
+    message = message_of(rule, found, reason, budget, None)
+    return replace(result, certificate=replace(found, exit_reason=reason, message=message))
 
 
 def _of_labels(result: Result, begin: int, end: int) -> Result:

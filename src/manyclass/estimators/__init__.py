@@ -3,6 +3,7 @@
 from .by_loss import ESTIMATORS, estimator_for
 from .calibration import CalibratedClassifier
 from .dismec import DiSMEC
+from .label_batches import UnfinishedFitError
 from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
 from .pd_sparse import PDSparse
@@ -24,6 +25,7 @@ __all__ = [
     "PDSparse",
     "PPDSparse",
     "Selection",
+    "UnfinishedFitError",
     "estimator_for",
     "select_C",
 ]

@@ -36,6 +36,7 @@ class DiSMEC(LabelBatches):
     """
 
     loss = "squared_hinge"
+    _folders: ClassVar[str] = "shards=..."
     _losses: ClassVar[tuple[str, ...]] = ("squared_hinge",)
     _reducible: ClassVar[tuple[str, ...]] = ("squared_hinge",)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data import BlockStore
-from ..engines import Done, Result, StoredRows, fingerprint, peers_of, run_batches
+from ..engines import COMPLETE, Done, Result, StoredRows, fingerprint, peers_of, run_batches
 from ..model import LinearModel, ShardWriter, load_model
 from ..model.linear import thread_count
 from ..problems import Binary, Problem
@@ -23,7 +23,8 @@ MOST_SHARDS = 256
 
 SHARDS = """shards : str or path-like, optional
         Folder in which the model is written while it is trained, some labels at a time, in place of holding it in
-        memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept."""
+        memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept.
+        `stop`, `tol` and `max_iter`, which may be others than those of a checkpoint, must be the same here."""
 
 
 class UnfinishedFitError(RuntimeError):
@@ -47,6 +48,7 @@ class LabelBatches(LinearClassifier):
 
     shards: str | os.PathLike[str] | None
     _takes_sets: ClassVar[bool] = True
+    _folders: ClassVar[str] = "checkpoint=... or shards=..."
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
@@ -86,7 +88,7 @@ class LabelBatches(LinearClassifier):
             return super()._run(problem, data, seed, state, classes)
         assert isinstance(problem, Binary)
         writer = None if self.shards is None else self._open_shards(problem, data, seed, classes)
-        done = writer.done() if writer is not None else []
+        done = self._done(writer) if writer is not None else []
         counts = np.bincount(data.labels_by_row()[1], minlength=data.n_classes)
         if self.resume and not done and writer is not None and writer.others():
             raise ValueError(
@@ -102,8 +104,7 @@ class LabelBatches(LinearClassifier):
             weights = self._kept(result.weights)
             if writer is None:
                 return weights
-            ended = result.certificate.exit_reason in ("converged", "max_iter")
-            if ended and peers_of(self.engine).rank == 0:
+            if result.certificate.exit_reason in COMPLETE and peers_of(self.engine).rank == 0:
                 part = super(LabelBatches, self)._make_model(
                     replace(result, weights=weights), classes[begin:end], seed
                 )
@@ -145,17 +146,33 @@ class LabelBatches(LinearClassifier):
             self.shards, data.n_classes, data.X.n_features, settings, text=self._provenance.text, data=told
         )
 
+    def _done(self, writer: ShardWriter) -> list[tuple[int, int, dict[str, Any]]]:
+        """What the folder holds, as all ranks see it."""
+        everyone = peers_of(self.engine).gather(writer.done())
+        ranges = [[(begin, end) for begin, end, _ in found] for found in everyone]
+        labels = [sum(end - begin for begin, end in found) for found in ranges]
+        for rank, found in enumerate(ranges):
+            if found != ranges[0]:
+                raise ValueError(
+                    f"rank {rank} sees shards of {labels[rank]} labels in {self.shards}, but rank 0 of {labels[0]}; "
+                    "name a folder that all hosts share"
+                )
+        return everyone[0]
+
     def _make_model(self, result: Result, classes: np.ndarray, seed: int) -> LinearModel:
         if result.weights is not None:
             return super()._make_model(result, classes, seed)
         writer = self._shard_writer
         assert writer is not None and self.shards is not None
-        if result.untrained.size:
-            done = sum(end - begin for begin, end, _ in writer.done())
+        reason = result.certificate.exit_reason
+        if reason not in COMPLETE:
+            there = peers_of(self.engine).gather(writer.done())[0]  # as the one sees it that has written
+            done = sum(end - begin for begin, end, _ in there)
+            why = "interrupted" if reason == "interrupted" else f"stopped after time_limit={self.time_limit} seconds"
             raise UnfinishedFitError(
-                f"{result.certificate.message}; {self.shards} holds {done} of {classes.size} labels: fit again with "
-                "resume=True to go on",
-                result.certificate.exit_reason,
+                f"{why} before all labels were trained; {self.shards} holds {done} of {classes.size} labels: fit "
+                "again with resume=True to go on",
+                reason,
                 done,
                 classes.size,
             )

@@ -48,6 +48,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
     _one_of_several: bool = False  # fits for different C
     _provenance: Provenance = Provenance()  # of the rows of the next fit
     _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
+    _folders: ClassVar[str] = "checkpoint=..."  # that a fit can go on from
     _losses: ClassVar[tuple[str, ...]]
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {}  # besides "auto" and "dual": those for some losses only
     _reducible: ClassVar[tuple[str, ...]] = ()  # losses that feature reduction is for
@@ -116,8 +117,11 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        with together(peers_of(self.engine)):
-            return self._fit(X, y, sample_weight)
+        try:
+            with together(peers_of(self.engine)):
+                return self._fit(X, y, sample_weight)
+        finally:
+            self.__dict__.pop("_provenance", None)  # of these rows, not of those of another fit
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> "LinearClassifier":
         self._check_parameters()
@@ -309,7 +313,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
                 "the dual"
             )
         if self.resume and not self._goes_on():
-            raise ValueError("resume=True needs the folder to go on from; name it with checkpoint=...")
+            raise ValueError(f"resume=True needs the folder to go on from; name it with {self._folders}")
         check_engine(self.engine, self._problem())
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")

@@ -25,6 +25,8 @@ from .weights import JoinedWeights
 
 INDEX = "shards.json"
 SHARDS = "shard-*-of-*.manyclass"
+# What `open_atomic` leaves of these when its process is killed.
+LEFTOVERS = (f".{SHARDS}.*", f".{INDEX}.*")
 FORMAT = "manyclass shards"
 VERSION = 1
 
@@ -75,13 +77,13 @@ def holds_shards(folder: Path) -> bool:
 
 
 def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | None = None) -> None:
-    """Make the model exist, then remove what is left of another one."""
+    """Make the model exist, then remove what is left of another one, or of a process that was killed."""
     content: dict[str, Any] = {"format": FORMAT, "format_version": VERSION, "shards": names}
     if certificate is not None:
         content["certificate"] = certificate
     with open_atomic(folder / INDEX) as out:
         out.write(json.dumps(content, indent=1).encode())
-    for path in folder.glob(SHARDS):
+    for path in (path for pattern in (SHARDS, *LEFTOVERS) for path in folder.glob(pattern)):
         if path.name not in names:
             with suppress(OSError):
                 path.unlink()

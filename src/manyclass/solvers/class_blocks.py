@@ -110,6 +110,11 @@ class ClassBlocks:
         left = set(self._left)
         return [b for b in self._results if b not in left]
 
+    def complete(self) -> bool:
+        """Whether all blocks that are chosen were trained as they were to be, and none was cut short."""
+        cut = any(result.cut and not result.done for result in self._results.values())
+        return len(self.ended()) == len(self._chosen) and not cut
+
     def problems_of(self, block: int) -> Sequence[int]:
         """The problems of a block, ascending."""
         return self._kernel.problems_of(block)

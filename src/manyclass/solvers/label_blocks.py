@@ -95,8 +95,12 @@ class LabelBlocks(ClassBlocks):
             begun = part[:, RESULT.index("rounds")] > 0
             if not begun.any():
                 continue
-            self._results_by_label[labels.start : labels.stop][begun] = part[begun]
-            self._results[block] = _together(part[begun], all_begun=bool(begun.all()))
+            known = self._results_by_label[labels.start : labels.stop]
+            known[begun] = part[begun]
+            # Lines from before of labels that an interrupt has left out: whoever imports them must not take them for
+            # those of this time.
+            known[~begun & ~np.isnan(known[:, 0]), RESULT.index("cut")] = 1
+            self._results[block] = _together(known)
             begun_blocks.append(block)
         return begun_blocks
 
@@ -227,14 +231,16 @@ def blocks_of(problem: Binary) -> type[ClassBlocks]:
     return LabelBlocks if isinstance(problem, SparseBinary) else ClassBlocks
 
 
-def _together(labels: np.ndarray, all_begun: bool) -> BlockResult:
-    column = {name: labels[:, k] for k, name in enumerate(RESULT)}
+def _together(labels: np.ndarray) -> BlockResult:
+    begun = ~np.isnan(labels[:, 0])
+    column = {name: labels[begun, k] for k, name in enumerate(RESULT)}
+    cut = not begun.all() or bool(column["cut"].any())
     return BlockResult(
         primal=math.fsum(column["primal"]),
         dual=math.fsum(column["dual"]),
         violation=float(column["violation"].max()),
         epochs=int(column["rounds"].max()),
         visited=float(column["visited"].sum()),
-        done=all_begun and bool(column["done"].all()),
-        cut=not all_begun or bool(column["cut"].any()),
+        done=not cut and bool(column["done"].all()),
+        cut=cut,
     )
