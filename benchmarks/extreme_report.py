@@ -122,9 +122,9 @@ def scaling_part(figures: Figures) -> str:
     heads = ("labels", "rows", "seconds", "ms a label", "support a label", "weights a label", "MB of the model")
     lines = [f"![Cost and size of a label against the number of labels](images/{PLOT.name})", ""]
     lines += _head((*heads, "peak MB", "P@1", *(f"seconds of {peer}" for peer in PEERS)))
-    for (problem, _, peer), own in figures.items():
-        if peer:
-            continue
+    alone = {problem: own for (problem, _, peer), own in figures.items() if not peer}
+    for problem in (problem for problems in SERIES.values() for problem in problems if problem in alone):
+        own = alone[problem]
         theirs = [seconds_of(figures, problem, name) for name in PEERS.values()]
         lines.append(
             _line(
@@ -187,6 +187,8 @@ def draw(target: Path, figures: Figures) -> None:
     alone = {problem: own for (problem, _, peer), own in figures.items() if not peer}
     for place, (name, problems) in enumerate(SERIES.items()):
         own = [alone[problem] for problem in problems if problem in alone]
+        if not own:
+            continue
         look = {"color": f"C{place}", "marker": "os"[place], "label": f"PPDSparse, {name}"}
         labels = [each["labels"] for each in own]
         panels[0].plot(labels, [each["milliseconds a label"] for each in own], **look)
@@ -204,6 +206,7 @@ def draw(target: Path, figures: Figures) -> None:
         panels, ("milliseconds a label", "KB of the model a label", "peak GB above imports"), strict=True
     ):
         _axes(axes, what)
+    panels[2].set(yscale="linear", ylim=(0, None))
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     target.parent.mkdir(parents=True, exist_ok=True)
