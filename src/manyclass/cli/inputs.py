@@ -25,7 +25,10 @@ from .output import InputError
 
 LINES_AT_ONCE = 4096
 ROWS_OF_FEATURES = ("svmlight", "xmc")
-ONE_VS_REST = "several labels a row are trained one-vs-rest (--loss squared_hinge, hinge or logistic)"
+ONE_VS_REST = (
+    "several labels a row are trained one-vs-rest (--loss squared_hinge, hinge, logistic, ppd_squared_hinge or "
+    "ppd_hinge) or by --loss max_margin"
+)
 
 
 class DataFormat(str, Enum):
