@@ -47,7 +47,7 @@ def test_tables_and_plot_follow_from_the_figures(written):
         "| bibtex | PPDSparse, 2 threads | 64.21, 39.66, 28.61 | 63.69, 39.43, 28.67 | 1.5 | 0.232 | 3.25 | 12.50% |"
     )
     assert ours in text
-    assert "| delicious | PPDSparse, 2 threads | 64.21, 39.66, 28.61 | – | 1.5 | – | 3.25 | 12.50% |" in text
+    assert "| delicious | PPDSparse, C=0.5, 2 threads | 64.21, 39.66, 28.61 | – | 1.5 | – | 3.25 | 12.50% |" in text
     assert "| 1,000 | 5,000 | 1.5 | 2.5 | 30 | 400 | 3 | 40 | 64.21% | 6 | 6 |" in text
     assert "| 81,000 | 5,000 | 1.5 | 2.5 | 30 | 400 | 3 | 40 | 64.21% | – | – |" in text
     assert plot.read_bytes().startswith(b"\x89PNG") and f"(images/{PLOT.name})" in text
