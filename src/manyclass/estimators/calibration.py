@@ -177,8 +177,7 @@ def held_out_scores(
         if len(present) < 2 or len(held_out) == 0:
             continue
         given = None if weights is None else weights[learn]
-        worker = clone(fitted).set_params(checkpoint=None, resume=False)
-        model = worker.fit(matrix[learn], codes[learn], given).model_
+        model = fitted._for_codes(fitted.classes_).fit(matrix[learn], codes[learn], given).model_
         # A class that the fold does not know takes no part there.
         found = np.full((len(held_out), n_classes), -np.inf)
         found[:, model.classes] = model.scores(matrix[held_out], n_jobs=fitted.n_jobs)

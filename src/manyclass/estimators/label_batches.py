@@ -79,6 +79,9 @@ class LabelBatches(LinearClassifier):
             f"{type(self).__name__} trains rows in memory; train a store with OneVsRestSVC, or use store.load()"
         )
 
+    def _for_codes(self, classes: np.ndarray) -> LinearClassifier:
+        return super()._for_codes(classes).set_params(shards=None)
+
     def _goes_on(self) -> bool:
         return self.shards is not None or super()._goes_on()
 

@@ -32,6 +32,7 @@ from ..model import LinearModel
 from ..model.linear import thread_count
 from ..problems import PROBLEMS, Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
+from .class_weights import weights_by_class
 from .parameters import CONSTRAINTS, NOT_OF_THE_MODEL
 from .predictor import Predictor
 from .provenance import Provenance
@@ -290,6 +291,16 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_label = self._takes_sets
         return tags
+
+    def _for_codes(self, classes: np.ndarray) -> "LinearClassifier":
+        """Copy the estimator for a fold, which is fitted to codes in place of labels and leaves no files.
+
+        Weights of classes are taken over from the labels of all rows, so that a fold may lack some of them.
+        """
+        weights = self.class_weight
+        if isinstance(weights, dict):
+            weights = dict(enumerate(weights_by_class(weights, classes).tolist()))
+        return clone(self).set_params(class_weight=weights, checkpoint=None, resume=False)
 
     def _problem(self) -> Problem:
         return PROBLEMS[f"ovo_{self.loss}" if self._pairs else self.loss]

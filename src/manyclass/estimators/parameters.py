@@ -50,7 +50,10 @@ PARAMETERS = """
     intercept_scaling : float
         Value of the constant feature.
     class_weight : dict, "balanced" or None
-        Factors of C by class; "balanced" makes them inversely proportional to the class sizes.
+        Factors of C by class; "balanced" makes them inversely proportional to the class sizes (sums of sample
+        weights, if given), which in cross-validation are those of the rows that a fold learns from. A dictionary has
+        labels for keys. A class without a key has the weight 1; keys that are not in y are ignored if all classes of
+        y have one, and otherwise refused, as in scikit-learn.
     warm_start : bool
         Keep the dual variables, and start the next fit on the same rows from them.
     n_jobs : int, optional

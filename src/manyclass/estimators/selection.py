@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 
@@ -93,7 +92,7 @@ def select_C(
     matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
     labels = estimator._check_labels(y, rows.n_rows)
     several = has_label_sets(labels)
-    _, codes = encode_label_sets(labels) if several else encode_labels(labels)
+    classes, codes = encode_label_sets(labels) if several else encode_labels(labels)
     if isinstance(cv, int):
         if not 2 <= cv <= rows.n_rows:
             raise ValueError(f"cv must be between 2 and the number of rows, {rows.n_rows}; got {cv}")
@@ -110,7 +109,7 @@ def select_C(
 
     def train(fold: int) -> None:
         learn, held_out = splits[fold]
-        worker = clone(estimator).set_params(checkpoint=None, resume=False, verbose=0)
+        worker = estimator._for_codes(classes).set_params(verbose=0)
         if in_threads:
             worker.set_params(n_jobs=1 if fold < alone else together)
         worker._stop_with = stop

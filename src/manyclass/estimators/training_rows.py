@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
@@ -13,6 +12,7 @@ from ..data import BlockStore, RowMatrix, check_matrix, has_label_sets
 from ..engines import StoredRows, disk_engine
 from ..problems import Binary, Problem
 from ..solvers import TrainingSet
+from .class_weights import weights_by_class
 
 
 class TrainingRows:
@@ -67,21 +67,15 @@ class TrainingRows:
         weight = np.full(rows.n_rows, float(self.C))
         if sample_weight is not None:
             matrix = rows.as_csr() if rows.is_sparse else rows.dense
-            weight *= _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
+            weight *= sample_weight
         if self.class_weight is not None:
             if Y is not None:
                 raise ValueError(
                     "class_weight is for one label a row: a row with several has no weight by its class; give rows "
                     "their weights with sample_weight"
                 )
-            counted = sample_weight if self.class_weight == "balanced" else None
-            by_class = compute_class_weight(
-                _by_code(self.class_weight, classes),
-                classes=np.arange(len(classes)),
-                y=codes,
-                sample_weight=counted,
-            )
-            weight *= by_class[codes]
+            weight *= weights_by_class(self.class_weight, classes, codes, sample_weight)[codes]
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         if not (weight > 0).all():
             kept = np.flatnonzero(weight > 0)
@@ -110,10 +104,11 @@ class TrainingRows:
             )
         by_class = None
         if self.class_weight is not None:
-            weights = _by_code(self.class_weight, store.classes)
-            if store.manifest.multilabel or isinstance(weights, str):
-                raise ValueError("class_weight must be a dict for rows of a store, and their labels one a row")
-            by_class = np.array([weights.get(code, 1.0) for code in range(store.classes.size)])
+            if store.manifest.multilabel or not isinstance(self.class_weight, dict):
+                raise ValueError(
+                    "for rows of a store class_weight must be a dictionary, and every row must have one label"
+                )
+            by_class = weights_by_class(self.class_weight, store.classes)
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, float)
             if sample_weight.shape != (store.manifest.next_id,) or not (sample_weight >= 0).all():
@@ -123,13 +118,3 @@ class TrainingRows:
                 )
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         return StoredRows(store, float(self.C), by_class, sample_weight, constant)
-
-
-def _by_code(class_weight: dict[Any, float] | str, classes: np.ndarray) -> dict[int, float] | str:
-    if isinstance(class_weight, str):
-        return class_weight
-    codes = {label: code for code, label in enumerate(classes.tolist())}
-    unknown = [label for label in class_weight if label not in codes]
-    if unknown:
-        raise ValueError(f"class_weight names classes that y does not have: {unknown[:5]}")
-    return {codes[label]: weight for label, weight in class_weight.items()}

@@ -1,0 +1,72 @@
+"""From `class_weight` to one factor of C per class."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+
+def weights_by_class(
+    class_weight: dict[Any, float] | str | None,
+    classes: np.ndarray,
+    codes: np.ndarray | None = None,
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """Give each class its factor of C.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        A dictionary has labels for keys. As in scikit-learn a class without a key has the weight 1, and a key that is
+        not a class is ignored, but not both: that is likely a key with a typing error.
+    classes : ndarray of shape (K,)
+        The labels.
+    codes : int array of shape (n,), optional
+        The class of each row; needed for "balanced".
+    sample_weight : ndarray of shape (n,), optional
+        Counts rows for "balanced". A class whose rows all have weight 0 counts as absent.
+
+    Returns
+    -------
+    float64 ndarray of shape (K,)
+
+    Raises
+    ------
+    ValueError
+        If the dictionary has a key that is not a class and lacks a class, or has a weight that is negative or not
+        finite.
+    """
+    weights = np.ones(len(classes))
+    if class_weight is None:
+        return weights
+    if isinstance(class_weight, dict):
+        _fill(weights, class_weight, classes)
+        return weights
+    assert codes is not None
+    counts = np.bincount(codes, weights=sample_weight, minlength=len(classes))
+    present = counts > 0
+    weights[present] = counts.sum() / (np.count_nonzero(present) * counts[present])
+    return weights
+
+
+def _fill(weights: np.ndarray, class_weight: dict[Any, float], classes: np.ndarray) -> None:
+    codes = {label: code for code, label in enumerate(classes.tolist())}
+    unknown = [key for key in class_weight if key not in codes]
+    for key, weight in class_weight.items():
+        if not (isinstance(weight, Real) and 0 <= weight < np.inf):
+            raise ValueError(
+                f"class_weight gives the class {key!r} the weight {weight!r}; give numbers of at least 0"
+            )
+        if key in codes:
+            weights[codes[key]] = weight
+    missing = [label for label in codes if label not in class_weight]
+    if unknown and missing:
+        raise ValueError(
+            f"the classes {_shown(missing)} are not in class_weight, and its keys {_shown(unknown)} are not in y; "
+            "correct the keys, or give every class of y a weight"
+        )
+
+
+def _shown(labels: list[Any]) -> str:
+    names = ", ".join(map(repr, labels[:5]))
+    return f"{names} and {len(labels) - 5} others" if len(labels) > 5 else names
