@@ -409,16 +409,19 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_reported(tmp_path, monkeypatch):
-    import tempfile
-
-    def full(prefix, dir):
-        return os.open("/dev/full", os.O_WRONLY), str(Path(dir) / f"{prefix}x")
-
-    monkeypatch.setattr(tempfile, "mkstemp", full)
+def test_a_full_disk_is_reported():
     X = sp.identity(2000, dtype=np.float32, format="csr")
     with pytest.raises(OSError, match="space"):
-        save_svmlight(X, np.arange(2000), tmp_path / "x.svm")
+        save_svmlight(X, np.arange(2000), "/dev/full")
+
+
+def test_a_disk_that_is_full_at_the_end_leaves_nothing(tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="space"):
+        save_svmlight(sp.identity(3, format="csr"), np.arange(3), tmp_path / "x.svm")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,8 +6,9 @@ import gzip
 import io
 import lzma
 import os
+import secrets
+import stat
 import sys
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -174,17 +175,18 @@ def open_input(source: PathOrFile) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for writing, as it is, that appears under its name only when everything was written.
+    """Open a file for writing that appears under its name only when everything was written.
 
     The bytes go to a temporary file in the same folder, which is renamed when they have reached the disk, or
-    removed if anything fails.
+    removed if anything fails. A file that is replaced passes on its permissions and, where the system allows it, its
+    owner. A symbolic link is replaced, not followed; `open_destination` is for files that users name.
 
     Parameters
     ----------
     path : str or path-like
         The file to write; an existing one is replaced.
     durable : bool
-        Whether it has to outlive the machine's next breath: if not, nothing waits for the disk.
+        Whether to wait until the bytes are on the disk.
 
     Yields
     ------
@@ -192,19 +194,19 @@ def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     """
     path = Path(path)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    except OSError as error:  # names the temporary file, of which the caller knows nothing
-        raise OSError(error.errno, error.strerror, str(path)) from error
+        replaced = os.lstat(path)
+    except FileNotFoundError:
+        replaced = None
+    # The kernel applies the umask to a new file; one that replaces another is private until it has the old mode.
+    handle, temporary = _new_beside(path, 0o666 if replaced is None else 0o600)
     try:
         with os.fdopen(handle, "wb") as raw:
             yield raw
             raw.flush()
+            if replaced is not None and stat.S_ISREG(replaced.st_mode):
+                _inherit(raw.fileno(), replaced)
             if durable:
                 os.fsync(raw.fileno())
-        # mkstemp makes files private; a data file should get the permissions of any other new file.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -212,9 +214,59 @@ def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
         raise
 
 
+def _new_beside(path: Path, mode: int) -> tuple[int, Path]:
+    """A new file in the folder of `path`, with a dot before the name and letters after it."""
+    while True:
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), temporary
+        except FileExistsError:
+            continue
+        except OSError as error:  # names the temporary file, of which the caller knows nothing
+            raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _inherit(handle: int, replaced: os.stat_result) -> None:
+    """Give a file the owner and the permissions of the one that it replaces."""
+    mode = stat.S_IMODE(replaced.st_mode)
+    try:
+        os.fchown(handle, replaced.st_uid, replaced.st_gid)
+    except PermissionError:
+        if os.fstat(handle).st_gid != replaced.st_gid:
+            # Another group now: it may do what everybody may.
+            mode = mode & ~0o070 | (mode & 0o007) << 3
+    os.fchmod(handle, mode)
+
+
+@contextlib.contextmanager
+def open_destination(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file that a user has named, as `open_atomic` does.
+
+    A symbolic link stays, and its target is replaced. A pipe or a device is written to directly.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Yields
+    ------
+    binary file object
+    """
+    try:
+        kind = os.stat(path).st_mode
+    except FileNotFoundError:
+        kind = stat.S_IFREG
+    if stat.S_ISREG(kind):
+        with open_atomic(os.path.realpath(path)) as out:
+            yield out
+    else:
+        with open(path, "wb") as out:
+            yield out
+
+
 @contextlib.contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file for writing as `open_atomic` does, compressed if its suffix says so.
+    """Open a file that a user has named for writing, compressed if its suffix says so; see `open_destination`.
 
     Parameters
     ----------
@@ -228,7 +280,7 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     codec = SUFFIXES.get(Path(path).suffix.lower())
     zstandard = zstandard_package() if codec == "zstd" else None
-    with open_atomic(path) as raw, contextlib.ExitStack() as stack:
+    with open_destination(path) as raw, contextlib.ExitStack() as stack:
         out: Any = raw
         if codec == "gzip":
             # No time stamp: the same data gives the same bytes.

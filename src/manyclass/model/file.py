@@ -19,6 +19,7 @@ equal bytes.
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from safetensors import SafetensorError
 from ..data import HashedText, TextFeatures
 from ..data.class_names import class_tensors, read_classes
 from ..data.hashed_text import TENSOR as HASHING
-from ..data.streams import open_atomic
+from ..data.streams import open_atomic, open_destination
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..engines import peers_of
 from ..solvers import Peers
@@ -60,7 +61,7 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any 
     model : LinearModel
         Labels may be integers, floats, truth values or strings.
     path : str or path-like
-        An existing file is replaced.
+        An existing file is replaced and its permissions are kept. A symbolic link stays, and its target is replaced.
     engine : "memory", "mpi" or MPIEngine
         By MPI all processes write the model together: `path` is a folder then, with a file for the classes of each.
         They must see the same files there.
@@ -75,7 +76,16 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any 
     peers = peers_of(engine)
     if peers.size > 1:
         _save_shards(model, Path(path), peers)
-        return
+    else:
+        _write(model, path, open_destination)
+
+
+def save_shard(model: LinearModel, path: Path) -> None:
+    """Write a model file into a folder of shards, where no link is followed."""
+    _write(model, path, open_atomic)
+
+
+def _write(model: LinearModel, path: str | os.PathLike[str], opened: Callable[..., Any]) -> None:
     tensors = _weight_tensors(model) | class_tensors(model.classes)
     tensors["intercept"] = np.ascontiguousarray(model.intercept)
     if model.label_counts is not None:
@@ -92,7 +102,7 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any 
         "certificate": _to_json("certificate", model.certificate),
     }
     try:
-        with open_atomic(path) as out:
+        with opened(path) as out:
             for piece in tensor_file_content(tensors, metadata, ALIGNED):
                 out.write(piece)
     except OSError as error:
@@ -108,7 +118,7 @@ def _save_shards(model: LinearModel, folder: Path, peers: Peers) -> None:
         try:
             if step == "write":
                 folder.mkdir(parents=True, exist_ok=True)
-                save_model(shard_of(model, peers.rank, peers.size), folder / names[peers.rank])
+                save_shard(shard_of(model, peers.rank, peers.size), folder / names[peers.rank])
             elif peers.rank == 0:
                 write_index(folder, names)
         except OSError as error:

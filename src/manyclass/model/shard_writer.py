@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..data import HashedText, TextFeatures
-from .file import ModelFileError, read_model_file, save_model
+from .file import ModelFileError, read_model_file, save_shard
 from .linear import LinearModel
 from .shards import SHARDS, write_index
 
@@ -67,7 +67,7 @@ class ShardWriter:
         if part.n_features != self._n_features:
             raise ValueError(f"a shard with {part.n_features} features of a model with {self._n_features}")
         text = self._text if first_class == 0 else None
-        save_model(replace(part, settings=self._settings, text=text), self._path(first_class))
+        save_shard(replace(part, settings=self._settings, text=text), self._path(first_class))
 
     def done(self) -> list[tuple[int, int, dict[str, Any]]]:
         """The ranges of classes that are there, as (begin, end, certificate), in order; damaged files do not count.
