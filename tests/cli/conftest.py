@@ -48,6 +48,11 @@ def blobs(n, seed, K=4, d=20):
     return sp.csr_matrix(X.astype(np.float32)), 3 + 2 * codes
 
 
+@pytest.fixture(name="blobs")
+def make_blobs():
+    return blobs
+
+
 @pytest.fixture
 def svm(tmp_path):
     for name, n, seed in (("train.svm", 200, 0), ("test.svm", 60, 1)):

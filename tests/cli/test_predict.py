@@ -96,11 +96,6 @@ def test_labels_with_tabs_stay_on_one_field(shell, tables):
 # ---- What cannot be predicted
 
 
-def test_too_many_features_are_shown_where_they_are(shell, model, svm):
-    (svm / "wide.svm").write_text("1 1:1\n1 1:1 99:1\n")
-    assert "wide.svm:2:7:" in shell("predict", "m.manyclass", "wide.svm", code=2).stderr
-
-
 def test_texts_for_a_model_of_features_are_refused(shell, model, tables):
     assert "rows of features" in shell("predict", "m.manyclass", "test.csv", code=2).stderr
     assert "rows of features" in shell("predict", "m.manyclass", "-", "--format", "lines", stdin="a\n", code=2).stderr

@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 import typer
 
-from ..data import BlockStore, encode_known
+from ..data import encode_known
 from ..data.label_sets import keep_known
-from ..estimators.predictor import by_blocks
 from ..model import LabelTree, LinearModel, load_model
 from . import output, quality, ranks
-from .inputs import Columns, DataFormat, naming, open_store, read_for_evaluation, read_sets_for_evaluation
+from .inputs import Columns, DataFormat, naming
+from .model_inputs import ModelInput
 from .output import InputError
 
 NAMED_AT_MOST = 10
@@ -64,6 +64,9 @@ def evaluate(
     beam: Annotated[
         int | None, typer.Option(min=1, help="Search the tree that `index` has built, keeping so many nodes a level.")
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse features that the model was not trained on.")
+    ] = False,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
@@ -84,6 +87,9 @@ def evaluate(
     Of rows with sets of labels there are P@k, nDCG@k, recall@k and coverage@k, and weighted by propensities PSP@k and
     PSnDCG@k; F1 is of the labels with a score above 0. docs/metrics.md has the formulas.
 
+    Features that the model was not trained on are ignored, counted on standard error and in the report; --strict
+    refuses them.
+
     With --beam labels are searched in the tree, and the share of the exact k best that is found is reported.
 
     Under mpirun the ranks share the rows, or read a file each: part-{rank}.svm.
@@ -96,20 +102,21 @@ def evaluate(
         raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
     with naming(str(model)):
         ask = _Questions(loaded, wanted[-1], beam, jobs)
-    store = open_store(data)
-    if loaded.multilabel or (store is not None and store.manifest.multilabel):
-        labels, others, found = _sets_of(ask, data, store, format)
+    rows = ModelInput(loaded, data, format, Columns(text_column, label_column), strict=strict)
+    if loaded.multilabel or (rows.store is not None and rows.store.manifest.multilabel):
+        labels, others, found = _sets_of(ask, data, rows)
         with naming(data):
             _check_known(others, unknown)
             report = quality.of_label_sets(loaded, labels, others, found[0], wanted, propensity, jobs)
             if ask.sets:
                 report |= quality.f1_of_label_sets(labels, found[-1], others, jobs)
     else:
-        codes, found = _codes_of(ask, data, store, format, Columns(text_column, label_column), unknown)
+        codes, found = _codes_of(ask, data, rows, unknown)
         with naming(data):
             report = quality.of_classes(loaded, codes, found[0], wanted)
     if beam is not None:
         report |= quality.of_beam(found[1], found[0], wanted, beam)
+    report |= rows.ignored()
     report |= quality.of_model(loaded, model, ask.seconds / max(1, ask.rows))
     if as_json:
         typer.echo(output.to_json(report))
@@ -143,36 +150,30 @@ class _Questions:
         return (best, self.model.predict(X, n_jobs=self.jobs)) if self.sets else (best,)
 
 
-def _sets_of(
-    ask: _Questions, data: str, store: BlockStore | None, format: DataFormat
-) -> tuple[sp.csr_matrix, np.ndarray, tuple[Any, ...]]:
+def _sets_of(ask: _Questions, data: str, rows: ModelInput) -> tuple[sp.csr_matrix, np.ndarray, tuple[Any, ...]]:
     """The labels of rows by the model's classes, how many others each has, and the answers."""
-    model = ask.model
-    if store is not None:
+    if (store := rows.store) is not None:
         with naming(data):
             every = store.label_matrix(np.arange(store.classes.size), store.classes.size)
-            labels, others = keep_known(every, store.classes, model.classes, unknown="count")
-            return labels, others, by_blocks(store, model.n_features, ask)
-    X, labels, others = read_sets_for_evaluation(model, data, format)
+            labels, others = keep_known(every, store.classes, ask.model.classes, unknown="count")
+            return labels, others, rows.for_blocks(ask)
+    X, labels, others = rows.label_sets()
     with naming(data):
-        if ranks.one_each(data):
+        if rows.divided:
             labels, others, *found = ranks.gathered((labels, others, *ask(X)))
             return labels, others, tuple(found)
         return labels, others, ranks.in_shares(ask, X)
 
 
-def _codes_of(
-    ask: _Questions, data: str, store: BlockStore | None, format: DataFormat, columns: Columns, unknown: Unknown
-) -> tuple[np.ndarray, tuple[Any, ...]]:
+def _codes_of(ask: _Questions, data: str, rows: ModelInput, unknown: Unknown) -> tuple[np.ndarray, tuple[Any, ...]]:
     """The classes of rows, and the answers."""
-    model = ask.model
-    if store is not None:
+    if rows.store is not None:
         with naming(data):
-            return _known_codes(model, store.labels(), unknown), by_blocks(store, model.n_features, ask)
-    X, labels = read_for_evaluation(model, data, format, columns)
+            return _known_codes(ask.model, rows.store.labels(), unknown), rows.for_blocks(ask)
+    X, labels = rows.labelled()
     with naming(data):
-        codes = _known_codes(model, labels, unknown)
-        if ranks.one_each(data):
+        codes = _known_codes(ask.model, labels, unknown)
+        if rows.divided:
             codes, *found = ranks.gathered((codes, *ask(X)))
             return codes, tuple(found)
         return codes, ranks.in_shares(ask, X)

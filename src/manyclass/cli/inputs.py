@@ -1,11 +1,11 @@
-"""What the commands read: rows of features from svmlight and XMC text, or texts from tables and lines."""
+"""What the commands train on: rows of features from svmlight and XMC text, or texts from tables."""
 
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -14,16 +14,14 @@ import scipy.sparse as sp
 
 from ..data import BlockStore, ParseError, TextFeatures, read_table
 from ..data.label_sets import keep_known
-from ..data.streams import SUFFIXES, open_input, stream_name
+from ..data.streams import SUFFIXES, stream_name
 from ..data.svmlight import labels_of, matrix_of, parse_rows
 from ..data.text import FORMATS
 from ..data.xmc import looks_like_xmc
 from ..engines import join_rows, share_rows
-from ..model import LinearModel
 from . import ranks
 from .output import InputError
 
-LINES_AT_ONCE = 4096
 ROWS_OF_FEATURES = ("svmlight", "xmc")
 ONE_VS_REST = (
     "several labels a row are trained one-vs-rest (--loss squared_hinge, hinge, logistic, ppd_squared_hinge or "
@@ -127,7 +125,8 @@ def open_store(path: str) -> BlockStore | None:
     return BlockStore(path) if path != "-" and Path(path).is_dir() else None
 
 
-def _check_exists(path: str) -> None:
+def check_is_file(path: str) -> None:
+    """Refuse a folder where a file is meant."""
     if path != "-" and Path(path).is_dir():
         raise InputError(f"{path}: a folder; pass a file")
 
@@ -141,12 +140,21 @@ class ParsedRows(NamedTuple):
     from_zero: bool
 
 
-def _parsed(
-    path: str, kind: str, dtype: Any, *, n_features: int | None, zero_based: bool | str, multilabel: bool | str
+def parsed(
+    path: str,
+    kind: str,
+    dtype: Any,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | str = "auto",
+    multilabel: bool | str = "auto",
 ) -> ParsedRows:
+    """Read a file; with more features than `n_features` it is refused."""
     if kind == "xmc":
         parser = parse_rows(path, multilabel=True, zero_based=True, dtype=dtype, xmc=True)
-        X = _as_wide(matrix_of(parser, dtype), n_features)
+        X = matrix_of(parser, dtype)
+        if n_features is not None and X.shape[1] > n_features:
+            raise ValueError(f"{X.shape[1]} features by the header, but the model knows {n_features}")
         Y = labels_of(parser, n_labels=parser.label_limit)
         return ParsedRows(X, Y, np.arange(Y.shape[1]), True)
     parser = parse_rows(path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype)
@@ -157,15 +165,6 @@ def _parsed(
         if sp.issparse(labels)
         else ParsedRows(X, labels, None, from_zero)
     )
-
-
-def _as_wide(X: sp.csr_matrix, n_features: int | None) -> sp.csr_matrix:
-    """The rows of a file whose header has counted the features, with as many as a model has."""
-    if n_features is None or X.shape[1] == n_features:
-        return X
-    if X.shape[1] > n_features:
-        raise ValueError(f"{X.shape[1]} features by the header, but the model knows {n_features}")
-    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
 def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -204,7 +203,7 @@ def read_labelled(
     LabelledRows
     """
     divided, path = ranks.one_each(path), ranks.own_file(path)
-    _check_exists(path)
+    check_is_file(path)
     kind = format.value if format is not DataFormat.auto else told_by_file(path)
     if kind == "xmc" and not several:
         raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {ONE_VS_REST}")
@@ -212,7 +211,7 @@ def read_labelled(
     def read() -> Any:
         if kind in ROWS_OF_FEATURES:
             multilabel = "auto" if several else False
-            return _parsed(path, kind, dtype, n_features=None, zero_based="auto", multilabel=multilabel)
+            return parsed(path, kind, dtype, multilabel=multilabel)
         return read_table(path, text=columns.text, label=columns.label, format=kind)  # type: ignore[arg-type]
 
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
@@ -264,125 +263,6 @@ def _sets_of_one(labels: np.ndarray) -> tuple[sp.csr_matrix, np.ndarray]:
         raise ValueError("where some files have several labels a row, each label must be an integer from 0 up")
     rows = np.arange(labels.size)
     return _only_used(sp.csr_matrix((np.ones(rows.size, np.int32), (rows, labels))))
-
-
-# ---- For a model
-
-
-def read_for_evaluation(
-    model: LinearModel, path: str, format: DataFormat, columns: Columns
-) -> tuple[sp.csr_matrix, Any]:
-    """Read rows and labels as the model wants them."""
-    divided, path = ranks.one_each(path), ranks.own_file(path)
-    _check_exists(path)
-    kind = _format_for(model, path, format.value, "svmlight")
-    if kind == "xmc":
-        raise InputError(f"{stream_name(path)}: XMC text has sets of labels, the model knows one label a row")
-
-    def read() -> tuple[sp.csr_matrix, Any]:
-        if kind == "svmlight":
-            found = _parsed(path, kind, model.dtype, **_layout_of(model), multilabel=False)
-            return found.X, found.labels
-        texts, labels = read_table(
-            path,
-            text=columns.text or model.settings.get("text_column"),
-            label=columns.label or model.settings.get("label_column"),
-            format=kind,  # type: ignore[arg-type]
-        )
-        assert model.text is not None
-        return model.text.transform(texts), labels
-
-    with naming(path):
-        return ranks.read_rows(read, divided=divided)
-
-
-def read_sets_for_evaluation(
-    model: LinearModel, path: str, format: DataFormat
-) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
-    """Read rows with sets of labels as a model of such sets wants them.
-
-    Returns
-    -------
-    X : csr_matrix of shape (n, n_features)
-    Y : csr_matrix of shape (n, K)
-        Ones for the labels that the model knows, by its classes.
-    unknown : ndarray of shape (n,)
-        How many others each row has.
-    """
-    divided, path = ranks.one_each(path), ranks.own_file(path)
-    _check_exists(path)
-    kind = _format_for(model, path, format.value, "svmlight")
-    if kind not in ROWS_OF_FEATURES:
-        raise InputError(
-            f"{stream_name(path)}: the rows of {kind} have one label each, the model knows sets of labels"
-        )
-
-    def read() -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
-        X, labels, classes, _ = _parsed(path, kind, model.dtype, **_layout_of(model), multilabel=True)
-        assert classes is not None
-        return X, *keep_known(labels, classes, model.classes, unknown="count")
-
-    with naming(path):
-        return ranks.read_rows(read, divided=divided)
-
-
-def read_for_prediction(
-    model: LinearModel, path: str, format: PredictFormat, columns: Columns
-) -> Iterator[sp.csr_matrix]:
-    """Read rows as the model wants them, without labels; lines of text come in batches."""
-    divided, path = ranks.one_each(path), ranks.own_file(path)
-    _check_exists(path)
-    kind = _format_for(model, path, format.value, "lines" if model.text is not None else "svmlight")
-
-    def read() -> sp.csr_matrix:
-        if kind in ROWS_OF_FEATURES:
-            return _parsed(path, kind, model.dtype, **_layout_of(model), multilabel="auto").X
-        # A table to predict needs no labels: the text is read in their place, too.
-        column = columns.text or model.settings.get("text_column") or "text"
-        texts, _ = read_table(path, text=column, label=column, format=kind)  # type: ignore[arg-type]
-        assert model.text is not None
-        return model.text.transform(texts)
-
-    with naming(path):
-        if kind != "lines":
-            yield ranks.read_rows(read, divided=divided)
-            return
-        assert model.text is not None
-        for texts in _lines(path):
-            yield model.text.transform(texts)
-
-
-def _format_for(model: LinearModel, path: str, given: str, otherwise: str) -> str:
-    kind = given
-    if given == "auto":
-        kind = told_by_file(path) if otherwise == "svmlight" else told_by_name(path) or otherwise
-    if kind not in ROWS_OF_FEATURES and model.text is None:
-        raise InputError(
-            f"{stream_name(path)}: {kind} holds texts, but the model was trained on rows of features; "
-            "pass svmlight text (--format svmlight), or train on a table with a text column"
-        )
-    return kind
-
-
-def _layout_of(model: LinearModel) -> dict[str, Any]:
-    # A file of few rows may lack index 0 by chance: count as the training file did.
-    base = model.settings.get("index_base")
-    return {"n_features": model.n_features, "zero_based": "auto" if base is None else base == 0}
-
-
-def _lines(path: str) -> Iterator[list[str]]:
-    number = 0
-    with open_input(path) as stream:
-        while batch := list(islice(stream, LINES_AT_ONCE)):
-            texts = []
-            for line in batch:
-                number += 1
-                try:
-                    texts.append(line.decode().rstrip("\r\n"))
-                except UnicodeDecodeError as error:
-                    reason = f"not UTF-8 ({error.reason}); convert the file first"
-                    raise ParseError(stream_name(path), number, error.start + 1, reason) from error
-            yield texts
 
 
 def class_sizes(counts: np.ndarray) -> dict[str, float]:

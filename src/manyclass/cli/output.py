@@ -184,6 +184,16 @@ def seconds(duration: float) -> str:
     return f"{duration:.2f} s"
 
 
+def count(value: int) -> str:
+    """Write how many there are: 12,345."""
+    return f"{value:,}"
+
+
+def counted(value: int, noun: str) -> str:
+    """Write how many there are of what: 1 row, 12,345 rows."""
+    return f"{count(value)} {noun}{'s' * (value != 1)}"
+
+
 def number(value: float) -> str:
     """Write a number to six significant digits, an integer in full."""
-    return str(value) if isinstance(value, int) else f"{value:.6g}"
+    return count(value) if isinstance(value, int) else f"{value:.6g}"

@@ -12,13 +12,13 @@ import scipy.sparse as sp
 import typer
 
 from ..data.streams import open_output
-from ..estimators.predictor import by_blocks
 from ..model import LabelTree, LinearModel, load_model
 from ..model.label_sets import scores_above
 from ..model.probability import probabilities as rule_of_scores
 from ..solvers import share
 from . import output, ranks
-from .inputs import Columns, PredictFormat, naming, open_store, read_for_prediction
+from .inputs import Columns, PredictFormat, naming
+from .model_inputs import ModelInput
 from .output import InputError
 
 
@@ -44,6 +44,9 @@ def predict(
     probabilities: Annotated[
         bool, typer.Option("--probabilities", help="Print the probability after each label.")
     ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse features that the model was not trained on.")
+    ] = False,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     format: Annotated[PredictFormat, typer.Option(help="auto: by the name of the file.")] = PredictFormat.auto,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
@@ -53,7 +56,8 @@ def predict(
 
     A model trained on svmlight or XMC text takes either; labels in it are ignored. A model trained on a
     table takes tables with the same text column (labels are not needed), or plain text, one text a line. The rows
-    of a store are read block by block, and come in the order in which they were added to it.
+    of a store are read block by block, and come in the order in which they were added to it. Features that the model
+    was not trained on are ignored and counted on standard error; --strict refuses them.
 
     \b
     Examples:
@@ -89,7 +93,8 @@ def predict(
             f"{model} has no probabilities; train with --loss maxent or logistic, or with --calibrate temperature"
         )
     name = "probabilities" if probabilities else "scores" if scores else None
-    peers, divided = ranks.peers(), ranks.one_each(data)
+    peers = ranks.peers()
+    rows = ModelInput(loaded, data, format, Columns(text_column), strict=strict)
     with naming(str(model)):
         tree = None if beam is None else LabelTree(loaded, n_jobs=jobs)
 
@@ -105,23 +110,24 @@ def predict(
         return [(_json_line if as_json else _tab_line)(labels, values, name) for labels, values in predicted]
 
     def lines(X: Any) -> list[str]:
-        first, last = (0, X.shape[0]) if divided else share(X.shape[0], peers)
+        first, last = (0, X.shape[0]) if rows.divided else share(X.shape[0], peers)
         return as_lines(*find(X[first:last]))
 
     pieces: Iterable[list[str]]
-    if (store := open_store(data)) is not None:
-        found = by_blocks(store, loaded.n_features, find)
-        mine = share(store.n_rows, peers)
+    if rows.store is not None:
+        found = rows.for_blocks(find)
+        mine = share(rows.store.n_rows, peers)
         pieces = [as_lines(*(column[slice(*mine)] for column in found))]
     else:
-        pieces = map(lines, read_for_prediction(loaded, data, format, Columns(text_column)))
-    if divided:  # the rows of the first rank come first
+        pieces = map(lines, rows.unlabelled())
+    if rows.divided:  # the rows of the first rank come first
         pieces = [[line for piece in pieces for line in piece]]
     with _writing(out if peers.rank == 0 else None) as write:
         for piece in pieces:
             for part in peers.gather(piece):
                 for line in part:
                     write(line + "\n")
+    rows.ignored()
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 
 from .._native import core
+from .known_features import KnownFeatures
 from .matrix import check_matrix
 from .streams import CHUNK, PathOrFile, StreamError, open_input, open_output, stream_name
 
@@ -138,6 +139,7 @@ def load_svmlight(
     path_or_file: PathOrFile,
     *,
     n_features: int | None = None,
+    unknown_features: Literal["error", "ignore"] = "error",
     multilabel: bool | Literal["auto"] = "auto",
     zero_based: bool | Literal["auto"] = "auto",
     dtype: DTypeLike = np.float32,
@@ -154,7 +156,10 @@ def load_svmlight(
     path_or_file : str, path-like or binary file object
         What to read; `-` is standard input.
     n_features : int, optional
-        Columns of `X`; without it, as many as occur. A larger index in the file is an error.
+        Columns of `X`; without it, as many as occur.
+    unknown_features : "error" or "ignore"
+        What to do with features beyond `n_features`, for which a model has no weights: refuse the file, or leave them
+        out.
     multilabel : bool or "auto"
         Whether rows have any number of labels (`3,7,9 1:0.5`). "auto": if a row has other than one.
     zero_based : bool or "auto"
@@ -177,15 +182,23 @@ def load_svmlight(
     ParseError
         With file, line and column of what is wrong.
     """
+    if unknown_features not in ("error", "ignore"):
+        raise ValueError(f'unknown_features must be "error" or "ignore", got {unknown_features!r}')
+    ignore = unknown_features == "ignore"
+    if ignore and n_features is None:
+        raise ValueError('unknown_features="ignore" needs n_features: say how many features are known')
     parser = parse_rows(
         path_or_file,
-        n_features=n_features,
+        n_features=None if ignore else n_features,
         multilabel=multilabel,
         zero_based=zero_based,
         dtype=dtype,
         allow_nonfinite=allow_nonfinite,
     )
-    return matrix_of(parser, dtype), labels_of(parser)
+    X = matrix_of(parser, dtype)
+    if ignore and n_features is not None:
+        X = KnownFeatures(n_features).keep(X)
+    return X, labels_of(parser)
 
 
 def label_blocks(y: ArrayLike | sp.spmatrix, n_rows: int) -> tuple[np.ndarray, np.ndarray]:

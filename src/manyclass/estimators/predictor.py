@@ -221,6 +221,11 @@ class Predictor:
         """What `find` gives for the rows; those of a store are read block by block, and come in the order of ids."""
         check_is_fitted(self)
         if isinstance(X, BlockStore):
+            if X.n_features > self.n_features_in_:
+                raise ValueError(
+                    f"{X.path} has {X.n_features} features, but {type(self).__name__} is expecting "
+                    f"{self.n_features_in_} features as input"
+                )
             return by_blocks(X, self.n_features_in_, find)
         rows = self._check_rows(X, reset=False)
         return tuple(find(rows.as_csr() if rows.is_sparse else rows.dense))
@@ -229,13 +234,9 @@ class Predictor:
 def by_blocks(store: BlockStore, n_features: int, find: Callable[[sp.csr_matrix], Sequence[Any]]) -> tuple[Any, ...]:
     """What `find` gives for the rows of all blocks, in the order of their ids.
 
-    Raises
-    ------
-    ValueError
-        If the store has features that the model does not know.
+    `find` gets rows with `n_features` columns, or with those of the store if these are more.
     """
-    if store.n_features > n_features:
-        raise ValueError(f"{store.path} has {store.n_features} features, the model knows {n_features}")
+    n_features = max(n_features, store.n_features)
     ids, found = [], []
     for number in range(store.n_blocks):
         block = store.read(number)
