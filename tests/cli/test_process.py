@@ -26,7 +26,7 @@ def test_ctrl_c_gives_130_and_a_usable_model(svm, loss):
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
     assert "interrupted" in stderr and "Traceback" not in stderr
-    assert "go on from there with --resume" in stderr
+    assert "resume from there with --resume" in stderr
     assert CheckpointFolder(svm / "c").read() is not None
     assert json.loads(stdout)["certificate"]["exit_reason"] == "interrupted"
     assert load_model(svm / "train.manyclass").n_classes == 4

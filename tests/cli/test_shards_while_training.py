@@ -127,8 +127,8 @@ def test_a_fit_that_was_stopped_ends_with_the_same_bytes(stop, code, message, sh
     assert len(bytes_of(files / "folder")) == 2
     assert "without shards.json" in shell("predict", "folder", "one.svm", code=2).stderr
     refused = shell(*command, "-m", "folder", code=2)
-    assert "folder holds shards; go on from them with --resume, or remove it" in refused.stderr
-    assert "going on from folder" in shell(*command, "-m", "folder", "--resume").stderr
+    assert "folder holds shards; resume from them with --resume" in refused.stderr
+    assert "resuming from folder" in shell(*command, "-m", "folder", "--resume").stderr
     assert bytes_of(files / "folder") == bytes_of(files / "whole")
 
 
@@ -165,7 +165,7 @@ def test_a_shard_that_was_half_written_is_nothing(shell, files):
         ([*PPD, "--calibrate", "sigmoid"], "leave out one of --calibrate and --shards"),
         ([*PPD, "--engine", "joblib"], "the workers of joblib write no shards"),
         ([*PPD, "--every", "5"], "it needs the folder of --checkpoint"),
-        ([*PPD, "-m", "one.svm"], "one.svm is a file; choose another folder for the shards with --model"),
+        ([*PPD, "-m", "several.svm"], "several.svm is a file; choose another folder for the shards with --model"),
         ([*PPD, "-m", "."], "holds other things than shards; choose another folder"),
     ],
 )

@@ -197,7 +197,7 @@ def test_methods_for_stores_reach_the_engine(shell, svm):
     command = ["train", "s", "-m", "m", "--loss", "squared_hinge", "--together", 1]
     by_block = [*command, "--method", "pegasos", "--update", "block", "--tol", 0.05, "--max-iter", 5000]
     assert shell.json(*by_block)["certificate"]["exit_reason"] == "converged"
-    stopped = shell(*command, "--method", "streamsvm", code=3)
+    stopped = shell(*command, "--method", "streamsvm", "--force", code=3)
     assert "one pass, as StreamSVM does" in stopped.stderr and "leave out --method" in stopped.stderr
     assert load_model("m").certificate["exit_reason"] == "one_pass"
     assert "one-vs-rest" in shell("train", "s", "--loss", "ww", "--method", "pegasos", code=2).stderr
@@ -221,11 +221,11 @@ def test_a_checkpoint_wants_to_be_gone_on_from(svm, shell):
     shell("train", "train.svm", "-m", "whole", "-q")
     command = ["train", "train.svm", "-m", "m", "--checkpoint", "c", "--every", "0"]
     stopped = shell(*command, "--max-iter", "1", code=3)
-    assert "go on from there with --resume" in stopped.stderr
+    assert "resume from there with --resume" in stopped.stderr
     refused = shell(*command, code=2)
     assert "--resume" in refused.stderr and "remove" in refused.stderr
     gone_on = shell(*command, "--resume")
-    assert "going on from c" in gone_on.stderr
+    assert "resuming from c" in gone_on.stderr
     assert Path("m").read_bytes() == Path("whole").read_bytes()
 
 

@@ -10,6 +10,7 @@ from ..model import load_model, save_model
 from ..model.shards import stored_bytes
 from . import output, ranks
 from .output import InputError
+from .replacing import check_model_file, replaced_pair
 
 
 class Narrow(str, Enum):
@@ -31,6 +32,7 @@ def compress(
     keep: Annotated[
         int | None, typer.Option(min=1, help="Keep the largest weights of a class only, so many at the most.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is at --output, whatever it is.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Make a model smaller: drop small weights, store the others in fewer bits.
@@ -44,19 +46,28 @@ def compress(
     output.log_to_stderr(quiet=True)
     if dtype is None and prune == 0 and keep is None:
         raise InputError("say how: --dtype, --prune or --keep")
-    before = load_model(model)
+    replaced = check_model_file(out, force=force)
+    if out.exists() and out.samefile(model):
+        replaced = None
+    before, size_before = load_model(model), stored_bytes(model)
     after = before.compress(dtype.value if dtype else None, prune=prune, keep=keep)
     save_model(after, out)
-    sizes = stored_bytes(model), stored_bytes(out)
-    densities = before.density, after.density
+    report = {
+        "model": str(out),
+        "replaced": replaced and replaced.report(),
+        "file_bytes_before": size_before,
+        "file_bytes": stored_bytes(out),
+        "density_before": before.density,
+        "density": after.density,
+    }
     if as_json:
-        report = {"model": str(out), "file_bytes_before": sizes[0], "file_bytes": sizes[1]}
-        typer.echo(output.to_json(report | {"density_before": densities[0], "density": densities[1]}))
+        typer.echo(output.to_json(report))
         return
     output.show_pairs(
         [
             ("model", str(out)),
-            ("size of the file", f"{output.size(sizes[1])}, was {output.size(sizes[0])}"),
-            ("density", f"{output.percent(densities[1])}, was {output.percent(densities[0])}"),
+            *replaced_pair(replaced),
+            ("size of the file", f"{output.size(stored_bytes(out))}, was {output.size(size_before)}"),
+            ("density", f"{output.percent(after.density)}, was {output.percent(before.density)}"),
         ]
     )

@@ -15,6 +15,7 @@ from ..model import LinearModel, load_model, save_model
 from . import output, ranks
 from .fitting import TITLES, Fit, Loss, fit
 from .output import ExitCode, InputError
+from .replacing import check_model_file
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -56,6 +57,7 @@ def demo(
     if ask is not None:
         _answer_one(ask, model, min_members, jobs=jobs, quiet=quiet, as_json=as_json)
         return
+    check_model_file(model, force=None, option="--model")
     wordnet = load_wordnet(min_members)
     results: list[dict[str, Any]] = []
     answers: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Where train writes a model, and what it goes on from."""
+"""Where train writes a model, and what it resumes from."""
 
 import logging
 import os
@@ -15,6 +15,7 @@ from .fitting import Loss, trains_in_batches
 from .options import Calibrate
 from .output import InputError
 from .ranks import Engine
+from .replacing import Former, check_model_file, former, refuse_inputs
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -67,24 +68,96 @@ def way_of_writing(
     return Writing.WHILE_TRAINED
 
 
-def check_target(target: Path, writing: Writing, resume: bool) -> None:
-    """Refuse a place that cannot be written to, and say which shards the fit goes on from."""
+class Destination:
+    """Where train writes its model.
+
+    A model that is already there is replaced by one whose fit has converged, by one that was resumed from the
+    checkpoint of an unfinished fit, and with `--force`. Otherwise it is kept, and the new one goes beside it.
+
+    Parameters
+    ----------
+    target : Path
+        What `--model` names.
+    writing : Writing
+    data : str
+        What the command reads, which is never replaced.
+    resumed : bool
+        Whether the fit is resumed from a checkpoint.
+    force : bool
+
+    Attributes
+    ----------
+    path : Path
+        Where the model is, once it was saved.
+    replaced, kept : Former or None
+        What was there before, once the model was saved.
+    """
+
+    def __init__(self, target: Path, writing: Writing, data: str, *, resumed: bool, force: bool):
+        self.path = self._target = target
+        self._writing, self._resumed, self._force = writing, resumed, force
+        self.replaced: Former | None = None
+        self.kept: Former | None = None
+        self._settled = writing is Writing.WHILE_TRAINED
+        if ranks.peers().rank == 0:
+            refuse_inputs(target, [data], "--model")
+            _check_place(target, writing, force)
+        if self._settled and force and (there := former(target)) is not None and there.certificate is not None:
+            self.replaced = there
+
+    def save(self, model: LinearModel) -> None:
+        """Write what is not written yet: the first rank all of the model, or each its shard."""
+        if not self._settled:
+            choice = self._choose(model.certificate["exit_reason"] == "converged")
+            self.path, self.replaced, self.kept = ranks.peers().gather(choice)[0]
+            self._settled = True
+        if self._writing is Writing.BY_RANKS:
+            save_model(model, self.path, engine="mpi")
+        elif self._writing is Writing.WHOLE and ranks.peers().rank == 0:
+            save_model(model, self.path)
+
+    def _choose(self, converged: bool) -> tuple[Path, Former | None, Former | None]:
+        there = former(self._target)
+        if there is None or self._force:
+            return self._target, there, None
+        is_model = there.certificate is not None
+        if is_model and (converged or (self._resumed and not there.converged)):
+            return self._target, there, None
+        return beside(self._target, "new" if converged else "unfinished"), None, there
+
+
+def beside(target: Path, what: str = "unfinished") -> Path:
+    """A name that is free for a model that may not replace the one at `target`."""
+    number = 1
+    while True:
+        mark = what if number == 1 else f"{what}-{number}"
+        path = target.with_name(f"{target.stem}.{mark}{target.suffix}")
+        if not os.path.lexists(path):
+            return path
+        number += 1
+
+
+def _check_place(target: Path, writing: Writing, force: bool) -> None:
+    """Refuse before the fit a place that cannot be written to, or holds something else than a model."""
     folder = target.parent
     if not folder.is_dir():
         raise InputError(f"{target}: there is no folder {folder}; make it first")
-    if (target.is_dir() and writing is Writing.WHOLE) or not os.access(folder, os.W_OK):
+    if not os.access(folder, os.W_OK):
         raise InputError(f"{target}: cannot be written; choose another place with --model")
-    if writing is Writing.WHILE_TRAINED:
-        _check_shards(target, resume)
+    if writing is Writing.WHOLE:
+        check_model_file(target, force=force, option="--model")
+    elif target.exists() and not holds_shards(target) and (not target.is_dir() or _holds_files(target)):
+        what = "holds other things than shards" if target.is_dir() else "is a file"
+        raise InputError(f"{target} {what}; choose another folder for the shards with --model")
 
 
-def _check_shards(folder: Path, resume: bool) -> None:
+def check_shards(folder: Path, *, resume: bool, force: bool) -> None:
+    """Refuse shards that are there unless something was said about them, and say which ones the fit resumes from."""
     there = holds_shards(folder)
-    if folder.exists() and not there and (not folder.is_dir() or _holds_files(folder)):
-        what = "holds other things than shards" if folder.is_dir() else "is a file"
-        raise InputError(f"{folder} {what}; choose another folder for the shards with --model")
-    if there and not resume:
-        raise InputError(f"{folder} holds shards; go on from them with --resume, or remove it to start again")
+    if there and not (resume or force):
+        raise InputError(
+            f"{folder} holds shards; resume from them with --resume, or replace those of another fit with --force"
+        )
     if resume:
         _say_what_is_there(folder, "shards", there)
 
@@ -94,8 +167,8 @@ def _holds_files(folder: Path) -> bool:
     return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
-def check_checkpoint(folder: Path | None, every: float | None, resume: bool, writing: Writing) -> None:
-    """Refuse a folder that cannot be meant, and say which checkpoint the fit goes on from."""
+def check_checkpoint(folder: Path | None, every: float | None, resume: bool, writing: Writing) -> bool:
+    """Refuse a folder that cannot be meant, and say whether the fit is resumed from a checkpoint in it."""
     if folder is None:
         if every is not None:
             raise typer.BadParameter("it needs the folder of --checkpoint", param_hint="--every")
@@ -104,26 +177,19 @@ def check_checkpoint(folder: Path | None, every: float | None, resume: bool, wri
                 "it needs the folder of --checkpoint, or --shards where they are written while the model is trained",
                 param_hint="--resume",
             )
-        return
+        return False
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; name a folder with --checkpoint")
     there = holds_checkpoint(folder)
     if there and not resume:
-        raise InputError(f"{folder} holds a checkpoint; go on from it with --resume, or remove it to start again")
+        raise InputError(f"{folder} holds a checkpoint; resume from it with --resume, or remove it to start again")
     if resume:
         _say_what_is_there(folder, "checkpoint", there)
+    return there and resume
 
 
 def _say_what_is_there(folder: Path, what: str, there: bool) -> None:
     if there:
-        logger.info("going on from %s", folder)
+        logger.info("resuming from %s", folder)
     else:
         logger.info("%s holds no %s yet; starting at the beginning", folder, what)
-
-
-def save(model: LinearModel, target: Path, writing: Writing) -> None:
-    """Write what is not written yet: the first rank all of the model, or each its shard."""
-    if writing is Writing.BY_RANKS:
-        save_model(model, target, engine="mpi")
-    elif writing is Writing.WHOLE and ranks.peers().rank == 0:
-        save_model(model, target)

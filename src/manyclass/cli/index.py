@@ -11,6 +11,7 @@ from ..model.label_tree import BRANCHING
 from . import output, ranks
 from .inputs import naming
 from .output import InputError
+from .replacing import check_model_file, replaced_pair
 
 
 @output.answers_errors
@@ -23,6 +24,7 @@ def index(
     branching: Annotated[int, typer.Option(min=2, help="Children of a node at the most.")] = BRANCHING,
     seed: Annotated[int, typer.Option(help="Of the clustering of labels.")] = 0,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is at --output, whatever it is.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Build a tree over the labels of a model, which predict and evaluate search with --beam.
@@ -39,6 +41,7 @@ def index(
     output.log_to_stderr(quiet=True)
     if model.is_dir() and out is None:
         raise InputError(f"{model} is a model in shards; name a file to write with --output")
+    replaced = None if out is None else check_model_file(out, force=force)
     loaded = load_model(model)
     begin = time.perf_counter()
     with naming(str(model)):
@@ -48,6 +51,7 @@ def index(
     save_model(loaded, out or model)
     report = {
         "model": str(out or model),
+        "replaced": replaced and replaced.report(),
         "classes": loaded.n_classes,
         "levels": tree.levels,
         "seconds": seconds,
@@ -59,8 +63,9 @@ def index(
     output.show_pairs(
         [
             ("model", str(report["model"])),
-            ("classes", str(loaded.n_classes)),
-            ("levels", str(tree.levels)),
+            *replaced_pair(replaced),
+            ("classes", output.count(loaded.n_classes)),
+            ("levels", output.count(tree.levels)),
             ("clustering", output.seconds(seconds)),
             ("memory of the tree when it is used", output.size(tree.nbytes)),
         ]

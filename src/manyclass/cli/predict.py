@@ -20,6 +20,7 @@ from . import output, ranks
 from .inputs import Columns, PredictFormat, naming
 from .model_inputs import ModelInput
 from .output import InputError
+from .replacing import refuse_inputs
 
 
 @output.answers_errors
@@ -75,6 +76,8 @@ def predict(
     """
     output.log_to_stderr(quiet=True)
     jobs = ranks.threads(jobs)
+    if out is not None:
+        refuse_inputs(out, [model, data], "--output")
     loaded = load_model(model)
     by_threshold = loaded.multilabel and k is None
     if threshold is not None and not by_threshold:

@@ -18,7 +18,7 @@ from ..estimators.provenance import Provenance
 from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel
 from . import output, ranks
-from .destination import Writing, check_checkpoint, check_target, save, way_of_writing
+from .destination import Destination, Writing, check_checkpoint, check_shards, way_of_writing
 from .fitting import SPARSE, TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit
 from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled, stem
 from .options import (
@@ -96,7 +96,10 @@ def train(
     ] = None,
     every: Annotated[float | None, typer.Option(min=0, help=f"Seconds between checkpoints. {usual('every')}")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint or the shards, if there are any.")
+        bool, typer.Option("--resume", help="Resume from the checkpoint or the shards, if there are any.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what is at --model, even by a fit that was stopped.")
     ] = False,
     memory: Annotated[
         Any,
@@ -162,6 +165,9 @@ def train(
     writes its model, or with --shards the labels so far, and the exit code is 3 (out of passes or time) or
     130 (Ctrl-C).
 
+    A model that is already at --model is replaced by a fit that has converged. One that ended early is written
+    beside it, as news.unfinished.manyclass, unless --force is given. Anything but a model is refused before the fit.
+
     With --checkpoint, a fit that was stopped, by whatever, goes on when the same command is given with
     --resume, and ends with the same model to the last bit. So does one with --shards, where labels are
     trained and written some at a time (ppd_* and --drop): its model is a folder, whole when all are there.
@@ -178,10 +184,11 @@ def train(
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
     first = ranks.peers().rank == 0
     writing = way_of_writing(shards, loss, drop, checkpoint=checkpoint, calibrate=calibrate, engine=engine)
-    if first:
-        check_target(target, writing, resume)
+    resumed = check_checkpoint(checkpoint, every, resume, writing)
+    destination = Destination(target, writing, data, resumed=resumed, force=force)
+    if first and writing is Writing.WHILE_TRAINED:
+        check_shards(target, resume=resume, force=force)
     jobs = ranks.threads(jobs)
-    check_checkpoint(checkpoint, every, resume, writing)
     begin = time.perf_counter()
     store = open_store(data)
     rows, codes = None, np.empty(0)
@@ -253,22 +260,22 @@ def train(
     trained: LinearModel = done.estimator.model_
     # Written before anything else: a second Ctrl-C must not cost the model.
     begin = time.perf_counter()
-    save(trained, target, writing)
+    destination.save(trained)
     if rows and calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
         logger.info("fitting probabilities to held-out rows")
         trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
-        save(trained, target, writing)
+        destination.save(trained)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
     error, precision = None, None
     if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait
         error, precision = _on_training_rows(done, rows, codes, store, jobs)
     if first:
-        report = report_of(done, n_rows, target, times, error, precision)
+        report = report_of(done, n_rows, destination, times, error, precision)
         if as_json:
             typer.echo(output.to_json(report))
         else:
-            show(report)
-    leave(done, target)
+            show(report, destination.replaced)
+    leave(done, destination)
 
 
 def _check_of_loss(

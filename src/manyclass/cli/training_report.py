@@ -1,5 +1,6 @@
 """What train says of a fit: the report, how the fit got there, and in one line why it has ended early."""
 
+import logging
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -7,18 +8,28 @@ from ..engines import holds_checkpoint
 from ..estimators import UnfinishedFitError
 from ..model.shards import stored_bytes
 from . import output
+from .destination import Destination
 from .fitting import Fit, milestones
 from .output import ExitCode
+from .replacing import Former, replaced_pair
+
+logger = logging.getLogger("manyclass.cli")
 
 
 def report_of(
-    done: Fit, n_rows: int, target: Path, times: dict[str, Any], error: float | None, precision: float | None
+    done: Fit,
+    n_rows: int,
+    destination: Destination,
+    times: dict[str, Any],
+    error: float | None,
+    precision: float | None,
 ) -> dict[str, Any]:
     """All there is to say, as plain values."""
     estimator, model = done.estimator, done.estimator.model_
     return {
-        "model": str(target),
-        "model_bytes": stored_bytes(target),
+        "model": str(destination.path),
+        "model_bytes": stored_bytes(destination.path),
+        "replaced": destination.replaced and destination.replaced.report(),
         "rows": n_rows,
         "features": model.n_features,
         "classes": model.n_classes,
@@ -33,16 +44,17 @@ def report_of(
     }
 
 
-def show(report: dict[str, Any]) -> None:
+def show(report: dict[str, Any], replaced: Former | None) -> None:
     """Print it."""
     certificate, times, memory = report["certificate"], report["times"], report["memory"]
     error, precision = report["training_error"], report["training_precision_at_1"]
     output.show_pairs(
         [
             ("model", f"{report['model']} ({output.size(report['model_bytes'])})"),
-            ("rows", str(report["rows"])),
-            ("features", str(report["features"])),
-            ("classes", str(report["classes"])),
+            *replaced_pair(replaced),
+            ("rows", output.count(report["rows"])),
+            ("features", output.count(report["features"])),
+            ("classes", output.count(report["classes"])),
             ("loss", report["settings"]["loss"]),
             ("exit reason", certificate["exit_reason"]),
             ("epochs", output.number(certificate["epochs"])),
@@ -66,11 +78,13 @@ def show(report: dict[str, Any]) -> None:
     output.show_table("how it got there", columns, rows)
 
 
-def leave(done: Fit, target: Path) -> None:
+def leave(done: Fit, destination: Destination) -> None:
     """Say why a fit has ended before its target, with an exit code for that; one that has not is over."""
     certificate, estimator = done.estimator.certificate_, done.estimator
-    reason = certificate.exit_reason
+    reason, kept = certificate.exit_reason, destination.kept
     if reason == "converged":
+        if kept is not None:  # it has come while the model was trained
+            logger.warning("%s is kept, since it is not a model; the new model is %s", kept.path, destination.path)
         return
     name, reached = (
         ("relative duality gap", certificate.gap)
@@ -79,7 +93,7 @@ def leave(done: Fit, target: Path) -> None:
     )
     go_on = ""
     if estimator.checkpoint is not None and holds_checkpoint(estimator.checkpoint):
-        go_on = ", and go on from there with --resume"
+        go_on = ", and resume from there with --resume"
     what, advice = {
         "max_iter": (f"stopped after {estimator.max_iter} passes", "raise --max-iter"),
         "time_limit": (f"stopped after {estimator.time_limit} seconds", "raise --time-limit"),
@@ -87,8 +101,9 @@ def leave(done: Fit, target: Path) -> None:
         "interrupted": ("interrupted", "let it run longer"),
     }[reason]
     output.fail(
-        f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {target} holds the model "
-        f"so far. To get closer {advice}{go_on}, or ask for less: a larger --tol or a smaller -C",
+        f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {destination.path} holds the model "
+        f"so far{f', and {kept.path} is kept (--force replaces it)' if kept else ''}. To get closer {advice}{go_on}, "
+        "or ask for less: a larger --tol or a smaller -C",
         ExitCode.INTERRUPTED if reason == "interrupted" else ExitCode.NOT_CONVERGED,
     )
 
@@ -99,6 +114,6 @@ def leave_unfinished(stopped: UnfinishedFitError, target: Path, time_limit: floa
     what = "interrupted" if interrupted else f"stopped after {time_limit} seconds"
     output.fail(
         f"{what} with {stopped.done} of {stopped.labels} labels in {target}, which is no model before all are there; "
-        "go on with --resume",
+        "resume with --resume",
         ExitCode.INTERRUPTED if interrupted else ExitCode.NOT_CONVERGED,
     )

@@ -197,6 +197,32 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
     return model
 
 
+def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read how the fit of a model ended, and nothing of its weights.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What `save_model` wrote: a file, or a folder of shards.
+
+    Raises
+    ------
+    ModelFileError
+        If this is not a model, or one cut short.
+    """
+    try:
+        if Path(path).is_dir():
+            index = read_index(path)
+            return read_certificate(index.shards[0]) if index.certificate is None else index.certificate
+        file = TensorFile(path)
+        _check_format(path, file.metadata)
+        return _from_json("certificate", file.metadata)
+    except ModelFileError:
+        raise
+    except (SafetensorError, ValueError) as error:
+        raise ModelFileError(f"{path}: not a model, or one cut short ({error})") from error
+
+
 def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearModel:
     """Read one file: the weights an array or `SparseWeights`, each array as it lies there."""
     metadata, tensors = _read_tensors(path, mmap)

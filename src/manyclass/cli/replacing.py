@@ -1,0 +1,92 @@
+"""Files that are already where a command wants to write: what they are, and whether they may be replaced."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ..model.file import ModelFileError, read_certificate
+from . import output
+from .output import InputError
+
+
+@dataclass(frozen=True)
+class Former:
+    """What is at a place already.
+
+    Attributes
+    ----------
+    path : Path
+    written : datetime
+    certificate : dict or None
+        Of a model; None for anything else.
+    """
+
+    path: Path
+    written: datetime
+    certificate: dict[str, Any] | None
+
+    @property
+    def converged(self) -> bool:
+        """Whether it is a model whose fit reached its target."""
+        return self.certificate is not None and self.certificate.get("exit_reason") == "converged"
+
+    def __str__(self) -> str:
+        gap = self.certificate.get("gap") if self.certificate is not None else None
+        about = f", relative gap {output.number(float(gap))}" if isinstance(gap, int | float) else ""
+        return f"{self.path}, written {self.written:%Y-%m-%d %H:%M}{about}"
+
+    def report(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"written": self.written.isoformat(timespec="seconds"), "certificate": self.certificate}
+
+
+def former(path: Path) -> Former | None:
+    """Look at what is there; None for nothing, an empty file, or a device, which hold nothing to lose."""
+    if not (path.is_file() or path.is_dir()) or (path.is_file() and path.stat().st_size == 0):
+        return None
+    try:
+        certificate = read_certificate(path)
+    except ModelFileError:
+        certificate = None
+    return Former(path, datetime.fromtimestamp(path.stat().st_mtime), certificate)
+
+
+def replaced_pair(found: Former | None) -> list[tuple[str, str]]:
+    """A line of a report for what was replaced, if anything was."""
+    return [] if found is None else [("replaced", str(found))]
+
+
+def refuse_inputs(path: Path, inputs: Iterable[Path | str], option: str) -> None:
+    """Refuse to write to a file that the command reads."""
+    for read in map(Path, inputs):
+        if path.exists() and read.is_file() and path.samefile(read):
+            raise InputError(f"{path} is the file that is read; choose another place with {option}")
+
+
+def check_model_file(path: Path, *, force: bool | None, option: str = "--output") -> Former | None:
+    """Refuse a place for the file of a model if something else is there.
+
+    Parameters
+    ----------
+    path : Path
+    force : bool or None
+        Whether to replace any file; None for a command that cannot be told to.
+    option : str
+        The one that names the place.
+
+    Returns
+    -------
+    Former or None
+        What would be replaced.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; choose a file with {option}")
+    found = former(path)
+    if found is not None and found.certificate is None and not force:
+        raise InputError(
+            f"{path} exists and is not a model; choose another file with {option}"
+            f"{', or replace it with --force' if force is not None else ''}"
+        )
+    return found
