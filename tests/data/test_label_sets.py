@@ -21,7 +21,7 @@ def sets_of(classes, Y):
         st.lists(st.lists(st.integers()), min_size=1),
         st.lists(st.sets(st.text()), min_size=1),
         st.lists(st.frozensets(st.tuples(st.integers(0, 3), st.text(max_size=2))), min_size=1),
-        st.lists(st.lists(st.one_of(st.none(), st.integers(0, 5), st.text(max_size=2))), min_size=1),
+        st.lists(st.lists(st.one_of(st.tuples(), st.integers(0, 5), st.text(max_size=2))), min_size=1),
     )
 )
 def test_classes_of_columns_are_the_labels(y):

@@ -85,7 +85,7 @@ def test_classes_that_were_never_trained_are_never_predicted():
         ["red", "green", "blue"],
         [(1, 2), (1, 3), (0,)],
         [1.5, 2.5, -1.0],
-        [True, False, None],
+        [True, False, ()],
         [np.int64(5), np.int64(7), np.int64(-3)],
     ],
 )

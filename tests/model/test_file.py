@@ -4,6 +4,7 @@ import errno
 import json
 import mmap
 import os
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -352,3 +353,16 @@ def test_label_counts_come_back_or_are_refused(tmp_path):
         rewrite_tensors(path, label_counts=wrong)
         with pytest.raises(ModelFileError, match="label counts"):
             load_model(path)
+
+
+def test_one_long_label_costs_its_own_length_only(tmp_path):
+    names = [f"class {number:04}" for number in range(3000)]
+    model = make_model(sparse=True, classes=np.array([*names, "z" * 50_000], dtype=object), K=3001)
+    save_model(model, tmp_path / "model")
+    tracemalloc.start()
+    loaded = load_model(tmp_path / "model")
+    largest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest < 5e6  # 600 MB in an array of fixed width
+    assert loaded.classes.tolist() == model.classes.tolist()
+    assert make_model(classes=names[:5]).classes.dtype == "<U10"

@@ -1,6 +1,7 @@
 """Models in several files: together they are the model that one file would hold."""
 
 import threading
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -105,3 +106,14 @@ def test_every_process_hears_of_a_failure(tmp_path):
     (tmp_path / "file").write_text("")
     errors = save_together(make_model(), tmp_path / "file", 2)
     assert all(isinstance(error, OSError) and "rank 0" in str(error) for error in errors)
+
+
+def test_one_long_label_costs_its_own_length_only(tmp_path):
+    names = np.array([*(f"class {number:04}" for number in range(3000)), "z" * 50_000], dtype=object)
+    assert save_together(make_model(sparse=True, classes=names, K=3001), tmp_path / "shards", 2) == [None] * 2
+    tracemalloc.start()
+    loaded = load_model(tmp_path / "shards")
+    largest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert largest < 5e6  # 600 MB in an array of fixed width
+    assert loaded.classes.tolist() == names.tolist()

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from .labels import native_labels
+
 NUMBERS = "biuf"
 WIDEST = 8
 
@@ -96,6 +98,4 @@ def _read_strings(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
         raise ValueError(f"the bounds do not divide the {text.size} bytes of class names")
     content = text.tobytes()
     names = [content[begin:end].decode() for begin, end in itertools.pairwise(offsets.tolist())]
-    classes = np.array(names)
-    # numpy drops NULs at the end of a string; such labels were objects before, too.
-    return classes if classes.tolist() == names else np.array(names, dtype=object)
+    return native_labels(names)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .block_file import Block
+from .labels import number_labels
 from .tensor_file import Pieces, Tensor, TensorFile
 
 # What a spill has for each bin: where its rows, features and labels begin.
@@ -129,9 +130,7 @@ class LabelCodes:
         ValueError
             If some are numbers and some strings, or truth values.
         """
-        if labels.dtype.kind == "O":
-            return np.fromiter((self._code(label) for label in labels.tolist()), np.int32, labels.size)
-        found, where = np.unique(labels, return_inverse=True)
+        found, where = number_labels(labels)
         return np.fromiter((self._code(label) for label in found.tolist()), np.int32, found.size)[where]
 
     def _code(self, label: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 import scipy.sparse as sp
 
-from .labels import as_labels, encode_known, number_labels, reject_nan
+from .labels import as_labels, encode_known, number_labels, reject_missing
 
 # What stands for the labels of one row. A tuple is one label: it can be hashed, and always was one.
 COLLECTIONS = (list, set, frozenset, np.ndarray)
@@ -70,7 +70,7 @@ def encode_label_sets(y: Any) -> tuple[np.ndarray, sp.csr_matrix]:
     else:
         labels, ptr = _flat(y)
         of_row = np.repeat(np.arange(ptr.size - 1), np.diff(ptr))
-        reject_nan(labels, of_row)
+        reject_missing(labels, of_row)
         classes, codes = number_labels(labels, of_row)
         Y = _of_codes(codes, ptr, classes.size)
     if Y.nnz == 0:

@@ -1,17 +1,28 @@
 """Labels of any kind to codes 0..K-1 and the sorted classes behind them."""
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
 
 NATIVE_KINDS = "biufUSmM"
 PLAIN_TYPES = (str, bytes, bool, int, float)
+DATES = (np.datetime64, np.timedelta64)
+
+# Arrays of strings have the width of the longest one, 4 bytes per character, in every array that is made from them,
+# predictions too. They are used up to this width,
+WIDEST = 256
+# and this size, or this many times the characters that there are; otherwise strings are objects.
+ALWAYS_FIXED = 16 << 20
+MOST_PADDING = 16
 
 
 def as_labels(y: Iterable[Any]) -> np.ndarray:
-    """Make a vector of native type where all labels are of one plain kind, else of objects."""
+    """Make a vector of labels: a native array as it is, numbers of one kind as one, and all else as objects."""
+    if isinstance(y, np.ma.MaskedArray):
+        y = y.tolist()  # None where it is masked
     if not isinstance(y, np.ndarray) and hasattr(y, "__array__"):
         y = np.asarray(y)
     if isinstance(y, np.ndarray):
@@ -20,29 +31,72 @@ def as_labels(y: Iterable[Any]) -> np.ndarray:
         if y.dtype.kind in NATIVE_KINDS:
             return y
     # Scalars of numpy become Python's, so that np.int64(3) and 3 are one class and show alike.
-    labels = [label.item() if isinstance(label, np.generic) else label for label in y]
+    labels = [
+        label.item() if isinstance(label, np.generic) and not isinstance(label, DATES) else label for label in y
+    ]
+    # As an array of strings every row would have the width of the longest one.
+    strings = {type(label) for label in labels} & {str, bytes}
+    return _boxed(labels) if strings else native_labels(labels)
+
+
+def native_labels(labels: Sequence[Any]) -> np.ndarray:
+    """Make an array of native type where all labels are of one plain kind and it takes little more memory."""
     kinds = {type(label) for label in labels}
     if kinds == {int, float}:
         kinds = {float}
-    if len(kinds) == 1 and kinds.pop() in PLAIN_TYPES:
+    if len(kinds) != 1:
+        return _boxed(labels)
+    kind = kinds.pop()
+    if issubclass(kind, DATES):
+        return np.asarray(labels)
+    if issubclass(kind, datetime) and all(label.tzinfo is None for label in labels):
+        dates = np.array(labels, dtype="datetime64[us]")
+        return dates if dates.tolist() == labels else _boxed(labels)  # some have nanoseconds
+    if kind in PLAIN_TYPES and not (kind in (str, bytes) and _is_wide(labels)):
         array = np.asarray(labels)
         # numpy drops trailing NULs of strings, and integers may be too large for it.
         if array.dtype.kind in NATIVE_KINDS and array.tolist() == labels:
             return array
-    boxed = np.empty(len(labels), dtype=object)
-    for row, label in enumerate(labels):
-        boxed[row] = label
-    return boxed
+    return _boxed(labels)
+
+
+def join_labels(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Join vectors of labels to one."""
+    if all(part.dtype.kind in "USO" for part in parts):
+        return native_labels(list(itertools.chain.from_iterable(part.tolist() for part in parts)))
+    return np.concatenate(parts)
+
+
+def _is_wide(names: Sequence[Any]) -> bool:
+    lengths = [len(name) for name in names]
+    longest = max(lengths, default=0)
+    return longest > WIDEST or 4 * longest * len(lengths) > max(ALWAYS_FIXED, 4 * MOST_PADDING * sum(lengths))
+
+
+def _boxed(labels: Sequence[Any]) -> np.ndarray:
+    return np.fromiter(labels, object, len(labels))
 
 
 def _named(place: int, of_row: np.ndarray | None) -> str:
     return f"the label of row {place}" if of_row is None else f"a label of row {of_row[place]}"
 
 
-def reject_nan(labels: np.ndarray, of_row: np.ndarray | None = None) -> None:
-    """Refuse NaN; `of_row`: the row of each label, where rows may have several."""
+def is_missing(label: Any) -> bool:
+    """Whether a value stands for none: None, NaN, or what NumPy and pandas have for it (NaT, NA)."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA is neither equal to itself nor not
+        return True
+    except ValueError:  # an array, which cannot be a label
+        return False
+
+
+def reject_missing(labels: np.ndarray, of_row: np.ndarray | None = None) -> None:
+    """Refuse missing labels; `of_row`: the row of each label, where rows may have several."""
     if labels.dtype.kind == "O":
-        missing = np.fromiter((label != label for label in labels), bool, labels.size)
+        missing = np.fromiter(map(is_missing, labels), bool, labels.size)
     elif labels.dtype.kind in "fmM":
         missing = np.isnan(labels) if labels.dtype.kind == "f" else np.isnat(labels)
     else:
@@ -50,9 +104,16 @@ def reject_nan(labels: np.ndarray, of_row: np.ndarray | None = None) -> None:
     if missing.any():
         places = np.flatnonzero(missing)
         rows = places.size if of_row is None else np.unique(of_row[places]).size
+        found = labels[places[0]]
+        shown = "NaN" if isinstance(found, float | np.floating) else str(found)
         raise ValueError(
-            f"{_named(places[0], of_row)} is NaN ({rows} rows in all); give these rows a label or remove them"
+            f"{_named(places[0], of_row)} is {shown}, which stands for a missing label ({_rows(rows)} in all); give "
+            "every row a label, or remove those without"
         )
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _number_objects(labels: np.ndarray, of_row: np.ndarray | None) -> dict[Any, int]:
@@ -81,16 +142,16 @@ def _in_order(classes: list[Any]) -> list[Any]:
 
 
 def number_labels(labels: np.ndarray, of_row: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Classes in their order, and the code of each label; `of_row`: as for `reject_nan`."""
+    """Classes in their order, and the code of each label; `of_row`: as for `reject_missing`."""
     if labels.dtype.kind != "O":
         classes, codes = np.unique(labels, return_inverse=True)
+        if labels.dtype.kind in "US":
+            classes = native_labels(classes.tolist())
     else:
         numbers = _number_objects(labels, of_row)
         ordered = _in_order(list(numbers))
-        classes = np.empty(len(ordered), dtype=object)
-        for code, label in enumerate(ordered):
-            classes[code] = label
-            numbers[label] = code
+        classes = native_labels(ordered)
+        numbers = {label: code for code, label in enumerate(ordered)}
         codes = np.fromiter((numbers[label] for label in labels), np.int32, labels.size)
     return classes, codes.astype(np.int32, copy=False)
 
@@ -101,25 +162,27 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
     Parameters
     ----------
     y : iterable of hashable labels
-        Numbers, strings, tuples, None, also mixed.
+        Numbers, strings, dates, tuples and others, also mixed; in a list, an array, or anything that can be made an
+        array, such as columns of pandas and Polars.
 
     Returns
     -------
     classes : ndarray of shape (K,)
-        Each label once, in ascending order; of a native type where all labels are of one. Labels that
-        cannot be compared are arranged by type name and then by `repr`.
+        Each label once, in ascending order; of a native type where all labels are of one. Labels that cannot be
+        compared are arranged by type name and then by `repr`. Strings are objects if one has more than 256
+        characters, or if an array of fixed width would take over 16 MiB and 16 times the characters there are.
     codes : int32 ndarray of shape (n,)
         `classes[codes]` are the labels again.
 
     Raises
     ------
     ValueError
-        If a label is NaN, or if there are not at least two classes.
+        If a label is missing (None, NaN, NaT, NA), with its row, or if there are not at least two classes.
     """
     labels = as_labels(y)
     if labels.size == 0:
         raise ValueError("y has no labels; at least two classes are needed")
-    reject_nan(labels)
+    reject_missing(labels)
     classes, codes = number_labels(labels)
     if classes.size == 1:
         raise ValueError(
@@ -131,7 +194,7 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 def _find(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Give the code of each label, -1 where it is unknown."""
-    if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in "biufUS":
+    if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in "biufUSmM":
         places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
         return np.where(classes[places] == labels, places, -1).astype(np.int32)
     # Python's own equality: exact between integers and floats, and never true between numbers and strings.

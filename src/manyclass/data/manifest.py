@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from .checksums import checksum_of, write_checked
 from .class_names import class_tensors, read_classes
 from .hashed_text import HashedText
-from .labels import as_labels
+from .labels import as_labels, number_labels
 from .streams import open_atomic
 from .tensor_file import TensorFile, tensor_file_content
 
@@ -197,7 +197,7 @@ class Catalogue:
         """That of these labels by their codes."""
         used = np.flatnonzero(rows_of_code)
         class_of_code = np.full(len(labels), -1, np.int32)
-        classes, numbers = np.unique(as_labels([labels[code] for code in used.tolist()]), return_inverse=True)
+        classes, numbers = number_labels(as_labels([labels[code] for code in used.tolist()]))
         class_of_code[used] = numbers
         return cls(classes, class_of_code, rows_of_code, **others)
 

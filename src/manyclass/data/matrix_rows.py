@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
-from .labels import as_labels, reject_nan
+from .labels import as_labels, reject_missing
 from .matrix import check_matrix
 from .row_parts import Place, RowPart
 from .svmlight import label_blocks
@@ -38,7 +38,7 @@ class MatrixRows:
             labels, ends = as_labels(y), np.arange(1, n + 1)
             if labels.size != n:
                 raise ValueError(f"X has {n} rows, but y has {labels.size}")
-            reject_nan(labels)
+            reject_missing(labels)
         self._labels, self._label_ptr = labels, np.concatenate([[0], ends])
         self.index_base: int | None = 0
         self.min_index, self.max_index = 0, d - 1

@@ -13,6 +13,7 @@ from .row_parts import Place, RowPart, fingerprints
 from .streams import PathOrFile, stream_name
 from .svmlight import ParseError
 from .text import iter_table
+from .unlabelled import Unlabelled, labelled
 
 # Characters of text, and rows, that are hashed at once.
 TEXT_AT_ONCE = 4 << 20
@@ -33,6 +34,8 @@ class TableRows:
         Told from the names of the files if not given.
     hash_bits : int
         Texts become rows of 2 ** hash_bits features; see `HashedText`.
+    unlabelled : "error" or "skip"
+        What to do with rows without a label; see `read_table`.
     """
 
     def __init__(
@@ -43,8 +46,9 @@ class TableRows:
         label: str | None = None,
         format: str | None = None,
         hash_bits: int = HASH_BITS,
+        unlabelled: Unlabelled = "error",
     ):
-        self.paths, self._format = list(paths), format
+        self.paths, self._format, self._unlabelled = list(paths), format, unlabelled
         self._columns = (text or "text", label or "label")
         self._hashed = HashedText(hash_bits=hash_bits)
         self.dtype = np.dtype(np.float32)
@@ -59,7 +63,7 @@ class TableRows:
 
     def settings(self) -> dict[str, Any]:
         """What tells whether this is the same source as another."""
-        return {"files": fingerprints(self.paths), "format": self._format, **self.reading}
+        return {"files": fingerprints(self.paths), "format": self._format, "unlabelled": self._unlabelled, **self.reading}
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
         """Read from a place on to the end of the last file.
@@ -80,9 +84,9 @@ class TableRows:
     def _rows_of(self, path: PathOrFile) -> Iterator[tuple[str, Any]]:
         name = stream_name(path)
         if self._format == "parquet" or (self._format is None and PurePath(name).suffix.lower() == ".parquet"):
-            return parquet_rows(path, *self._columns)
+            return labelled(parquet_rows(path, *self._columns), name, self._columns[1], self._unlabelled)
         text, label = self._columns
-        return iter_table(path, text=text, label=label, format=self._format)
+        return iter_table(path, text=text, label=label, format=self._format, unlabelled=self._unlabelled)
 
     def _hash(self, texts: list[str], labels: list[Any], end: Place) -> RowPart:
         X = self._hashed.transform(texts)
@@ -102,8 +106,8 @@ def _batch(rows: Iterator[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return batch
 
 
-def parquet_rows(path: PathOrFile, text: str, label: str) -> Iterator[tuple[str, Any]]:
-    """Texts and labels of a Parquet file, some thousand rows at a time.
+def parquet_rows(path: PathOrFile, text: str, label: str) -> Iterator[tuple[int, str, Any]]:
+    """Numbers, texts and labels of the rows of a Parquet file, some thousand rows at a time.
 
     Raises
     ------
@@ -134,11 +138,11 @@ def parquet_rows(path: PathOrFile, text: str, label: str) -> Iterator[tuple[str,
                 texts, labels = (batch.column(batch.schema.get_field_index(wanted)) for wanted in (text, label))
                 for one, its_label in zip(texts.to_pylist(), labels.to_pylist(), strict=True):
                     row += 1
-                    if not isinstance(one, str) or not isinstance(its_label, str | bool | int | float):
+                    if not isinstance(one, str) or not isinstance(its_label, str | bool | int | float | None):
                         raise ParseError(
                             name, row, 1, f"the text is {one!r} and the label {its_label!r}; fill them in"
                         )
-                    yield one, its_label
+                    yield row, one, its_label
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise

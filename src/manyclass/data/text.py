@@ -14,6 +14,7 @@ from sklearn.preprocessing import normalize
 
 from .streams import SUFFIXES, PathOrFile, StreamError, open_input, stream_name
 from .svmlight import ParseError
+from .unlabelled import Unlabelled, labelled
 
 TENSORS = {
     "text.vocabulary": np.uint8,
@@ -226,7 +227,7 @@ def _missing(name: str, line: int, wanted: list[str], found: Iterable[str]) -> P
     )
 
 
-def _separated_rows(lines: _Lines, name: str, delimiter: str, columns: list[str]) -> Iterator[tuple[str, Any]]:
+def _separated_rows(lines: _Lines, name: str, delimiter: str, columns: list[str]) -> Iterator[tuple[int, str, Any]]:
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
         header = next(reader, [])
@@ -243,12 +244,12 @@ def _separated_rows(lines: _Lines, name: str, delimiter: str, columns: list[str]
                 raise ParseError(
                     name, start, 1, f"{len(fields)} fields, but the header has {len(header)}; quote the text"
                 )
-            yield fields[text], fields[label]
+            yield start, fields[text], fields[label]
     except csv.Error as error:
         raise ParseError(name, reader.line_num, 1, f"{error}; check the quotes and the format") from error
 
 
-def _json_rows(lines: _Lines, name: str, columns: list[str]) -> Iterator[tuple[str, Any]]:
+def _json_rows(lines: _Lines, name: str, columns: list[str]) -> Iterator[tuple[int, str, Any]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -264,18 +265,23 @@ def _json_rows(lines: _Lines, name: str, columns: list[str]) -> Iterator[tuple[s
         text, label = (record[column] for column in columns)
         if not isinstance(text, str):
             raise ParseError(name, number, 1, f"{columns[0]!r} is a {type(text).__name__}; it must be a string")
-        if isinstance(label, (dict, list)) or label is None:
+        if isinstance(label, (dict, list)):
             raise ParseError(
                 name,
                 number,
                 1,
                 f"{columns[1]!r} is {label!r}; a label must be a string, a number or a truth value",
             )
-        yield text, label
+        yield number, text, label
 
 
 def iter_table(
-    path: PathOrFile, *, text: str | None = None, label: str | None = None, format: str | None = None
+    path: PathOrFile,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    format: str | None = None,
+    unlabelled: Unlabelled = "error",
 ) -> Iterator[tuple[str, Any]]:
     """Read texts and labels one row at a time; see `read_table`."""
     name = stream_name(path)
@@ -288,7 +294,7 @@ def iter_table(
         else:
             rows = _separated_rows(lines, name, "," if kind == "csv" else "\t", columns)
         try:
-            yield from rows
+            yield from labelled(rows, name, columns[1], unlabelled)
         except UnicodeDecodeError as error:
             raise ParseError(
                 name, lines.number, error.start + 1, f"not UTF-8 ({error.reason}); convert the file first"
@@ -303,6 +309,7 @@ def read_table(
     text: str | None = None,
     label: str | None = None,
     format: Literal["csv", "tsv", "jsonl"] | None = None,
+    unlabelled: Unlabelled = "error",
 ) -> tuple[list[str], list[Any]]:
     """Read texts and labels from CSV, TSV or JSON lines.
 
@@ -314,6 +321,9 @@ def read_table(
         The columns to read; `text` and `label` if not given.
     format : "csv", "tsv" or "jsonl", optional
         Told from the name of the file if not given.
+    unlabelled : "error", "skip" or "keep"
+        What to do with rows whose label is empty, null or NaN: raise, leave them out (a warning is logged that says
+        how many), or keep them as they are.
 
     Returns
     -------
@@ -324,11 +334,11 @@ def read_table(
     Raises
     ------
     ParseError
-        With the line of what is wrong and the columns found.
+        With the line of what is wrong and the columns found; of rows without a label, also how many there are.
     """
     texts: list[str] = []
     labels: list[Any] = []
-    for row_text, row_label in iter_table(path, text=text, label=label, format=format):
+    for row_text, row_label in iter_table(path, text=text, label=label, format=format, unlabelled=unlabelled):
         texts.append(row_text)
         labels.append(row_label)
     return texts, labels

@@ -84,6 +84,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict(X)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted."""
+        check_is_fitted(self)
+        return self.estimator_.score(X, y, sample_weight)
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Score every row for every class, as the estimator does."""
         check_is_fitted(self)

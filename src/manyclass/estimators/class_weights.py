@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..data import encode_known
+
 
 def weights_by_class(
     class_weight: dict[Any, float] | str | None,
@@ -50,17 +52,18 @@ def weights_by_class(
 
 
 def _fill(weights: np.ndarray, class_weight: dict[Any, float], classes: np.ndarray) -> None:
-    codes = {label: code for code, label in enumerate(classes.tolist())}
-    unknown = [key for key in class_weight if key not in codes]
     for key, weight in class_weight.items():
         if not (isinstance(weight, Real) and 0 <= weight < np.inf):
             raise ValueError(
                 f"class_weight gives the class {key!r} the weight {weight!r}; give numbers of at least 0"
             )
-        if key in codes:
-            weights[codes[key]] = weight
-    missing = [label for label in codes if label not in class_weight]
-    if unknown and missing:
+    keys = list(class_weight)
+    codes = encode_known(keys, classes, unknown="-1")
+    known = codes >= 0
+    weights[codes[known]] = np.array([*class_weight.values()], float)[known]
+    if not known.all() and np.count_nonzero(known) < len(classes):
+        missing = np.delete(classes, codes[known]).tolist()
+        unknown = [keys[place] for place in np.flatnonzero(~known)]
         raise ValueError(
             f"the classes {_shown(missing)} are not in class_weight, and its keys {_shown(unknown)} are not in y; "
             "correct the keys, or give every class of y a weight"

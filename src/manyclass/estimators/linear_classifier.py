@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..data import BlockStore, encode_known_sets, encode_label_sets, encode_labels, has_label_sets
+from ..data import BlockStore, encode_known, encode_known_sets, encode_label_sets, encode_labels, has_label_sets
 from ..data.label_sets import is_dense_indicator, keep_known
 from ..engines import (
     Budget,
@@ -37,7 +37,7 @@ from .parameters import CONSTRAINTS, NOT_OF_THE_MODEL
 from .predictor import Predictor
 from .provenance import Provenance
 from .trained_model import as_model, count_kept
-from .training_rows import TrainingRows
+from .training_rows import TrainingRows, label_vector
 
 logger = logging.getLogger("manyclass")
 
@@ -243,11 +243,14 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             found = sp.csr_matrix(self.predict(X))
             right = (np.diff((found != Y).tocsr().indptr) == 0) & (unknown == 0)
             return float(np.average(right, weights=sample_weight))
-        if not isinstance(X, BlockStore):
-            return super().score(X, y, sample_weight)
-        if X.manifest.multilabel:
-            raise ValueError(f"{X.path} has rows with other than one label; the estimator knows one label a row")
-        return float(np.average(self.predict(X) == X.labels(), weights=sample_weight))
+        if isinstance(X, BlockStore) and X.manifest.multilabel:
+            raise ValueError(f"{X.path} has rows with other than one label; the estimator knows one label per row")
+        labels = X.labels() if isinstance(X, BlockStore) else label_vector(y)
+        codes = self._best_codes(X)
+        if len(labels) != len(codes):
+            raise ValueError(f"X has {len(codes)} rows, but y has {len(labels)} labels")
+        right = encode_known(labels, self.classes_, unknown="-1") == codes
+        return float(np.average(right, weights=sample_weight))
 
     def fit_path(self, X: Any, y: Any = None, Cs: Any = (), sample_weight: Any = None) -> list["LinearClassifier"]:
         """Train for several penalties, each from where the one before has ended.

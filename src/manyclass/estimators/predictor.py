@@ -58,8 +58,11 @@ class Predictor:
             raise ValueError(
                 "k and threshold are for estimators trained on sets of labels; predict_topk gives the k best classes"
             )
+        return self.classes_[self._best_codes(X)]
+
+    def _best_codes(self, X: Any) -> np.ndarray:
         (codes,) = self._for_rows(X, lambda rows: self.model_.topk(rows, 1, n_jobs=self.n_jobs)[:1])
-        return self.classes_[codes[:, 0]]
+        return codes[:, 0]
 
     def predict_topk(
         self, X: Any, k: int = 5, *, sparse: bool = False

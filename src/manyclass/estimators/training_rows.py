@@ -1,18 +1,50 @@
 """What a fit trains: rows with labels and the penalty of each, in memory or in a store."""
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..data import BlockStore, RowMatrix, check_matrix, has_label_sets
+from ..data.labels import as_labels, reject_missing
 from ..engines import StoredRows, disk_engine
 from ..problems import Binary, Problem
 from ..solvers import TrainingSet
 from .class_weights import weights_by_class
+
+# Fractions are classes if at least this share of the rows have a label that another row has, too.
+SHARED_LABELS = 0.5
+
+
+def label_vector(y: Any) -> np.ndarray:
+    """One label per row as a vector: of a list, an array, or a column of a table."""
+    if isinstance(y, list | tuple | np.ma.MaskedArray):
+        return as_labels(y)
+    array = np.asarray(y)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = column_or_1d(array, warn=True)
+    if array.ndim != 1:
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {array.shape} instead: pass one label per row"
+        )
+    return as_labels(array)
+
+
+def _reject_measurements(labels: np.ndarray) -> None:
+    """Refuse what scikit-learn calls continuous, unless most fractions occur more than once."""
+    if labels.dtype.kind != "f":
+        return
+    fractions = np.flatnonzero(labels != np.trunc(labels))
+    if fractions.size == 0:
+        return
+    counts = np.unique(labels, return_counts=True)[1]
+    if np.count_nonzero(counts == 1) > (1 - SHARED_LABELS) * labels.size:
+        row = fractions[0]
+        raise ValueError(
+            f"Unknown label type: continuous. y has the number {labels[row]} in row {row}, and most rows have one of "
+            "their own, which makes it a target for regression; if these are classes, make them strings"
+        )
 
 
 class TrainingRows:
@@ -42,12 +74,10 @@ class TrainingRows:
                     f"y has sets of labels, but {type(self).__name__} wants one label a row; train them one-vs-rest, "
                     "with OneVsRestSVC or OneVsRestLogistic"
                 )
-        elif not isinstance(y, list | tuple) or (len(y) and isinstance(y[0], list | np.ndarray)):
-            labels = column_or_1d(y, warn=True)
-            with warnings.catch_warnings():
-                # More classes than half the rows is what this library is for.
-                warnings.filterwarnings("ignore", "The number of unique classes is greater than 50%")
-                check_classification_targets(labels)
+        else:
+            labels = label_vector(y)
+            reject_missing(labels)
+            _reject_measurements(labels)
         given = labels.shape[0] if sp.issparse(labels) else len(labels)
         if given != n_rows:
             raise ValueError(

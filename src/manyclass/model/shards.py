@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data.labels import join_labels
 from ..data.streams import open_atomic
 from .linear import LinearModel
 from .weights import JoinedWeights
@@ -131,7 +132,7 @@ def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
                 f"{path.name} has {part.n_features} features in {part.dtype}, but the first shard {first.n_features} "
                 f"in {first.dtype}; shards are of classes, not of pairs"
             )
-    classes = np.concatenate([part.classes for part in parts])
+    classes = join_labels([part.classes for part in parts])
     if not (classes[:-1] < classes[1:]).all():
         raise ValueError("the classes of the shards do not ascend from one to the next")
     counts = [part.label_counts for part in parts if part.label_counts is not None]

@@ -1,0 +1,61 @@
+"""Rows of tables that have no label: refused, left out, or kept where nobody looks at labels."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Literal
+
+from .labels import is_missing
+from .svmlight import ParseError
+
+logger = logging.getLogger("manyclass")
+
+Unlabelled = Literal["error", "skip", "keep"]
+
+
+def labelled(
+    rows: Iterator[tuple[int, str, Any]], name: str, column: str, unlabelled: Unlabelled
+) -> Iterator[tuple[str, Any]]:
+    """Give texts and labels of the rows that have a label.
+
+    Parameters
+    ----------
+    rows : iterator of line number, text and label
+    name, column : str
+        Of the file, and of the labels in it.
+    unlabelled : "error", "skip" or "keep"
+        What to do with a row whose label is empty, null or NaN: raise, leave it out and log how many there were, or
+        give it as it is.
+
+    Raises
+    ------
+    ParseError
+        For the first row without a label, with the number of all.
+    """
+    skipped = first = 0
+    for line, text, label in rows:
+        if unlabelled == "keep" or not _is_empty(label):
+            yield text, label
+        elif unlabelled == "skip":
+            skipped, first = skipped + 1, first or line
+        else:
+            count = 1 + _count_empty(rows)
+            found = "1 row has" if count == 1 else f"{count:,} rows have"
+            raise ParseError(
+                name, line, 1, f"no label in {column!r}; {found} none: fill them in, or leave these rows out"
+            )
+    if skipped:
+        rows_without = "1 row without a label was" if skipped == 1 else f"{skipped:,} rows without a label were"
+        logger.warning("%s: %s left out, the first in line %d", name, rows_without, first)
+
+
+def _is_empty(label: Any) -> bool:
+    return not label.strip() if isinstance(label, str) else is_missing(label)
+
+
+def _count_empty(rows: Iterator[tuple[int, str, Any]]) -> int:
+    count = 0
+    with suppress(ParseError, UnicodeDecodeError):  # what else is wrong comes to light when labels are filled in
+        for _, _, label in rows:
+            count += _is_empty(label)
+    return count
