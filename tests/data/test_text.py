@@ -132,7 +132,7 @@ def test_other_columns_and_labels_of_json():
         ("jsonl", b"[1]\n", 1, "a list"),
         ("jsonl", b'{"text": "x", "lable": 1}\n', 1, "the columns are 'text', 'lable'"),
         ("jsonl", b'{"text": 5, "label": 1}\n', 1, "'text' is a int"),
-        ("jsonl", b'{"text": "x", "label": null}\n', 1, "'label' is None"),
+        ("jsonl", b'{"text": "x", "label": [1]}\n', 1, "'label' is [1]"),
         ("csv", b"text,label\nab,1\n\xff\xfe,1\n", 3, "not UTF-8"),
     ],
 )

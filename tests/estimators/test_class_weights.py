@@ -21,6 +21,9 @@ NAMINGS = {
     "codes and more": np.array([-2, 0, 1, 3]),
     "strings": np.array(["a", "b", "c", "d"]),
     "strings of digits": np.array(["0", "1", "2", "3"]),
+    "fractions": np.array([0.5, 1.0, 1.5, 2.0]),
+    "tuples": np.fromiter([(0,), (1, 5), (2,), (3,)], object, 4),
+    "mixed": np.fromiter([7, "a", "b", ("b",)], object, 4),
 }
 
 

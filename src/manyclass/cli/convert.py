@@ -18,6 +18,7 @@ from ..data.table_rows import TableRows
 from . import output, ranks
 from .fitting import Dtype
 from .inputs import Columns, naming, told_by_file
+from .options import SkipUnlabelled
 from .output import InputError
 
 # What a non-zero takes in memory: an index, a value, and where they are.
@@ -60,6 +61,7 @@ def convert(
     dtype: Annotated[Dtype | None, typer.Option(help="Of the values. [default: float32]")] = None,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    skip_unlabelled: SkipUnlabelled = False,
     hash_bits: Annotated[
         int | None, typer.Option(min=1, max=30, help=f"Texts get 2^N features. [default: {HASH_BITS}]")
     ] = None,
@@ -88,7 +90,7 @@ def convert(
     for file in files:
         if file != "-" and Path(file).is_dir():
             raise InputError(f"{file}: a folder; pass files")
-    columns = Columns(text_column, label_column)
+    columns = Columns(text_column, label_column, skip_unlabelled)
     if append:
         source = _more(BlockStore(store), files, format, columns, dtype, hash_bits)
     else:
@@ -131,10 +133,26 @@ def _source(
 ) -> RowSource:
     kind = _kind(files, format)
     if kind in ("svmlight", "xmc"):
-        _refuse(kind, text_column=columns.text, label_column=columns.label, hash_bits=hash_bits)
+        _refuse(kind, **_of_tables(columns), hash_bits=hash_bits)
         return TextRows(files, xmc=kind == "xmc", dtype=(dtype or Dtype.float32).value)
     _refuse(kind, dtype=dtype)
-    return TableRows(files, text=columns.text, label=columns.label, format=kind, hash_bits=hash_bits or HASH_BITS)
+    return TableRows(
+        files,
+        text=columns.text,
+        label=columns.label,
+        format=kind,
+        hash_bits=hash_bits or HASH_BITS,
+        unlabelled=columns.unlabelled,
+    )
+
+
+def _of_tables(columns: Columns) -> dict[str, Any]:
+    """Options that are for tables only, None where they were not given."""
+    return {
+        "text_column": columns.text,
+        "label_column": columns.label,
+        "skip_unlabelled": columns.skip_unlabelled or None,
+    }
 
 
 def _more(
@@ -149,14 +167,14 @@ def _more(
     kind = _kind(files, format)
     numeric = kind in ("svmlight", "xmc")
     if numeric:
-        _refuse(kind, text_column=columns.text, label_column=columns.label)
+        _refuse(kind, **_of_tables(columns))
     if numeric == (store.text is not None):
         raise InputError(
             f"{store.path} was made of {'texts' if numeric else 'rows of features'}, which {kind} files do not hold"
         )
     if numeric:
         return more_of(store, files, xmc=kind == "xmc")
-    return more_of(store, files, text=columns.text, label=columns.label, format=kind)
+    return more_of(store, files, text=columns.text, label=columns.label, format=kind, unlabelled=columns.unlabelled)
 
 
 def _refuse(kind: str, **options: Any) -> None:

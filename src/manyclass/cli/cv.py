@@ -14,7 +14,7 @@ from ..estimators import ESTIMATORS, estimator_for, select_C
 from . import output, ranks
 from .fitting import TAKE_SETS, USUAL, Dtype
 from .inputs import Columns, DataFormat, naming, open_store, read_labelled
-from .options import document_frequency, positive, usual
+from .options import SkipUnlabelled, document_frequency, positive, usual
 
 logger = logging.getLogger("manyclass.cli")
 MOST_PENALTIES = 1000
@@ -68,6 +68,7 @@ def cv(
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    skip_unlabelled: SkipUnlabelled = False,
     min_df: Annotated[
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
@@ -100,7 +101,7 @@ def cv(
         rows = read_labelled(
             data,
             format,
-            Columns(text_column, label_column),
+            Columns(text_column, label_column, skip_unlabelled),
             min_df=min_df,
             dtype=dtype.value,
             several=all(loss in TAKE_SETS for loss in losses),

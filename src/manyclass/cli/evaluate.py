@@ -15,6 +15,7 @@ from ..model import LabelTree, LinearModel, load_model
 from . import output, quality, ranks
 from .inputs import Columns, DataFormat, naming
 from .model_inputs import ModelInput
+from .options import SkipUnlabelled
 from .output import InputError
 
 NAMED_AT_MOST = 10
@@ -69,6 +70,7 @@ def evaluate(
     ] = False,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
+    skip_unlabelled: SkipUnlabelled = False,
     format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
@@ -102,7 +104,7 @@ def evaluate(
         raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
     with naming(str(model)):
         ask = _Questions(loaded, wanted[-1], beam, jobs)
-    rows = ModelInput(loaded, data, format, Columns(text_column, label_column), strict=strict)
+    rows = ModelInput(loaded, data, format, Columns(text_column, label_column, skip_unlabelled), strict=strict)
     if loaded.multilabel or (rows.store is not None and rows.store.manifest.multilabel):
         labels, others, found = _sets_of(ask, data, rows)
         with naming(data):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,6 +58,12 @@ class Columns:
 
     text: str | None = None
     label: str | None = None
+    skip_unlabelled: bool = False
+
+    @property
+    def unlabelled(self) -> Literal["error", "skip"]:
+        """What to do with rows that have no label."""
+        return "skip" if self.skip_unlabelled else "error"
 
 
 @dataclass(frozen=True)
@@ -114,6 +120,7 @@ def naming(path: str) -> Iterator[None]:
     except ParseError as error:
         # These are Python's names; the commands have options.
         reason = error.reason.replace("with text= and label=", "with --text-column and --label-column")
+        reason = reason.replace('with unlabelled="skip"', "with --skip-unlabelled")
         reason = reason.replace("read the file with multilabel=True", ONE_VS_REST)
         raise ParseError(error.file, error.line, error.column, reason) from error
     except ValueError as error:
@@ -212,7 +219,13 @@ def read_labelled(
         if kind in ROWS_OF_FEATURES:
             multilabel = "auto" if several else False
             return parsed(path, kind, dtype, multilabel=multilabel)
-        return read_table(path, text=columns.text, label=columns.label, format=kind)  # type: ignore[arg-type]
+        return read_table(
+            path,
+            text=columns.text,
+            label=columns.label,
+            format=kind,  # type: ignore[arg-type]
+            unlabelled=columns.unlabelled,
+        )
 
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
         return _as_rows(parts) if kind in ROWS_OF_FEATURES else _as_features(parts, columns, min_df)

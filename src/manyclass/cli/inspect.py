@@ -19,7 +19,7 @@ from . import output, ranks
 from .convert import describe_store, show_store
 from .fitting import USUAL, Dtype, Loss
 from .inputs import Columns, DataFormat, LabelledRows, class_sizes, naming, read_labelled
-from .options import document_frequency
+from .options import SkipUnlabelled, document_frequency
 from .output import InputError
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
@@ -41,6 +41,7 @@ def inspect(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="For --estimate.")] = None,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    skip_unlabelled: SkipUnlabelled = False,
     min_df: Annotated[
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
@@ -72,7 +73,12 @@ def inspect(
     if class_name is not None:
         raise InputError(f"{file}: not a model; --class is about a model's weights")
     rows = read_labelled(
-        file, format, Columns(text_column, label_column), min_df=min_df, dtype=dtype.value, several=True
+        file,
+        format,
+        Columns(text_column, label_column, skip_unlabelled),
+        min_df=min_df,
+        dtype=dtype.value,
+        several=True,
     )
     with naming(file):
         report = _describe_rows(rows)

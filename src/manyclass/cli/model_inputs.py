@@ -102,6 +102,7 @@ class ModelInput:
                 text=self._columns.text or self._model.settings.get("text_column"),
                 label=self._columns.label or self._model.settings.get("label_column"),
                 format=kind,  # type: ignore[arg-type]
+                unlabelled=self._columns.unlabelled,
             )
             assert self._model.text is not None
             return self._model.text.transform(texts), labels
@@ -144,7 +145,7 @@ class ModelInput:
                 return self._parsed(kind, multilabel="auto").X
             # A table to predict needs no labels: the text is read in their place, too.
             column = self._columns.text or self._model.settings.get("text_column") or "text"
-            texts, _ = read_table(self._path, text=column, label=column, format=kind)  # type: ignore[arg-type]
+            texts, _ = read_table(self._path, text=column, label=column, format=kind, unlabelled="keep")  # type: ignore[arg-type]
             assert text is not None
             return text.transform(texts)
 

@@ -1,11 +1,15 @@
 """What options take: their choices, and how text becomes a value."""
 
 from enum import Enum
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from .fitting import USUAL
+
+SkipUnlabelled = Annotated[
+    bool, typer.Option("--skip-unlabelled", help="Leave out rows of a table that have no label.")
+]
 
 
 class Stop(str, Enum):

@@ -25,6 +25,7 @@ from .options import (
     Calibrate,
     ClassWeight,
     Method,
+    SkipUnlabelled,
     Solver,
     Stop,
     Update,
@@ -131,6 +132,7 @@ def train(
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    skip_unlabelled: SkipUnlabelled = False,
     min_df: Annotated[
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
@@ -197,7 +199,7 @@ def train(
         rows = read_labelled(
             data,
             format,
-            Columns(text_column, label_column),
+            Columns(text_column, label_column, skip_unlabelled),
             min_df=min_df,
             dtype=dtype.value,
             several=loss in TAKE_SETS,

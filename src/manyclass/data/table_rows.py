@@ -63,7 +63,12 @@ class TableRows:
 
     def settings(self) -> dict[str, Any]:
         """What tells whether this is the same source as another."""
-        return {"files": fingerprints(self.paths), "format": self._format, "unlabelled": self._unlabelled, **self.reading}
+        return {
+            "files": fingerprints(self.paths),
+            "format": self._format,
+            "unlabelled": self._unlabelled,
+            **self.reading,
+        }
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
         """Read from a place on to the end of the last file.

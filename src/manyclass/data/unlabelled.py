@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, Literal
 
 from .labels import is_missing
+from .streams import StreamError
 from .svmlight import ParseError
 
 logger = logging.getLogger("manyclass")
@@ -42,7 +43,10 @@ def labelled(
             count = 1 + _count_empty(rows)
             found = "1 row has" if count == 1 else f"{count:,} rows have"
             raise ParseError(
-                name, line, 1, f"no label in {column!r}; {found} none: fill them in, or leave these rows out"
+                name,
+                line,
+                1,
+                f'no label in {column!r}; {found} none: fill them in, or leave these rows out with unlabelled="skip"',
             )
     if skipped:
         rows_without = "1 row without a label was" if skipped == 1 else f"{skipped:,} rows without a label were"
@@ -55,7 +59,8 @@ def _is_empty(label: Any) -> bool:
 
 def _count_empty(rows: Iterator[tuple[int, str, Any]]) -> int:
     count = 0
-    with suppress(ParseError, UnicodeDecodeError):  # what else is wrong comes to light when labels are filled in
+    # What else is wrong comes to light when the labels are filled in.
+    with suppress(ParseError, UnicodeDecodeError, StreamError):
         for _, _, label in rows:
             count += _is_empty(label)
     return count
