@@ -100,9 +100,9 @@ def test_the_tree_of_a_model_for_label_sets(shell, model):
 def test_printed_measures(shell, model):
     lines = [line.split("\t") for line in shell("evaluate", "m.manyclass", "test.svm").stdout.splitlines()]
     names = [f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG") for k in (1, 3, 5)]
-    rest = ["recall@5", "coverage@5", "micro-F1", "macro-F1", "time a row", "model file", "density"]
+    rest = ["recall@5", "coverage@5", "micro-F1", "macro-F1", "time per row", "model file", "density"]
     assert {*names, *rest} <= {name for name, _ in lines}
-    assert dict(lines)["time a row"].endswith(" ms")
+    assert dict(lines)["time per row"].endswith(" ms")
 
 
 def test_no_rows_have_no_labels(model):

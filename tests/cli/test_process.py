@@ -79,3 +79,37 @@ def test_help_is_given_by_the_first_rank(command):
         for rank in (0, 1)
     ]
     assert answers[0].stdout and answers[1].stdout == answers[1].stderr == ""
+
+
+def test_python_can_run_the_package(svm):
+    run = [
+        subprocess.run(start, capture_output=True, text=True, cwd=svm)
+        for start in ([sys.executable, "-m", "manyclass", "inspect", "train.svm"], [*START, "inspect", "train.svm"])
+    ]
+    assert run[0].returncode == 0 and run[0].stdout == run[1].stdout != ""
+    wrong = subprocess.run([sys.executable, "-m", "manyclass", "inspct"], capture_output=True, text=True, cwd=svm)
+    assert wrong.returncode == 2 and "Usage: manyclass " in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("manyclass tr", "train"),
+        ("manyclass train --loss squ", "squared_hinge"),
+        ("manyclass predict --str", "--strict"),
+    ],
+)
+def test_shells_complete_commands_options_and_choices(words, expected):
+    asked = {"_MANYCLASS_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    found = subprocess.run(START, env=os.environ | asked, capture_output=True, text=True)
+    assert expected in found.stdout.split() and found.stderr == ""
+
+
+def test_the_script_for_completion_is_printed():
+    shown = subprocess.run(
+        [*START, "--show-completion", "bash"],
+        env=os.environ | {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.returncode == 0 and "_MANYCLASS_COMPLETE" in shown.stdout and "complete" in shown.stdout

@@ -35,9 +35,11 @@ def test_writes_a_table_and_a_picture(shell, small, table, rows):
     assert Path(f"{table}.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_needs_data_and_a_folder(shell, monkeypatch, tmp_path):
+def test_needs_data_and_makes_the_folder(shell, monkeypatch, tmp_path):
     monkeypatch.delenv("MANYCLASS_DATA", raising=False)
     assert "set MANYCLASS_DATA to a folder" in shell("reproduce", "alber-b1", code=2).stderr
     monkeypatch.setenv("MANYCLASS_DATA", str(tmp_path))
-    assert "there is no such folder" in shell("reproduce", "alber-b1", "-o", "nowhere", code=2).stderr
-    assert "not at hand: SensIT" in shell("reproduce", "alber-b1").stdout
+    assert "not at hand: SensIT" in shell("reproduce", "alber-b1", "-o", "new/folder").stdout
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["alber-b1.csv", "alber-b1.png"]
+    (tmp_path / "file").write_text("")
+    assert "file: File exists" in shell("reproduce", "alber-b1", "-o", "file", code=2).stderr

@@ -1,4 +1,4 @@
-"""The command line: `manyclass train | predict | evaluate | inspect | demo`, one file a command."""
+"""The command line: `manyclass train`, `predict`, `evaluate` and others, one file per command."""
 
 import sys
 
@@ -16,4 +16,4 @@ def main() -> None:
         sys.exit(INTERNAL_ERROR)
     from .app import app
 
-    app()
+    app(prog_name="manyclass")

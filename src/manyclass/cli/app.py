@@ -42,7 +42,6 @@ app = typer.Typer(
     name="manyclass",
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     # A defect should give a traceback that can be copied into a report.
     pretty_exceptions_enable=False,

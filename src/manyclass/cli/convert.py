@@ -11,7 +11,7 @@ from ..data.block_store import BlockStore
 from ..data.conversion import Conversion
 from ..data.hashed_text import HASH_BITS
 from ..data.row_parts import RowSource, TextRows
-from ..data.sizes import parse_size, show_size
+from ..data.sizes import parse_size
 from ..data.store_changes import more_of
 from ..data.svmlight import ParseError
 from ..data.table_rows import TableRows
@@ -204,15 +204,17 @@ def show_store(report: dict[str, Any]) -> None:
     share = report["bytes_a_nonzero"] / BYTES_A_NONZERO
     pairs = [
         ("store", report["store"]),
-        ("rows", f"{report['rows']:,}"),
-        ("features", f"{report['features']:,}"),
-        ("classes", f"{report['classes']:,}{', several a row' if report['multilabel'] else ''}"),
-        ("non-zeros", f"{report['nonzeros']:,}"),
-        ("blocks", f"{report['blocks']:,}"),
-        ("on disk", f"{show_size(report['bytes'])}, {share:.2f} of what it takes in memory"),
+        ("rows", output.count(report["rows"])),
+        ("features", output.count(report["features"])),
+        ("classes", f"{output.count(report['classes'])}{', several per row' if report['multilabel'] else ''}"),
+        ("non-zeros", output.count(report["nonzeros"])),
+        ("blocks", output.count(report["blocks"])),
+        ("on disk", f"{output.size(report['bytes'])}, {share:.2f} of what it takes in memory"),
     ]
+    if report.get("verified"):
+        pairs.append(("verified", f"all {output.counted(report['blocks'], 'block')} are as they were written"))
     if "removed" in report:
-        pairs.append(("removed", f"{report['removed']:,}"))
+        pairs.append(("removed", output.count(report["removed"])))
     if "seconds" in report:
-        pairs.append(("seconds", f"{report['seconds']:.1f}"))
+        pairs.append(("time", output.seconds(report["seconds"])))
     output.show_pairs(pairs)

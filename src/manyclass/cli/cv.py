@@ -112,7 +112,7 @@ def cv(
     report: dict[str, Any] = {"rows": store.n_rows if store else X.shape[0], "folds": folds, "losses": {}}
     given = {} if tol is None else {"tol": tol}
     for loss in losses:
-        logger.info("%s: %d penalties in %d folds", loss, len(Cs), folds)
+        logger.info("%s: %s in %d folds", loss, output.counted(len(Cs), "value") + " of C", folds)
         estimator = estimator_for(
             loss,
             fit_intercept=intercept,
@@ -156,7 +156,7 @@ def _show(report: dict[str, Any]) -> None:
         )
     ]
     columns = ("loss", "C", "accuracy", "deviation", "largest gap", "")
-    output.show_table(f"{report['rows']} rows in {report['folds']} folds", columns, lines)
+    output.show_table(f"{output.counted(report['rows'], 'row')} in {report['folds']} folds", columns, lines)
     best = [
         [
             loss,
@@ -169,4 +169,5 @@ def _show(report: dict[str, Any]) -> None:
     output.show_table("best of each loss", ("loss", "C", "accuracy", "seconds"), best)
     for loss, found in report["losses"].items():
         if found["not_converged"]:
-            logger.warning("%s: %d fits stopped before their target", loss, found["not_converged"])
+            fits = output.counted(found["not_converged"], "fit")
+            logger.warning("%s: %s stopped before the target", loss, fits)

@@ -63,10 +63,8 @@ def demo(
     answers: list[dict[str, Any]] = []
     text, X, X_test = _features(wordnet)
     logger.info(
-        "WordNet: %d definitions, %d words, %d classes; testing on %d more",
-        *X.shape,
-        wordnet.class_names.size,
-        X_test.shape[0],
+        "WordNet: %s definitions, %s words, %s classes; testing on %s more",
+        *map(output.count, (*X.shape, wordnet.class_names.size, X_test.shape[0])),
     )
     codes = encode_known(wordnet.labels_test, wordnet.class_names)
     for loss in (Loss.ww, Loss.cs, Loss.hinge, Loss.squared_hinge):
@@ -168,7 +166,7 @@ def _show(results: list[dict[str, Any]], answers: list[dict[str, Any]], model: P
         [
             result["title"],
             output.seconds(result["seconds"]),
-            str(result["epochs"]),
+            output.number(result["epochs"]),
             *(output.number(result[name]) for name in ("primal", "dual")),
             *(f"{result[name]:.2g}" for name in ("gap", "violation")),
             *(output.percent(result[name]) for name in ("test_error", "top5_error", "density")),

@@ -196,25 +196,27 @@ def _show_model(report: dict[str, Any]) -> None:
     pairs = [
         ("model", report["model"]),
         ("size of the file", output.size(report["file_bytes"])),
-        ("classes", f"{report['classes']} ({examples}{more})"),
-        ("features", f"{report['features']} ({'words' if report['takes_text'] else 'numbers'})"),
+        ("classes", f"{output.count(report['classes'])} ({examples}{more})"),
+        ("features", f"{output.count(report['features'])} ({'words' if report['takes_text'] else 'numbers'})"),
         ("weights", f"{report['layout']} {report['dtype']}, {output.size(report['weight_bytes'])}"),
         ("density", output.percent(report["density"])),
     ]
     if report["shards"] > 1:
-        pairs.insert(2, ("shards", str(report["shards"])))
+        pairs.insert(2, ("shards", output.count(report["shards"])))
     if report["frequent_features"]:
-        extra = f"{report['frequent_features']} frequent features, {output.size(report['sketch_bytes'])}"
+        extra = output.counted(report["frequent_features"], "frequent feature")
+        extra += f", {output.size(report['sketch_bytes'])}"
         pairs.append(("sketches, made to predict", extra))
     if report["classes_never_trained"]:
-        pairs.append(("classes never trained", str(report["classes_never_trained"])))
-    pairs += [(name, _text(value)) for name, value in sorted(report["settings"].items())]
-    pairs += [(f"certificate: {name}", _text(value)) for name, value in report["certificate"].items()]
+        pairs.append(("classes never trained", output.count(report["classes_never_trained"])))
+    pairs += [(name, _text(name, value)) for name, value in sorted(report["settings"].items())]
+    pairs += [(f"certificate: {name}", _text(name, value)) for name, value in report["certificate"].items()]
     output.show_pairs(pairs)
 
 
-def _text(value: Any) -> str:
-    return output.number(value) if isinstance(value, float) else str(value)
+def _text(name: str, value: Any) -> str:
+    plain = isinstance(value, bool) or not isinstance(value, int | float) or name == "random_state"
+    return str(value) if plain else output.number(value)
 
 
 # ---- Data
@@ -262,9 +264,8 @@ def _about_sets(report: dict[str, Any]) -> list[tuple[str, str]]:
     labels = report["labels_a_row"]
     return [
         (
-            "labels a row",
-            f"{labels['smallest']} to {labels['largest']}, mean {labels['mean']:.1f}, "
-            f"{report['rows_without_labels']} rows without",
+            "labels per row",
+            f"{output.spread(labels)}, {output.counted(report['rows_without_labels'], 'row')} without",
         )
     ]
 
@@ -275,21 +276,17 @@ def _show_rows(report: dict[str, Any]) -> None:
     more = ", ..." if report["classes"] > len(report["class_names"]) else ""
     output.show_pairs(
         [
-            ("rows", f"{report['rows']} ({report['empty_rows']} empty)"),
+            ("rows", f"{output.count(report['rows'])} ({output.count(report['empty_rows'])} empty)"),
             (
                 "words" if report["holds_text"] else "features",
-                f"{report['features']} ({report['features_used']} occur)",
+                f"{output.count(report['features'])} ({output.count(report['features_used'])} occur)",
             ),
-            ("classes", f"{report['classes']} ({examples}{more})"),
-            ("non-zeros", f"{report['nonzeros']} ({output.size(report['bytes'])} in memory)"),
+            ("classes", f"{output.count(report['classes'])} ({examples}{more})"),
+            ("non-zeros", f"{output.count(report['nonzeros'])} ({output.size(report['bytes'])} in memory)"),
+            ("non-zeros per row", output.spread(lengths)),
             (
-                "non-zeros a row",
-                f"{lengths['smallest']} to {lengths['largest']}, mean {lengths['mean']:.1f}",
-            ),
-            (
-                "rows a class",
-                f"{sizes['smallest']} to {sizes['largest']}, median {sizes['median']:g}, "
-                f"{sizes['with_one_row']} classes with one row",
+                "rows per class",
+                f"{output.spread(sizes)}, {sizes['with_one_row']:,} of the classes with one row",
             ),
             *_about_sets(report),
             *(

@@ -194,6 +194,12 @@ def counted(value: int, noun: str) -> str:
     return f"{count(value)} {noun}{'s' * (value != 1)}"
 
 
+def spread(values: dict[str, float]) -> str:
+    """Write how numbers are spread: 1 to 1,234, mean 5.6."""
+    middle = "mean" if "mean" in values else "median"
+    return f"{values['smallest']:,} to {values['largest']:,}, {middle} {values[middle]:,.1f}"
+
+
 def number(value: float) -> str:
     """Write a number to six significant digits, an integer in full."""
     return count(value) if isinstance(value, int) else f"{value:.6g}"

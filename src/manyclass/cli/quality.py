@@ -96,14 +96,14 @@ def show(report: dict[str, Any]) -> None:
     f1 = [(f"{name}-F1", report.get(f"{name}_f1")) for name in ("micro", "macro")]
     output.show_pairs(
         [
-            ("rows", str(report["rows"])),
+            ("rows", output.count(report["rows"])),
             *(_label_set_pairs(report) if "precision_at" in report else _class_pairs(report)),
             *((name, f"{value:.4f}") for name, value in f1 if value is not None),
             *(
                 (f"exact top-{k} found", output.percent(share))
                 for k, share in report.get("tree_recall_at", {}).items()
             ),
-            ("time a row", f"{1e3 * report['seconds_a_row']:.4f} ms"),
+            ("time per row", f"{1e3 * report['seconds_a_row']:.4f} ms"),
             ("model file", output.size(report["file_bytes"])),
             ("model in memory", output.size(report["model_bytes"])),
             ("density", output.percent(report["density"])),
@@ -113,7 +113,7 @@ def show(report: dict[str, Any]) -> None:
 
 def _class_pairs(report: dict[str, Any]) -> list[tuple[str, str]]:
     return [
-        ("rows of unknown classes", str(report["rows_of_unknown_classes"])),
+        ("rows of unknown classes", output.count(report["rows_of_unknown_classes"])),
         ("error", output.percent(report["error"])),
         *((f"top-{k} error", output.percent(share)) for k, share in report["topk_error"].items() if k > 1),
     ]
@@ -121,9 +121,9 @@ def _class_pairs(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _label_set_pairs(report: dict[str, Any]) -> list[tuple[str, str]]:
     pairs = [
-        ("labels a row", f"{report['labels_a_row']:.2f}"),
-        ("rows without labels", str(report["rows_without_labels"])),
-        ("unknown labels", str(report["labels_unknown"])),
+        ("labels per row", f"{report['labels_a_row']:.2f}"),
+        ("rows without labels", output.count(report["rows_without_labels"])),
+        ("unknown labels", output.count(report["labels_unknown"])),
     ]
     for measure, title in MEASURES.items():
         values = report[f"{measure}_at"]

@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..reproductions import REPRODUCTIONS, Reproduction
 from . import output, ranks
-from .output import InputError
 
 logger = logging.getLogger("manyclass.cli")
 Table = Enum("Table", {name.replace("-", "_"): name for name in REPRODUCTIONS}, type=str)  # type: ignore[misc]
@@ -37,8 +36,7 @@ def reproduce(
     the table, and writes it as CSV and as a picture.
     """
     output.log_to_stderr(quiet=quiet)
-    if not out.is_dir():
-        raise InputError(f"{out}: there is no such folder; make it first")
+    out.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         found = REPRODUCTIONS[table.value](lambda what: logger.info("%s", what), jobs)

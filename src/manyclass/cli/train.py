@@ -216,7 +216,8 @@ def train(
     X: Any = rows.X if rows else store
     times: dict[str, Any] = {"reading": time.perf_counter() - begin}
     n_rows, n_features = (store.n_rows, store.n_features) if store else X.shape
-    logger.info("training %s on %d rows with %d features%s", TITLES[loss], n_rows, n_features, _by_whom(jobs))
+    about = f"{output.counted(n_rows, 'row')} with {output.counted(n_features, 'feature')}"
+    logger.info("training %s on %s%s", TITLES[loss], about, _by_whom(jobs))
     try:
         done = fit(
             loss,

@@ -35,8 +35,9 @@ class ProgressDisplay:
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(),
+                TextColumn("elapsed"),
                 TimeElapsedColumn(),
-                TextColumn("left"),
+                TextColumn("remaining"),
                 TimeRemainingColumn(),
             )
             self._bar = Bar(*columns, console=Console(stderr=True), transient=True)

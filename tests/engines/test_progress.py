@@ -1,0 +1,27 @@
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from manyclass.engines.progress import ProgressDisplay
+from manyclass.solvers import Progress, StopRule
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """What the bar writes, as on a terminal of 120 columns."""
+    stream = io.StringIO()
+    monkeypatch.setattr(
+        "rich.console.Console", lambda **_: Console(file=stream, force_terminal=True, width=120, color_system=None)
+    )
+    return stream
+
+
+def test_the_bar_says_which_time_is_which(terminal):
+    with ProgressDisplay(StopRule("gap", 0.01), True) as display:
+        seen = Progress(1.0, primal=2.0, dual=1.0, violation=1.0, active=1.0, ready=False, row_ended=True)
+        display.show(seen, None)
+        display._bar.refresh()
+    text = terminal.getvalue()
+    assert re.search(r"epoch 1, gap 0.5 .* elapsed 0:00:\d\d remaining (-:--:--|\d:\d\d:\d\d)", text)
