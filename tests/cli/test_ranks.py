@@ -1,8 +1,13 @@
 """What commands make of the environment that mpirun gives its ranks; `engines/test_mpi.py` has mpirun itself."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from manyclass.cli import ranks
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
@@ -30,3 +35,13 @@ def test_other_ranks_wait_before_they_speak(rank, command, shell, svm, monkeypat
         monkeypatch.setenv(rank, str(number))
         assert "rror" in shell(*command, code=2).stderr
         assert waited == [ranks.PATIENCE] * number
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/clusters.md", "src/manyclass/cli/train.py"])
+def test_commands_for_mpirun_are_printed_for_machines_of_two_cores(page):
+    """Open MPI starts no more ranks than there are cores unless it is told to."""
+    lines = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("  ") and "mpirun -n" in line]
+    assert lines
+    for line in lines:
+        wanted = int(re.search(r"mpirun -n (\d+)", line)[1])
+        assert wanted <= 2 or "--oversubscribe" in line or "--map-by node" in line, line

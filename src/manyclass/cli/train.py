@@ -154,7 +154,7 @@ def train(
       manyclass train big.svm.zst --loss cs --tol 0.1      a rougher and faster fit
       zcat rows.gz | manyclass train - -m rows.manyclass --time-limit 60
       manyclass train big.svm --checkpoint big.ckpt --resume    begins, or goes on after a stop
-      mpirun -n 4 manyclass train big.svm --solver leagues      four ranks, the same model
+      mpirun -n 2 manyclass train big.svm --solver leagues      two ranks, the same model
       manyclass train store/ --memory 512MB -m big.manyclass    from a store that convert has made
       manyclass train big.txt --loss ppd_squared_hinge --lambda 0.01    very many labels, sparse weights
       manyclass train big.txt --loss ppd_squared_hinge --shards --resume    written as it is trained
