@@ -25,6 +25,7 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
             new (self) L(std::move(rows), to_vector(labels), to_vector(C), to_vector(league), leagues);
           },
           "rows"_a, "labels"_a, "C"_a, "league"_a, "leagues"_a, NoGil())
+      .def("divide", [](L& s, In<int32_t> league) { s.divide(to_vector(league)); })
       .def("start", [](L& s, int64_t l) { s.league(l).start(s.rows()); })
       .def("leave", [](L& s, int64_t l) { s.leave(l); })
       .def("here", [](L& s, int64_t l) { return s.league(l).here; })

@@ -53,27 +53,35 @@ class Leagues {
       : rows_(std::move(layout)),
         y_(std::move(labels)),
         C_(std::move(C)),
-        league_(league),
         place_(league.size()),
-        member_(rows_.n),
         single_norm_(rows_.n, T(0)),
-        leagues_(leagues),
-        duels_(leagues * leagues) {
+        leagues_(leagues) {
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      double norm = 0;
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+        norm += double(rows_.single_value[j]) * rows_.single_value[j];
+      single_norm_[i] = static_cast<T>(norm);
+    }
+    divide(league);
+  }
+
+  // Divides the classes among the leagues in another way. All leagues lose their weights and variables, and
+  // have to be started again where they are needed.
+  void divide(const std::vector<int32_t>& league) {
+    if (league.size() != place_.size()) throw std::invalid_argument("every class needs a league");
+    for (int32_t l : league)
+      if (l < 0 || l >= leagues()) throw std::invalid_argument("there is no such league");
+    league_ = league;
+    for (auto& l : leagues_) l = {};
+    duels_.clear();
+    duels_.resize(leagues() * leagues());
     for (size_t c = 0; c < league.size(); ++c) {
       auto& classes = leagues_[league[c]].classes;
       place_[c] = static_cast<int32_t>(classes.size());
       classes.push_back(static_cast<int32_t>(c));
     }
     for (auto& l : leagues_) l.stride = padded<T>(l.size());
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      auto& members = leagues_[league[y_[i]]].members;
-      member_[i] = static_cast<int32_t>(members.size());
-      members.push_back(static_cast<int32_t>(i));
-      double norm = 0;
-      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
-        norm += double(rows_.single_value[j]) * rows_.single_value[j];
-      single_norm_[i] = static_cast<T>(norm);
-    }
+    for (int64_t i = 0; i < rows_.n; ++i) leagues_[league[y_[i]]].members.push_back(static_cast<int32_t>(i));
   }
 
   Leagues(const Leagues&) = delete;
@@ -339,7 +347,6 @@ class Leagues {
   std::vector<int32_t> y_;
   std::vector<T> C_;
   std::vector<int32_t> league_, place_;  // by class: its league, its place there
-  std::vector<int32_t> member_;          // by row: its place in its league
   std::vector<T> single_norm_;           // by row: what features of this row alone add to k_i
   std::vector<League<T>> leagues_;
   std::vector<LeagueMemory<T>> left_;

@@ -4,6 +4,7 @@ import queue
 import threading
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from losses import text_like
 from oracle import optimum
 
 from manyclass import MulticlassSVC
-from manyclass.data import check_matrix
+from manyclass.data import check_matrix, make_text_like
 from manyclass.problems import PROBLEMS
 from manyclass.solvers import CoupledRows, Leagues, StopRule, TrainingSet
 from manyclass.solvers.layout import make_layout, tail_rows
@@ -40,6 +41,10 @@ def with_rare_features():
     assert most == 2 and (rows == 1).any() and ((rows > 1) & (rows <= most)).any() and (rows > most).any()
     assert min(heads_and_tails(training_set(X, y))) > 0
     return training_set(X, y, constant=1.0)
+
+
+def with_constant():
+    return replace(small(), constant=1.0)
 
 
 def heads_and_tails(data):
@@ -167,6 +172,49 @@ def test_shrinking_changes_the_way_not_the_end(leagues):
     assert one.primal == pytest.approx(two.primal, rel=1e-7)
 
 
+# ---- Intercepts
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_intercept_costs_few_epochs(seed):
+    X, y, _, _ = make_text_like("bench-1k", n=500, n_test=1, K=60, d=2000, nnz=20, seed=seed)
+    with_one, without = (
+        MulticlassSVC("ww", solver="leagues", leagues=4, fit_intercept=wanted).fit(X, y).n_iter_
+        for wanted in (True, False)
+    )
+    assert with_one <= 1.3 * without
+
+
+def divisions(data, passes):
+    """How a solver divides the classes in some passes over all rows; without cheap passes between them."""
+    solver, found = make(data, leagues=3, shrinking=False), []
+    while len(found) < passes:
+        if solver.advance(StopRule("gap", 1e-12)).row_ended:
+            members = [set(data.codes[solver._kernel.members(league)].tolist()) for league in range(3)]
+            found.append([league for c in range(7) for league in range(3) if c in members[league]])
+    return np.array(found)
+
+
+def test_classes_change_leagues_where_there_is_a_constant_feature():
+    found = divisions(with_constant(), 6)
+    assert len({tuple(division) for division in found.tolist()}) > 3
+    assert all(sorted(np.bincount(division)) == [2, 2, 3] for division in found)
+
+
+def test_classes_stay_in_their_leagues_without_one():
+    assert len({tuple(division) for division in divisions(small(), 6).tolist()}) == 1
+
+
+def test_leagues_that_do_not_exist_are_refused():
+    kernel = make(small(), leagues=3)._kernel
+    for division in ([0] * 6, [0] * 8):
+        with pytest.raises(ValueError, match="every class needs a league"):
+            kernel.divide(np.array(division, np.int32))
+    for wrong in (-1, 3):
+        with pytest.raises(ValueError, match="no such league"):
+            kernel.divide(np.array([0] * 6 + [wrong], np.int32))
+
+
 # ---- Starts
 
 
@@ -235,8 +283,8 @@ def test_a_parcel_is_the_league(problem, dtype):
     one, two = (make(problem(), dtype, leagues=3) for _ in range(2))
     for _ in range(2 * matchdays(3)):
         one.advance(StopRule("gap", 1e-3))
+    two._kernel.divide(one._divided())
     for league in range(3):
-        two._kernel.leave(league)
         assert not two._kernel.here(league)
         two._kernel.unpack(league, np.frombuffer(parcels(one)[league], np.uint8))
         assert two._kernel.here(league)
@@ -311,7 +359,7 @@ def test_weights_are_those_of_the_dual_variables(refreshed):
     X = sp.hstack([data.X.as_csr(), np.full((len(sums), 1), data.constant)]).tocsc()
     shared = np.diff(X.indptr) > 1  # what one row alone has, has no weights
     W = (X[:, shared].T @ (own - alpha)).toarray()
-    league = divide_classes(np.bincount(data.codes, minlength=data.n_classes), leagues)
+    league = solver._divided()
     for number in range(leagues):
         classes, rows = np.flatnonzero(league == number), np.flatnonzero(league[data.codes] == number)
         parcel, weights = solver._kernel.pack(number), defaultdict(list)
@@ -328,7 +376,7 @@ def test_weights_are_those_of_the_dual_variables(refreshed):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("problem", [small, with_rare_features])
+@pytest.mark.parametrize("problem", [small, with_constant, with_rare_features])
 def test_the_same_bits_for_any_number_of_threads(problem, dtype):
     rule = StopRule("gap", 1e-2)
     found = [outcome(make(problem(), dtype, threads, leagues=7), rule) for threads in (1, 2, 4)]
@@ -387,7 +435,9 @@ def side_by_side(workers, act):
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])
-@pytest.mark.parametrize(("problem", "leagues"), [(small, 2), (small, 7), (with_rare_features, 10)])
+@pytest.mark.parametrize(
+    ("problem", "leagues"), [(small, 2), (small, 7), (with_constant, 3), (with_constant, 7), (with_rare_features, 10)]
+)
 def test_workers_who_swap_leagues_give_the_bytes_of_one_alone(problem, leagues, workers):
     data, rule = problem(), StopRule("gap", 1e-2)
     expected = outcome(make(data, "float32", leagues=leagues), rule)
@@ -401,10 +451,10 @@ def test_workers_who_swap_leagues_give_the_bytes_of_one_alone(problem, leagues, 
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (3, 2), (5, 5)])
-@pytest.mark.parametrize("pieces", [1, 3, 9])
-def test_other_workers_go_on_from_a_checkpoint(before, after, pieces):
-    """7 leagues have 4 positions: the fifth worker has none."""
-    data, rule = small(), StopRule("gap", 1e-5)
+@pytest.mark.parametrize(("problem", "pieces"), [(small, 1), (small, 3), (small, 9), (with_constant, 12)])
+def test_other_workers_go_on_from_a_checkpoint(problem, pieces, before, after):
+    """7 leagues have 4 positions: the fifth worker has none. A pass has 8 pieces."""
+    data, rule = problem(), StopRule("gap", 1e-2 if problem is with_constant else 1e-5)
     expected = outcome(make(data, leagues=7), rule)
 
     def begin(peers):

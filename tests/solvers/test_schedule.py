@@ -118,11 +118,13 @@ def test_within_a_round_leagues_go_next_door_or_round_a_table(leagues, workers):
 def test_classes_are_dealt_evenly(rows, data):
     rows = np.array(rows)
     leagues = data.draw(st.integers(1, len(rows)))
-    league = divide_classes(rows, leagues)
+    chance = data.draw(st.none() | st.integers(0, 100).map(np.random.default_rng))
+    league = divide_classes(rows, leagues, chance)
     assert league.dtype == np.int32
     classes = np.bincount(league, minlength=leagues)
     assert len(classes) == leagues and classes.min() >= 1 and classes.max() - classes.min() <= 1
-    # Each round of dealing leaves leagues at most the largest class of that round apart, so the first bounds all.
+    # In a round of dealing leagues move apart by at most the largest class less the smallest, whoever gets them, and
+    # the next round begins where this one ended: together, by at most the largest class.
     held = np.bincount(league, weights=rows, minlength=leagues)
     assert held.max() - held.min() <= rows.max()
 

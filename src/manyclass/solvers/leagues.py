@@ -34,7 +34,18 @@ PIECES_OF_A_PASS = 10
 # Looking up the weights that a row has caused, in the list of a rare feature, costs as much as so many dense ones.
 LISTED = 300
 # What a checkpoint keeps besides leagues and matches.
-NUMBERS = ("_pass", "_full", "_day", "_full_passes", "_cheap_passes", "_last_full", "_believed", "_strict", "_loaded")
+NUMBERS = (
+    "_pass",
+    "_full",
+    "_day",
+    "_deal",
+    "_full_passes",
+    "_cheap_passes",
+    "_last_full",
+    "_believed",
+    "_strict",
+    "_loaded",
+)
 
 
 class Leagues:
@@ -66,12 +77,17 @@ class Leagues:
         self._peers = peers or Alone()
         self._leagues = leagues or league_count(self._K)
         self._shrinking = shrinking
-        divided = divide_classes(np.bincount(data.codes, minlength=self._K), self._leagues)
+        self._rows_of_class = np.bincount(data.codes, minlength=self._K)
+        # With a constant feature, rows pull on the intercepts of all classes they are compared with. Within a match
+        # they soon agree on them, but what one match gains another takes back, and while leagues are made up of the
+        # same classes it stays so. Other leagues for every pass over all end that.
+        self._reshuffles = data.constant != 0 and self._leagues > 1
+        self._deal = 0  # how classes are divided now
         self._kernel = native(core, "Leagues", self._dtype)(
             make_layout(data, self._dtype, tail_rows(self._K, LISTED)),
             data.codes,
             data.C.astype(self._dtype),
-            divided,
+            self._divided(),
             self._leagues,
         )
         for league in self._at_home():
@@ -86,6 +102,24 @@ class Leagues:
         self._variables: dict[str, np.ndarray] | None = None  # all of them, since they were last gathered
         self._loaded = False
         self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+
+    # ---- Classes
+
+    def _divided(self) -> np.ndarray:
+        """The league of each class."""
+        chance = np.random.default_rng([self._seed, self._deal]) if self._deal else None
+        return divide_classes(self._rows_of_class, self._leagues, chance)
+
+    def _reshuffle(self) -> None:
+        """Divide the classes among the leagues in another way; all variables go to their new matches."""
+        self._receive(self._missing())
+        alpha = self._dual_rows()
+        self._deal = self._full_passes
+        self._kernel.divide(self._divided())
+        for league in self._at_home():
+            self._kernel.start(league)
+        self._kernel.set_variables(self._every_match(), alpha)
+        self._kernel.refresh(alpha, self._threads)
 
     # ---- Places
 
@@ -117,6 +151,8 @@ class Leagues:
             self._loaded = False
             self._said = replace(self._said, ready=True)
             return self._said
+        if self._reshuffles and self._full and self._day < 0 and self._deal < self._full_passes:
+            self._reshuffle()
         self._variables = None
         days = matchdays(self._leagues)
         # A cheap pass is little work.
@@ -318,7 +354,8 @@ class Leagues:
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
         """Go on from a checkpoint: each process takes what belongs to it now."""
         parts = [part for part in parts if part]
-        numbers = numbers_from_array(parts[0]["numbers"])
+        # Checkpoints of earlier versions have classes where they were at the beginning.
+        numbers = {"_deal": 0} | numbers_from_array(parts[0]["numbers"])
         for name in NUMBERS:
             setattr(self, name, numbers[name])
         self._said = Progress(**numbers["said"])
@@ -326,6 +363,7 @@ class Leagues:
         here = np.flatnonzero(self._hosts(self._day) == self._peers.rank).tolist()
         for league in range(self._leagues):
             self._kernel.leave(league)
+        self._kernel.divide(self._divided())
         mine = {frozenset(match) for match in self._every_match()}
         for part in parts:
             if self._peers.rank == 0:

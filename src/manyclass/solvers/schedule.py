@@ -43,7 +43,7 @@ def league_count(n_classes: int) -> int:
     return min(4 * _seats(wanted), MOST_LEAGUES, n_classes)
 
 
-def divide_classes(rows_of_class: np.ndarray, leagues: int) -> np.ndarray:
+def divide_classes(rows_of_class: np.ndarray, leagues: int, chance: np.random.Generator | None = None) -> np.ndarray:
     """Deal classes to leagues so that all have as many classes and about as many rows.
 
     Parameters
@@ -52,11 +52,13 @@ def divide_classes(rows_of_class: np.ndarray, leagues: int) -> np.ndarray:
         How many rows each class has.
     leagues : int
         At most K.
+    chance : Generator, optional
+        Divide at random instead of always in the same way, almost as evenly.
 
     Returns
     -------
     int32 ndarray of shape (K,)
-        The league of each class. Numbers of classes differ by one at the most.
+        The league of each class. Numbers of classes differ by at most one.
     """
     K = len(rows_of_class)
     if not 1 <= leagues <= K:
@@ -65,9 +67,10 @@ def divide_classes(rows_of_class: np.ndarray, leagues: int) -> np.ndarray:
     rows = np.zeros(leagues, np.int64)
     largest_first = np.argsort(-rows_of_class, kind="stable")
     for begin in range(0, K, leagues):
-        # A class each, the largest of them to the league with the fewest rows so far.
+        # One class each: the largest to the league with the fewest rows so far, or as chance has it.
         dealt = largest_first[begin : begin + leagues]
-        to = np.argsort(rows, kind="stable")[: len(dealt)]
+        order = np.argsort(rows, kind="stable") if chance is None else chance.permutation(leagues)
+        to = order[: len(dealt)]
         league[dealt] = to
         rows[to] += rows_of_class[dealt]
     return league
