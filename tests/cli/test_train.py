@@ -57,7 +57,9 @@ def test_piped_output_has_tabs_and_no_boxes(shell, svm):
     lines = shell("train", "train.svm", "--quiet").stdout.splitlines()
     pairs = dict(line.split("\t", 1) for line in lines)
     assert pairs["exit reason"] == "converged" and pairs["classes"] == "4"
-    assert "seconds\tepochs\tprimal\tdual\tgap\tviolation" in lines
+    at = lines.index("seconds\tepochs\tprimal\tdual\tgap\tviolation\tkind")
+    kinds = [line.split("\t")[-1] for line in lines[at + 1 :]]
+    assert kinds[-1] == "certificate" and set(kinds[:-1]) == {"estimate"}
     assert all(ord(character) < 0x2500 for line in lines for character in line)
 
 

@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from manyclass.engines.progress import ProgressDisplay
-from manyclass.solvers import Progress, StopRule
+from manyclass.solvers import Certificate, Progress, StopRule
 
 
 @pytest.fixture
@@ -25,3 +25,13 @@ def test_the_bar_says_which_time_is_which(terminal):
         display._bar.refresh()
     text = terminal.getvalue()
     assert re.search(r"epoch 1, gap 0.5 .* elapsed 0:00:\d\d remaining (-:--:--|\d:\d\d:\d\d)", text)
+
+
+@pytest.mark.parametrize(("found", "kind"), [(None, "estimate"), (Certificate(4.0, 3.0, 1.0), "certificate")])
+def test_the_bar_tells_estimates_from_certificates(terminal, found, kind):
+    with ProgressDisplay(StopRule("gap", 0.01), True) as display:
+        seen = Progress(1.0, primal=2.0, dual=1.0, violation=1.0, active=1.0, ready=True, row_ended=True)
+        display.show(seen, found)
+        display._bar.refresh()
+    gap = {"estimate": "0.5", "certificate": "0.25"}[kind]
+    assert f"gap {gap} ({kind}; target 0.01)" in terminal.getvalue()

@@ -74,8 +74,11 @@ def show(report: dict[str, Any], replaced: Former | None) -> None:
     )
     measure = "gap" if report["settings"]["stop"] == "gap" else "violation"
     columns = ("seconds", "epochs", "primal", "dual", "gap", "violation")
-    rows = [[output.number(row[name]) for name in columns] for row in milestones(report["history"], measure)]
-    output.show_table("how it got there", columns, rows)
+    rows = [
+        [*(output.number(line[name]) for name in columns), "certificate" if line["certified"] else "estimate"]
+        for line in milestones(report["history"], measure)
+    ]
+    output.show_table("how it got there", (*columns, "kind"), rows)
 
 
 def leave(done: Fit, destination: Destination) -> None:

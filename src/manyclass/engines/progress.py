@@ -56,7 +56,8 @@ class ProgressDisplay:
         seen = found or Certificate(progress.primal, progress.dual, progress.violation)
         value = seen.gap if self._rule.stop == "gap" else seen.violation
         self._share = max(self._share, self._done(value, progress))
-        text = f"epoch {progress.epochs:g}, {self._rule.stop} {value:.3g} (target {self._rule.tol:.3g})"
+        kind = "estimate" if found is None else "certificate"
+        text = f"epoch {progress.epochs:g}, {self._rule.stop} {value:.3g} ({kind}; target {self._rule.tol:.3g})"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._share, description=text)
         elif time.monotonic() - self._logged > SECONDS_BETWEEN_LINES:

@@ -48,7 +48,8 @@ class Result:
     certificate : Certificate
         Over all variables, with exit reason and message.
     history : list of dict
-        A row a pass: seconds, epochs, primal, dual, gap, violation, active, certified (estimate or certificate).
+        One entry per pass: seconds, epochs, primal, dual, gap, violation, active, and certified: True where these
+        figures are a certificate, False where they are the solver's own estimate.
     times : dict
         Seconds of each phase.
     memory : dict

@@ -94,7 +94,8 @@ PARAMETERS = """
     certificate_ : Certificate
         Primal and dual value, relative gap and largest violation over all variables; exit reason and message.
     history_ : list of dict
-        A row a pass: seconds, epochs, primal, dual, gap, violation, active, certified.
+        One entry per pass: seconds, epochs, primal, dual, gap, violation, active, and certified, which is True where
+        these figures are a certificate and False where they are the solver's own estimate.
     times_ : dict
         Seconds of each phase.
     memory_ : dict
