@@ -84,7 +84,10 @@ class BinaryBlocks {
 
   // As `by_rows` gives them, but all on the positive side.
   void set_alpha(const int64_t* ptr, const int32_t* problem, const T* values) {
-    divide_variables(data_.problems, data_.rows.n, ptr, problem, values, alpha_);
+    std::vector<BlockVariables<T>> divided(alpha_.size());
+    divide_variables(data_.problems, data_.rows.n, ptr, problem, values, divided);
+    check_variables(divided);
+    alpha_ = std::move(divided);
   }
 
   // Variables and weights of these blocks only; all others lose theirs, and are not to be trained.
@@ -103,10 +106,15 @@ class BinaryBlocks {
   void set_variables(const std::vector<int64_t>& chosen, const int64_t* counts, int64_t rows,
                      const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values) {
     also_hold(chosen);
+    std::vector<BlockVariables<T>> found(alpha_.size());
     unpack_variables(
         data_.rows.n, static_cast<int64_t>(chosen.size()),
-        [&](int64_t k) { return std::pair(chosen[k], data_.problems.blocks()[chosen[k]].many()); }, counts,
-        rows, row, lanes, entries, values, alpha_);
+        [&](int64_t k) {
+          return std::pair(chosen[k], (1u << data_.problems.blocks()[chosen[k]].many()) - 1);
+        },
+        counts, rows, row, lanes, entries, values, found);
+    check_variables(found);
+    for (int64_t b : chosen) alpha_[b] = std::move(found[b]);
   }
   int64_t features() const { return model_.features(); }
   int64_t columns(const std::vector<int64_t>& chosen) const { return model_.count(check(chosen)); }
@@ -137,6 +145,29 @@ class BinaryBlocks {
   const Layout<T>& rows() const { return data_.rows; }
 
  private:
+  // Variables are within their bounds, and each of a row that takes part in its problem.
+  void check_variables(const std::vector<BlockVariables<T>>& found) const {
+    RowSides sides = data_.no_sides();
+    for (size_t b = 0; b < found.size(); ++b) {
+      if (found[b].row.empty()) continue;
+      found[b].for_each([&](int32_t i, int, T a) {
+        const T high =
+            loss_ == Binary::squared_hinge ? std::numeric_limits<T>::max() : with_rounding(data_.C[i]);
+        if (!(a >= 0 && a <= high))
+          reject("values", "that of row " + std::to_string(i) + " is " + in_digits(a) + ", outside 0 to " +
+                               in_digits(high));
+      });
+      if (!data_.pairs) continue;
+      data_.add_sides(static_cast<int64_t>(b), sides);
+      for (size_t r = 0; r < found[b].row.size(); ++r) {
+        const int32_t i = found[b].row[r];
+        if (found[b].lanes[r] & ~(sides.positive[i] | sides.negative[i]))
+          reject("lanes", "row " + std::to_string(i) + " takes no part in its problem");
+      }
+      data_.clear_sides(static_cast<int64_t>(b), sides);
+    }
+  }
+
   const std::vector<int64_t>& check(const std::vector<int64_t>& chosen) const {
     for (int64_t b : chosen)
       if (b < 0 || b >= blocks()) throw std::out_of_range("there is no such block");

@@ -50,6 +50,8 @@ class BinaryStream {
   int64_t vectors() const { return static_cast<int64_t>(variables_.size()); }
   int64_t many(int64_t b) const { return std::min<int64_t>(width, K_ - b * width); }
   int64_t classes() const { return K_; }
+  int64_t heads() const { return heads_; }
+  int64_t labelled() const { return static_cast<int64_t>(C_.size()); }
   Binary loss() const { return loss_; }
   int64_t weight_bytes() const { return static_cast<int64_t>(W_.size()) * heads_ * width * sizeof(T); }
   const Layout<T>& rows() const { return rows_; }
@@ -152,16 +154,18 @@ class BinaryStream {
   // The other way, for rows behind all that were set before.
   void set_variables(int64_t first, int64_t last, const int64_t* counts, int64_t rows, const int32_t* row,
                      const uint16_t* lanes, int64_t entries, const T* values) {
-    check_range(first, last);
     std::vector<BlockVariables<T>> part(vectors());
     unpack_variables(
-        last - first, vectors(), [&](int64_t b) { return std::pair(b, many(b)); }, counts, rows, row, lanes,
-        entries, values, part);
+        last - first, vectors(), [&](int64_t b) { return std::pair(b, (1u << many(b)) - 1); }, counts, rows,
+        row, lanes, entries, values, part);
+    with_loss(loss_, [&]<Binary loss>() {
+      for (const auto& one : part)
+        check_states<loss>("values", one, [&](int32_t r) { return C_[first + r]; });
+    });
     for (int64_t b = 0; b < vectors(); ++b) {
       BlockVariables<T>& all = variables_[b];
-      if (!std::is_sorted(part[b].row.begin(), part[b].row.end()) ||
-          (!all.row.empty() && all.row.back() >= first))
-        throw std::invalid_argument("variables whose rows do not ascend");
+      if (!all.row.empty() && all.row.back() >= first)
+        throw std::invalid_argument("variables of rows before others that have some");
       for (int32_t r : part[b].row) all.row.push_back(static_cast<int32_t>(first + r));
       all.lanes.insert(all.lanes.end(), part[b].lanes.begin(), part[b].lanes.end());
       all.values.insert(all.values.end(), part[b].values.begin(), part[b].values.end());
@@ -178,7 +182,6 @@ class BinaryStream {
     return bits;
   }
   void set_active(int64_t first, int64_t last, const uint8_t* bits, int64_t size) {
-    check_range(first, last);
     const int64_t bytes = (last - first + 7) / 8;
     if (size != bytes * vectors()) throw std::invalid_argument("marks of other rows");
     for (int64_t b = 0; b < vectors(); ++b)
@@ -235,10 +238,6 @@ class BinaryStream {
     std::vector<uint16_t> positive;  // lanes whose label the row has
     std::vector<int32_t> active;
   };
-
-  void check_range(int64_t first, int64_t last) const {
-    if (first < 0 || first > last || last > rows_.n) throw std::out_of_range("there are no such rows");
-  }
 
   template <class F>
   void for_each(int64_t count, int threads, F f) {

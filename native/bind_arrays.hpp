@@ -9,11 +9,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "array_checks.hpp"
 #include "feature_weights.hpp"
 #include "layout.hpp"
 #include "vector.hpp"
@@ -76,11 +78,77 @@ std::vector<T> to_vector(const In<T>& a) {
   return std::vector<T>(a.data(), a.data() + a.size());
 }
 
+template <class T>
+std::span<const T> span_of(const In<T>& a) {
+  return {a.data(), a.size()};
+}
+
+// The layout of a Python object, which has no rows from then on.
+template <class T>
+Layout<T> taken(Layout<T>& rows) {
+  return std::exchange(rows, Layout<T>());
+}
+
+// Room for a matrix of so many rows and columns, given by Python to be written.
+template <class T>
+T* room_in(const char* name, const Out<T>& out, int64_t rows, int64_t columns) {
+  if (out.ndim() != 2 || static_cast<int64_t>(out.shape(0)) != rows ||
+      static_cast<int64_t>(out.shape(1)) != columns)
+    reject(name, "not an array of shape (" + std::to_string(rows) + ", " + std::to_string(columns) + ")");
+  return out.data();
+}
+template <class T>
+T* room_in(const char* name, const Out<T>& out, int64_t entries) {
+  check_length(name, out.size(), entries);
+  return out.data();
+}
+
 // The caller's matrix, whose numbers and indices come in two widths each.
 template <class X, class I>
 CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In<X>& value, int64_t features,
                             double constant = 0) {
+  check_rows(span_of(ptr), span_of(index), value.size(), features);
   return {ptr.data(), index.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, features, constant};
+}
+
+// One label and penalty for each row.
+template <class T>
+void check_labelled(const Layout<T>& rows, const In<int32_t>& labels, const In<T>& C, int64_t classes) {
+  check_number("classes", classes, 0, INT32_MAX);
+  check_length("labels", labels.size(), rows.n);
+  check_range("labels", span_of(labels), 0, classes);
+  check_length("C", C.size(), rows.n);
+  check_not_negative("C", span_of(C));
+}
+
+// Any number of labels for each row, none twice.
+template <class T>
+void check_labelled(const Layout<T>& rows, const In<int64_t>& ptr, const In<int32_t>& labels, const In<T>& C,
+                    int64_t classes) {
+  check_number("classes", classes, 0, INT32_MAX);
+  check_length("label_ptr", ptr.size(), rows.n + 1);
+  check_pointers("label_ptr", span_of(ptr), static_cast<int64_t>(labels.size()));
+  check_distinct("labels", span_of(ptr), span_of(labels), classes);
+  check_length("C", C.size(), rows.n);
+  check_not_negative("C", span_of(C));
+}
+
+// Dual variables of n rows for K classes, in any order.
+template <class T>
+void check_dual_rows(const In<int64_t>& ptr, const In<int32_t>& classes, const In<T>& values, int64_t n,
+                     int64_t K) {
+  check_length("indptr", ptr.size(), n + 1);
+  check_pointers("indptr", span_of(ptr), static_cast<int64_t>(classes.size()));
+  check_length("values", values.size(), static_cast<int64_t>(classes.size()));
+  check_distinct("classes", span_of(ptr), span_of(classes), K);
+  check_not_negative("values", span_of(values));
+}
+
+// That weights of so many features have room for those of the rows.
+template <class T>
+void check_features(const Layout<T>& rows, int64_t features) {
+  for (const auto* some : {&rows.head_features, &rows.tail_features, &rows.single_index})
+    check_range("features", std::span<const int64_t>(*some), 0, features);
 }
 
 // The model's weights (features x classes): an array if that is small or at least no larger than the arrays

@@ -25,8 +25,10 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
           [](Blocks* self, Layout<T>& rows, In<int64_t> label_ptr, In<int32_t> labels, In<T> C,
              int64_t classes, int64_t features, const std::string& loss, bool pairs, bool newton,
              bool reduced, bool keep_variables) {
-            new (self) Blocks(std::move(rows), {to_vector(label_ptr), to_vector(labels)}, to_vector(C),
-                              classes, features, binary_named(loss), pairs, newton, reduced, keep_variables);
+            check_labelled(rows, label_ptr, labels, C, classes);
+            check_features(rows, features);
+            new (self) Blocks(taken(rows), {to_vector(label_ptr), to_vector(labels)}, to_vector(C), classes,
+                              features, binary_named(loss), pairs, newton, reduced, keep_variables);
           },
           "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a,
           "newton"_a, "reduced"_a, "keep_variables"_a)
@@ -34,6 +36,7 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
           "train",
           [](Blocks& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,
              int threads, Interrupt& interrupt) {
+            check_number("threads", threads, 1);
             const Deal dealt = deal_of(deal);
             std::vector<int64_t> trained;
             std::vector<std::tuple<double, double, double, int64_t, double, bool, bool>> results;
@@ -58,8 +61,8 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
       .def("set_variables",
            [](Blocks& s, const std::vector<int64_t>& blocks, In<int64_t> counts, In<int32_t> rows,
               In<uint16_t> lanes, In<T> values) {
-             if (counts.size() != blocks.size() || rows.size() != lanes.size())
-               throw std::invalid_argument("arrays of different lengths");
+             check_length("counts", counts.size(), static_cast<int64_t>(blocks.size()));
+             check_length("lanes", lanes.size(), static_cast<int64_t>(rows.size()));
              s.set_variables(blocks, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
                              lanes.data(), static_cast<int64_t>(values.size()), values.data());
            })
@@ -74,7 +77,8 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
               nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> columns) {
              if (static_cast<int64_t>(columns.shape(0)) != s.features() ||
                  static_cast<int64_t>(columns.shape(1)) != s.columns(blocks))
-               throw std::invalid_argument("weights of other features or problems");
+               reject("columns", "weights of other features or problems");
+             check_finite("columns", std::span<const T>(columns.data(), columns.size()));
              s.set_columns(blocks, columns.data());
            })
       .def("alpha",
@@ -84,10 +88,17 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
              return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.problem)),
                                     to_numpy(std::move(a.values)));
            })
-      .def("set_alpha", [](Blocks& s, In<int64_t> ptr, In<int32_t> classes,
-                           In<T> values) { s.set_alpha(ptr.data(), classes.data(), values.data()); })
+      .def("set_alpha",
+           [](Blocks& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
+             check_dual_rows(ptr, classes, values, s.rows().n, s.problems());
+             check_ascending("classes", span_of(ptr), span_of(classes), s.problems());
+             s.set_alpha(ptr.data(), classes.data(), values.data());
+           })
       .def("weights",
            [](Blocks& s, int64_t features, int threads) -> nb::object {
+             check_number("threads", threads, 1);
+             check_features(s.rows(), features);
+             if (s.has_dense_model()) check_number("features", features, s.features(), s.features());
              if (s.has_dense_model()) {
                s.release();
                return nb::cast(to_numpy(s.take_dense_model(), features, s.problems()));
@@ -99,7 +110,13 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
            })
       .def_prop_ro("blocks", &Blocks::blocks)
       .def_prop_ro("problems", &Blocks::problems)
-      .def("problems_of", &Blocks::problems_of, "block"_a)
+      .def(
+          "problems_of",
+          [](const Blocks& s, int64_t b) {
+            check_number("block", b, 0, s.blocks() - 1);
+            return s.problems_of(b);
+          },
+          "block"_a)
       .def_prop_ro("data_bytes", [](const Blocks& s) { return s.rows().bytes(); })
       .def_prop_ro("heads", [](const Blocks& s) { return s.rows().heads(); })
       .def_prop_ro("dual_bytes", &Blocks::dual_bytes);

@@ -9,6 +9,11 @@ namespace manyclass {
 template <class T>
 SparseRowsView<T> label_vectors(const In<int64_t>& ptr, const In<int32_t>& feature, const In<T>& value,
                                 int64_t features) {
+  check_number("n_features", features, 0, INT32_MAX);
+  check_number("labels", static_cast<int64_t>(ptr.size()) - 1, 0, INT32_MAX);
+  check_pointers("indptr", span_of(ptr), static_cast<int64_t>(feature.size()));
+  check_length("values", value.size(), static_cast<int64_t>(feature.size()));
+  check_ascending("indices", span_of(ptr), span_of(feature), features);
   return {ptr.data(), feature.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, features};
 }
 
@@ -20,9 +25,15 @@ void bind_search(nb::class_<LabelTree<T>>& tree) {
       [](const LabelTree<T>& self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, int64_t beam,
          Out<int32_t> labels, Out<T> scores, int threads) {
         const auto rows = view(ptr, index, value, features);
+        check_number("n_features", features, self.features(), self.features());
+        check_number("beam", beam, 1);
+        check_number("threads", threads, 1);
+        const int64_t k = scores.ndim() == 2 ? static_cast<int64_t>(scores.shape(1)) : 0;
+        check_number("k", k, 1, self.labels());
+        int32_t* const best = room_in("labels", labels, rows.n_rows, k);
+        T* const out = room_in("scores", scores, rows.n_rows, k);
         nb::gil_scoped_release nogil;
-        self.best_labels(rows, static_cast<int64_t>(scores.shape(1)), beam, labels.data(), scores.data(),
-                         threads);
+        self.best_labels(rows, k, beam, best, out, threads);
       },
       "indptr"_a, "indices"_a, "values"_a, "features"_a, "beam"_a, "labels"_a, "scores"_a, "threads"_a);
 }
@@ -34,6 +45,8 @@ void bind_label_trees(nb::module_& m, const char* name) {
       "cluster_labels",
       [](In<int64_t> ptr, In<int32_t> feature, In<T> value, int64_t features, int64_t branching,
          uint64_t seed, int threads) {
+        check_number("branching", branching, 2, INT32_MAX);
+        check_number("threads", threads, 1);
         std::vector<int32_t> order;
         {
           nb::gil_scoped_release nogil;
@@ -48,6 +61,14 @@ void bind_label_trees(nb::module_& m, const char* name) {
       "__init__",
       [](LabelTree<T>* self, In<int64_t> ptr, In<int32_t> feature, In<T> value, int64_t features,
          In<int32_t> order, In<T> intercept, int64_t branching, int threads) {
+        const auto labels = static_cast<int64_t>(ptr.size()) - 1;
+        check_number("labels", labels, 1);
+        check_length("order", order.size(), labels);
+        const std::vector<int64_t> leaves(order.data(), order.data() + order.size());
+        check_order("order", leaves, labels);
+        check_length("intercept", intercept.size(), labels);
+        check_number("branching", branching, 2, INT32_MAX);
+        check_number("threads", threads, 1);
         nb::gil_scoped_release nogil;
         new (self) LabelTree<T>(label_vectors(ptr, feature, value, features), order.data(), intercept.data(),
                                 branching, threads);

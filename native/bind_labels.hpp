@@ -67,6 +67,44 @@ nb::object label_weights(LabelBlocks<T>& labels) {
 }
 
 template <class T>
+int64_t checked_block(const LabelBlocks<T>& s, int64_t b) {
+  check_number("block", b, 0, s.blocks() - 1);
+  return b;
+}
+
+// Weights of a block by label, features ascending, and constants; all empty where it was not trained.
+template <class T>
+void check_block_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>& ptr,
+                           const In<int32_t>& feature, const In<T>& weight, const In<T>& constant) {
+  checked_block(s, b);
+  check_length("weights", weight.size(), static_cast<int64_t>(feature.size()));
+  check_length("constants", constant.size(), static_cast<int64_t>(ptr.size() ? ptr.size() - 1 : 0));
+  check_finite("weights", span_of(weight));
+  check_finite("constants", span_of(constant));
+  if (ptr.size() == 0) return check_length("features", feature.size(), 0);
+  check_length("weight_ptr", ptr.size(), s.many(b) + 1);
+  check_pointers("weight_ptr", span_of(ptr), static_cast<int64_t>(feature.size()));
+  check_ascending("features", span_of(ptr), span_of(feature), s.data().X.d);
+}
+
+// Variables of a block by label, rows ascending; empty where none are kept.
+template <class T>
+void check_variables_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>& ptr,
+                               const In<int32_t>& row, const In<T>& variable) {
+  check_length("variables", variable.size(), static_cast<int64_t>(row.size()));
+  if (ptr.size() == 0) return check_length("rows", row.size(), 0);
+  check_length("row_ptr", ptr.size(), s.many(b) + 1);
+  check_pointers("row_ptr", span_of(ptr), static_cast<int64_t>(row.size()));
+  check_ascending("rows", span_of(ptr), span_of(row), s.data().X.n);
+  check_not_negative("variables", span_of(variable));
+  if (s.data().squared) return;
+  for (size_t e = 0; e < row.size(); ++e)
+    if (variable.data()[e] > with_rounding(static_cast<T>(s.data().C[row.data()[e]])))
+      reject("variables", "that of row " + std::to_string(row.data()[e]) + " is " +
+                              in_digits(variable.data()[e]) + ", above its penalty");
+}
+
+template <class T>
 void bind_labels(nb::module_& m, const std::string& suffix) {
   using Labels = LabelBlocks<T>;
   nb::class_<Labels>(m, ("LabelBlocks" + suffix).c_str())
@@ -76,11 +114,18 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
           [](Labels* self, In<int64_t> ptr, In<int32_t> index, In<T> value, int64_t features, In<double> C,
              In<int64_t> own_ptr, In<int32_t> own, double lambda, double tau, double constant, bool squared,
              int64_t draws, int64_t together, bool keep_variables, int threads) {
+            check_rows(span_of(ptr), span_of(index), value.size(), features);
             const RowsInPlace<T> X{ptr.data(), index.data(), value.data(),
                                    static_cast<int64_t>(ptr.size()) - 1, features};
-            if (static_cast<int64_t>(C.size()) != X.n || index.size() != value.size() ||
-                static_cast<int64_t>(own.size()) != own_ptr.data()[own_ptr.size() - 1])
-              throw std::invalid_argument("arrays of different lengths");
+            check_number("n_features", features, 0, INT32_MAX);
+            check_number("rows", X.n, 0, INT32_MAX - 1);
+            check_length("C", C.size(), X.n);
+            check_not_negative("C", span_of(C));
+            check_pointers("own_ptr", span_of(own_ptr), static_cast<int64_t>(own.size()));
+            check_ascending("own", span_of(own_ptr), span_of(own), X.n);
+            check_number("draws", draws, 0);
+            check_number("together", together, 0, INT32_MAX);
+            check_number("threads", threads, 1);
             nb::gil_scoped_release nogil;
             auto data = std::make_shared<const LabelData<T>>(LabelData<T>{X,
                                                                           InvertedIndex<T>(X, threads),
@@ -103,6 +148,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
           // support, done, cut.
           [](Labels& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_rounds, uint64_t seed,
              int threads, Interrupt& interrupt) {
+            check_number("threads", threads, 1);
             const Deal dealt = deal_of(deal);
             std::vector<int64_t> trained;
             std::vector<LabelResult> found;
@@ -130,7 +176,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
       .def("block",
            // Weights by label, features ascending; constants; variables by label, rows ascending.
            [](Labels& s, int64_t b) {
-             const BlockOfLabels<T>& block = s.block(b);
+             const BlockOfLabels<T>& block = s.block(checked_block(s, b));
              return std::make_tuple(to_numpy(block.weight_ptr), to_numpy(block.feature),
                                     to_numpy(block.weight), to_numpy(block.constant), to_numpy(block.row_ptr),
                                     to_numpy(block.row), to_numpy(block.variable));
@@ -138,13 +184,15 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
       .def("set_block",
            [](Labels& s, int64_t b, In<int64_t> weight_ptr, In<int32_t> feature, In<T> weight, In<T> constant,
               In<int64_t> row_ptr, In<int32_t> row, In<T> variable) {
+             check_block_of_labels(s, b, weight_ptr, feature, weight, constant);
+             check_variables_of_labels(s, b, row_ptr, row, variable);
              s.set_block(b, {to_vector(weight_ptr), to_vector(row_ptr), to_vector(feature), to_vector(row),
                              to_vector(weight), to_vector(constant), to_vector(variable)});
            })
-      .def("clear", [](Labels& s, int64_t b) { s.block(b) = {}; })
+      .def("clear", [](Labels& s, int64_t b) { s.block(checked_block(s, b)) = {}; })
       .def("weights", &label_weights<T>)
-      .def("first", &Labels::first)
-      .def("many", &Labels::many)
+      .def("first", [](const Labels& s, int64_t b) { return s.first(checked_block(s, b)); })
+      .def("many", [](const Labels& s, int64_t b) { return s.many(checked_block(s, b)); })
       .def_prop_ro("blocks", &Labels::blocks)
       .def_prop_ro("index_bytes", [](const Labels& s) { return s.data().index.bytes(); })
       .def_prop_ro("held_bytes", &Labels::held_bytes)

@@ -11,7 +11,7 @@ using Stored = std::vector<std::pair<std::optional<In<uint8_t>>, std::optional<I
 
 // Planes of `count` bytes each.
 inline std::vector<Plane> planes_of(const Stored& stored, int64_t count) {
-  if (count < 0 || count > std::numeric_limits<int64_t>::max() / 8) throw std::bad_alloc();
+  check_number("numbers", count, 0, std::numeric_limits<int64_t>::max() / 8);
   std::vector<Plane> planes;
   for (const auto& [bytes, palette] : stored) {
     const size_t colours = palette ? palette->size() : 0;
@@ -52,11 +52,10 @@ inline nb::object join_stored(Stored stored, int64_t count) {
 
 // How many entries the rows have.
 inline int64_t checked_entries(const In<int64_t>& ptr, int64_t n_features) {
-  const int64_t rows = static_cast<int64_t>(ptr.size()) - 1;
-  if (rows < 0 || ptr.data()[0] != 0 || !std::is_sorted(ptr.data(), ptr.data() + rows + 1))
-    throw std::invalid_argument("rows do not begin where others end");
-  if (n_features < 0) throw std::invalid_argument("there are fewer features than none");
-  return ptr.data()[rows];
+  const int64_t entries = ptr.size() == 0 ? 0 : ptr.data()[ptr.size() - 1];
+  check_pointers("indptr", span_of(ptr), entries);
+  check_number("n_features", n_features, 0);
+  return entries;
 }
 
 inline nb::object indices_of_stored(Stored stored, In<int64_t> ptr, int64_t n_features) {
@@ -86,6 +85,7 @@ void bind_numbers(nb::module_& m) {
     return to_numpy(std::move(planes));
   });
   m.def("index_differences", [](In<int64_t> ptr, In<Index> index) {
+    check_pointers("indptr", span_of(ptr), static_cast<int64_t>(index.size()));
     std::vector<Word> found(index.size());
     {
       nb::gil_scoped_release nogil;

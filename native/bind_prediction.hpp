@@ -21,6 +21,12 @@ void bind_sparse_part(nb::class_<Scorer<T>>& scorer) {
       "add_sparse",
       [](Scorer<T>& self, In<int64_t> ptr, In<I> index, In<Stored> value, In<T> intercept,
          std::optional<In<T>> scale) {
+        check_length("indptr", ptr.size(), self.features() + 1);
+        check_pointers("indptr", span_of(ptr), static_cast<int64_t>(index.size()));
+        check_length("values", value.size(), static_cast<int64_t>(index.size()));
+        check_range("indices", span_of(index), 0, static_cast<int64_t>(intercept.size()));
+        check_number("classes", self.classes() + static_cast<int64_t>(intercept.size()), 0, INT32_MAX);
+        if (scale) check_length("scale", scale->size(), static_cast<int64_t>(intercept.size()));
         const SparseWeights<T, V, I> weights{ptr.data(), index.data(),
                                              reinterpret_cast<const V*>(value.data()), self.features(),
                                              static_cast<int64_t>(intercept.size())};
@@ -39,15 +45,22 @@ void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
       "predict",
       [](Scorer<T>& self, In<P> ptr, In<I> index, In<X> value, int64_t begin, int64_t end,
          std::optional<Out<int32_t>> codes, Out<T> scores, int threads) {
+        check_number("begin", begin, 0, static_cast<int64_t>(ptr.size()) - 1);
+        check_number("end", end, begin, static_cast<int64_t>(ptr.size()) - 1);
+        check_number("threads", threads, 1);
+        check_rows(span_of(ptr).subspan(begin, end - begin + 1), span_of(index), value.size(),
+                   self.features());
         const CsrView<X, I, P> rows{ptr.data() + begin, index.data(),    value.data(),
                                     end - begin,        self.features(), 0};
+        const int64_t k = scores.ndim() == 2 ? static_cast<int64_t>(scores.shape(1)) : 0;
+        check_number("k", k, codes ? std::min<int64_t>(1, self.classes()) : self.classes(), self.classes());
+        int32_t* const best = codes ? room_in("codes", *codes, rows.n_rows, k) : nullptr;
+        T* const out = room_in("scores", scores, rows.n_rows, k);
         nb::gil_scoped_release nogil;
-        if (codes) {
-          const auto k = static_cast<int64_t>(scores.shape(1));
-          self.top_classes(rows, k, codes->data(), scores.data(), threads);
-        } else {
-          self.scores(rows, scores.data(), threads);
-        }
+        if (codes)
+          self.top_classes(rows, k, best, out, threads);
+        else
+          self.scores(rows, out, threads);
       },
       "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "begin"_a, "end"_a,
       "codes"_a.noconvert().none(), "scores"_a.noconvert(), "threads"_a);
@@ -56,7 +69,14 @@ void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
 template <class T>
 void bind_scorer(nb::module_& m, const char* name) {
   nb::class_<Scorer<T>> scorer(m, name);
-  scorer.def(nb::init<int64_t>(), "features"_a)
+  scorer
+      .def(
+          "__init__",
+          [](Scorer<T>* self, int64_t features) {
+            check_number("features", features, 0);
+            new (self) Scorer<T>(features);
+          },
+          "features"_a)
       .def_prop_ro("classes", &Scorer<T>::classes)
       .def_prop_ro("frequent_features",
                    [](const Scorer<T>& self) {
@@ -69,6 +89,9 @@ void bind_scorer(nb::module_& m, const char* name) {
       .def(
           "add_dense",
           [](Scorer<T>& self, nb::ndarray<const T, nb::ndim<2>, nb::c_contig> W, In<T> intercept) {
+            check_length("W", W.shape(0), self.features());
+            check_length("intercept", intercept.size(), static_cast<int64_t>(W.shape(1)));
+            check_number("classes", self.classes() + static_cast<int64_t>(W.shape(1)), 0, INT32_MAX);
             self.add(std::make_unique<DensePart<T>>(
                 self.classes(), DenseWeights<T>{W.data(), static_cast<int64_t>(W.shape(1))},
                 finish_of<T>(intercept, std::nullopt)));

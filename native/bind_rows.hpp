@@ -35,6 +35,8 @@ void bind_packed_rows(nb::class_<Layout<T>>& cls) {
          const FeaturePlaces& places) {
         const int64_t entries = checked_entries(ptr, features);
         const auto index_planes = planes_of(index, entries), value_planes = planes_of(value, entries);
+        if (index_planes.size() != 4 && index_planes.size() != 8) reject("indices", "neither 4 planes nor 8");
+        if (value_planes.size() != 4 && value_planes.size() != 8) reject("values", "neither 4 planes nor 8");
         const int64_t rows = static_cast<int64_t>(ptr.size()) - 1;
         nb::gil_scoped_release nogil;
         const auto add = [&]<class I, class X>(I, X) {
@@ -52,6 +54,53 @@ inline auto to_tuple(const PassStats& p) {
   return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
 }
 
+// No sum over the rows of a pass is larger, and no number of waves.
+inline constexpr double most_of_a_pass = 0x1p62;
+// The logarithms of shares, -30 to 0, as far as they are exact.
+inline constexpr float rounding_of_logs = 0.01f;
+// Products of all rows of a group are held at the same time.
+inline constexpr int64_t most_alike = 64;
+
+// That rows can be visited in this order, `wave` at a time.
+template <class Solver>
+void check_visit(const Solver& s, const In<int64_t>& order, int64_t wave, int64_t most_new, int threads) {
+  check_length("labels", s.labelled(), s.rows().n);
+  check_order("order", span_of(order), s.rows().n);
+  check_number("wave", wave, 1, INT32_MAX);
+  check_number("most_new", most_new, 0);
+  check_number("threads", threads, 1);
+}
+
+// Groups of at least one row, none in two of them.
+inline void check_groups(const In<int64_t>& ptr, const In<int64_t>& rows, int64_t n) {
+  check_pointers("groups", span_of(ptr), static_cast<int64_t>(rows.size()));
+  check_order("rows of groups", span_of(rows), n);
+  int64_t most = 0;
+  for (size_t g = 0; g + 1 < ptr.size(); ++g) most = std::max(most, ptr.data()[g + 1] - ptr.data()[g]);
+  check_number("rows of a group", most, 0, most_alike);
+}
+
+// That dual variables are within the bounds of their row.
+template <class Solver, class T>
+void check_feasible(const Solver& s, const In<int64_t>& ptr, const In<int32_t>& classes,
+                    const In<T>& values) {
+  for (int64_t i = 0; i < s.rows().n; ++i) {
+    const FeasibleSet<T> set = s.feasible(i);
+    double sum = 0;
+    for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e) {
+      const T cap = classes.data()[e] == s.labels()[i] ? set.own_cap : set.cap, value = values.data()[e];
+      if (value > with_rounding(cap))
+        reject("values", "that of row " + std::to_string(i) + " for class " +
+                             std::to_string(classes.data()[e]) + " is " + in_digits(value) + ", above " +
+                             in_digits(cap));
+      sum += value;
+    }
+    if (sum > rounding_of_sums * set.total)
+      reject("values", "those of row " + std::to_string(i) + " add up to " + in_digits(sum) + ", above " +
+                           in_digits(set.total));
+  }
+}
+
 // What both solvers have: sizes, other processes, and what they need besides their variables to go on in the
 // middle of a pass: weights with the rounding they have accumulated, and the sums of the pass so far (6
 // numbers for each PassStats).
@@ -61,6 +110,8 @@ void bind_pass(nb::class_<Solver>& solver) {
       // gather: a function from bytes to everyone's bytes; bounds: of the classes of each process.
       .def("join",
            [](Solver& s, nb::callable gather, const std::vector<int64_t>& bounds, int rank) {
+             check_pointers("bounds", std::span(bounds), s.classes());
+             check_number("rank", rank, 0, static_cast<int64_t>(bounds.size()) - 2);
              Processes processes;
              for (size_t p = 0; p + 1 < bounds.size(); ++p)
                processes.ranges.push_back({bounds[p], bounds[p + 1]});
@@ -94,6 +145,8 @@ void bind_pass(nb::class_<Solver>& solver) {
              return to_numpy(std::move(flat));
            })
       .def("set_pass_sums", [](Solver& s, In<double> flat) {
+        if (flat.size() == 0 || flat.size() % 6 != 0) reject("sums", "their number is not a multiple of 6");
+        check_values("sums", span_of(flat), -most_of_a_pass, most_of_a_pass);
         std::vector<PassStats> all;
         for (const double* v = flat.data(); v + 6 <= flat.data() + flat.size(); v += 6)
           all.push_back({v[0], v[1], v[2], v[3], static_cast<int64_t>(v[4]), v[5]});
@@ -112,7 +165,14 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
   // Rows in parts: begin_rows, with as many rows and entries at the most as will come, then add_rows or
   // add_planes.
   layout.def(nb::init<>())
-      .def("begin_rows", &begin_rows<T>, "places"_a, "rows"_a, "entries"_a, NoGil())
+      .def(
+          "begin_rows",
+          [](Layout<T>& self, const FeaturePlaces& places, int64_t rows, int64_t entries) {
+            check_number("rows", rows, 0, INT32_MAX);
+            check_number("entries", entries, 0);
+            begin_rows(self, places, rows, entries);
+          },
+          "places"_a, "rows"_a, "entries"_a, NoGil())
       .def_prop_ro("bytes", &Layout<T>::bytes)
       .def_prop_ro("heads", &Layout<T>::heads)
       .def_prop_ro("tails", &Layout<T>::tails);
@@ -124,7 +184,8 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
           "__init__",
           [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
              const std::string& loss, double gamma, bool reduced) {
-            new (self) Coupled(std::move(rows), to_vector(labels), to_vector(C), classes,
+            check_labelled(rows, labels, C, classes);
+            new (self) Coupled(taken(rows), to_vector(labels), to_vector(C), classes,
                                CoupledLoss::named(loss, classes, gamma), reduced);
           },
           "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
@@ -132,6 +193,7 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
           "sweep",
           [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,
              int threads) {
+            check_visit(s, order, wave, most_new, threads);
             return to_tuple(s.sweep(order.data(), static_cast<int64_t>(order.size()), wave,
                                     {full, static_cast<T>(enter), most_new}, threads));
           },
@@ -139,6 +201,8 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
       .def(
           "settle",
           [](Coupled& s, In<int64_t> ptr, In<int64_t> rows, int64_t rounds, double enter, int64_t most_new) {
+            check_number("most_new", most_new, 0);
+            check_groups(ptr, rows, s.rows().n);
             s.settle(ptr.data(), rows.data(), static_cast<int64_t>(ptr.size()) - 1, rounds,
                      {true, static_cast<T>(enter), most_new});
           },
@@ -146,17 +210,26 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
       .def(
           "alternate",
           [](Coupled& s, In<int64_t> order, const std::vector<int64_t>& chunks, int threads) {
+            check_visit(s, order, 1, 0, threads);
+            check_pointers("chunks", std::span(chunks), s.classes());
             return to_tuple(s.alternate(order.data(), static_cast<int64_t>(order.size()), chunks, threads));
           },
           "order"_a, "chunks"_a, "threads"_a, NoGil())
       .def(
           "certificate",
           [](Coupled& s, int threads, double scale, std::vector<double> further) {
+            check_number("threads", threads, 1);
             const auto [c, primals] = s.certificate(threads, scale, std::move(further));
             return std::make_tuple(c.primal, c.dual, c.violation, primals);
           },
           "threads"_a, "scale"_a = 1.0, "further"_a = std::vector<double>(), NoGil())
-      .def("refresh", &Coupled::refresh, "threads"_a, NoGil())
+      .def(
+          "refresh",
+          [](Coupled& s, int threads) {
+            check_number("threads", threads, 1);
+            s.refresh(threads);
+          },
+          "threads"_a, NoGil())
       .def("set_relaxation", [](Coupled& s, double factor) { s.set_relaxation(static_cast<T>(factor)); })
       .def("alpha",
            [](Coupled& s) {
@@ -178,6 +251,8 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
            })
       .def("set_alpha",
            [](Coupled& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
+             check_dual_rows(ptr, classes, values, s.rows().n, s.classes());
+             check_feasible(s, ptr, classes, values);
              std::vector<int32_t> others;
              std::vector<T> held;
              for (int64_t i = 0; i < s.alpha().n(); ++i) {
@@ -198,6 +273,8 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
       .def(
           "weights",
           [](Coupled& s, int64_t features, int threads, double scale) {
+            check_number("threads", threads, 1);
+            check_features(s.rows(), features);
             const Columns<T> columns(s.rows(), features);
             s.release();
             const CoupledCoefficients<T> coef = s.coefficients();
@@ -217,18 +294,21 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
           "__init__",
           [](MaxEnt* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string&,
              double, bool reduced) {
-            new (self) MaxEnt(std::move(rows), to_vector(labels), to_vector(C), classes, reduced);
+            check_labelled(rows, labels, C, classes);
+            new (self) MaxEnt(taken(rows), to_vector(labels), to_vector(C), classes, reduced);
           },
           "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
       .def(
           "sweep",
           [](MaxEnt& s, In<int64_t> order, int64_t wave, bool, double, int64_t, int threads) {
+            check_visit(s, order, wave, 0, threads);
             return to_tuple(s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, threads));
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
       .def(
           "certificate",
           [](MaxEnt& s, int threads) {
+            check_number("threads", threads, 1);
             const Certificate c = s.certificate(threads);
             return std::make_tuple(c.primal, c.dual, c.violation);
           },
@@ -251,9 +331,12 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
            })
       .def("set_alpha",
            [](MaxEnt& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
+             check_dual_rows(ptr, classes, values, s.rows().n, s.classes());
              for (int64_t i = 0; i < s.rows().n; ++i) {
                double sum = 0;
                for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e) sum += values.data()[e];
+               if (!(sum > 0)) reject("values", "those of row " + std::to_string(i) + " add up to 0");
+               std::fill_n(s.state(i), s.classes(), MaxEnt::least);
                for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e)
                  s.state(i)[classes.data()[e]] =
                      std::max(MaxEnt::least, static_cast<T>(std::log(values.data()[e] / sum)));
@@ -261,12 +344,24 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
            })
       .def("weights",
            [](MaxEnt& s, int64_t features, int) {
+             check_features(s.rows(), features);
              auto W = new_array<T>({features, s.classes()});
              s.copy_model(W.data());
              return W;
            })
       .def_prop_ro(
           "variables", [](MaxEnt& s) { return shared(s.variables()); }, nb::rv_policy::reference_internal)
+      // Of the rows [first, last), as `variables` has them.
+      .def(
+          "set_variables",
+          [](MaxEnt& s, int64_t first, int64_t last, In<T> values) {
+            check_number("first", first, 0, s.rows().n);
+            check_number("last", last, first, s.rows().n);
+            check_length("variables", values.size(), (last - first) * padded<T>(s.classes()));
+            check_values("variables", span_of(values), MaxEnt::least - rounding_of_logs, rounding_of_logs);
+            std::copy_n(values.data(), values.size(), s.state(first));
+          },
+          "first"_a, "last"_a, "values"_a)
       .def_prop_ro("dual_bytes", &MaxEnt::dual_bytes)
       .def_prop_ro("dual_entries", [](const MaxEnt& s) { return s.rows().n * s.classes(); });
   bind_pass(maximum_entropy);

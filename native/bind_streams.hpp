@@ -14,12 +14,38 @@ inline void bind_places(nb::module_& m) {
       .def(
           "__init__",
           [](FeaturePlaces* self, In<int64_t> rows, bool constant, int64_t tail_rows) {
+            check_range("rows", span_of(rows), 0, INT64_MAX);
+            check_number("features", static_cast<int64_t>(rows.size()), constant, INT32_MAX - 2);
+            check_number("tail_rows", tail_rows, 0);
             new (self) FeaturePlaces(rows.data(), static_cast<int64_t>(rows.size()), constant, tail_rows);
           },
           "rows"_a, "constant"_a, "tail_rows"_a = 1)
       .def_prop_ro("features", [](const FeaturePlaces& p) { return p.place.size(); })
       .def_prop_ro("heads", [](const FeaturePlaces& p) { return p.head_features.size(); })
       .def("head_features", [](const FeaturePlaces& p) { return to_numpy(p.head_features); });
+}
+
+// That a solver has the labels and penalties of the rows that it has.
+template <class Solver>
+void check_loaded(const Solver& s, int threads) {
+  check_number("threads", threads, 1);
+  check_length("labels", s.labelled(), s.rows().n);
+}
+template <class T, class Solver>
+void check_heads(const Solver& s, const Layout<T>& rows) {
+  if (rows.tails() != 0 || rows.heads() != s.heads()) reject("rows", "those of other features");
+}
+template <class T, class Solver>
+void check_exact(const Solver& s, const ExactWeights<T>& w) {
+  if (w.heads() != s.heads() || w.classes() != s.classes()) reject("exact", "weights of other features");
+}
+
+// That a solver has the rows [first, last).
+template <class Solver>
+void check_part(const Solver& s, int64_t first, int64_t last) {
+  check_loaded(s, 1);
+  check_number("first", first, 0, s.rows().n);
+  check_number("last", last, first, s.rows().n);
 }
 
 // What all of them have in common: exact weights go in and out, and weights of features of one row.
@@ -30,15 +56,21 @@ void bind_stream(nb::class_<Solver>& solver) {
       .def(
           "set_weights",
           [](Solver& s, ExactWeights<T>& w) {
+            check_exact(s, w);
             w.round([&](int64_t head, int64_t c) { return s.weight(head, c); });
           },
           NoGil())
       // Gives back the rows that `swap_rows` has taken, and takes those that it has given.
-      .def("return_rows", [](Solver& s, Layout<T>& rows) { s.return_rows(rows); })
+      .def("return_rows",
+           [](Solver& s, Layout<T>& rows) {
+             if (rows.n > 0) check_heads(s, rows);  // it may have been without rows before
+             s.return_rows(rows);
+           })
       // The class of each row with the largest score.
       .def(
           "best_classes",
           [](const Solver& s, int threads) {
+            check_number("threads", threads, 1);
             std::vector<int32_t> best;
             {
               nb::gil_scoped_release nogil;
@@ -48,6 +80,7 @@ void bind_stream(nb::class_<Solver>& solver) {
           },
           "threads"_a)
       .def("single_weights", [](Solver& s) {
+        check_loaded(s, 1);
         SingleWeights<T> w(s.rows(), s.coefficients(), s.classes());
         return std::make_tuple(to_numpy(std::move(w.feature)), to_numpy(std::move(w.ptr)),
                                to_numpy(std::move(w.cls)), to_numpy(std::move(w.value)));
@@ -61,12 +94,15 @@ void bind_row_stream(nb::class_<Solver>& solver) {
       .def(
           "swap_rows",
           [](Solver& s, Layout<T>& rows, In<int32_t> labels, In<T> C) {
+            check_heads(s, rows);
+            check_labelled(rows, labels, C, s.classes());
             s.swap_rows(rows, to_vector(labels), to_vector(C));
           },
           NoGil())
       .def(
           "measure",
           [](const Solver& s, int threads) {
+            check_loaded(s, threads);
             const Certificate c = s.measure(threads);
             return std::make_tuple(c.primal, c.dual, c.violation);
           },
@@ -74,6 +110,8 @@ void bind_row_stream(nb::class_<Solver>& solver) {
       .def(
           "add_to",
           [](const Solver& s, ExactWeights<T>& w, int threads) {
+            check_loaded(s, threads);
+            check_exact(s, w);
             w.add(s.rows(), s.coefficients(), threads);
           },
           "exact"_a, "threads"_a, NoGil());
@@ -83,7 +121,15 @@ template <class T>
 void bind_streams(nb::module_& m, const std::string& suffix) {
   using Exact = ExactWeights<T>;
   nb::class_<Exact> exact(m, ("ExactWeights" + suffix).c_str());
-  exact.def(nb::init<int64_t, int64_t, int64_t, int64_t>(), "heads"_a, "low"_a, "high"_a, "classes"_a)
+  exact
+      .def(
+          "__init__",
+          [](Exact* self, int64_t heads, int64_t low, int64_t high, int64_t classes) {
+            check_number("heads", heads, 0, INT32_MAX);
+            check_number("high", high, low, INT32_MAX);
+            new (self) Exact(heads, low, high, classes);
+          },
+          "heads"_a, "low"_a, "high"_a, "classes"_a)
       .def_prop_ro("low", &Exact::low)
       .def_prop_ro("high", &Exact::high)
       // By class of the range: squares of the weights as they are, and as they are stored.
@@ -94,7 +140,13 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
   using Balls = EnclosingBalls<T>;
   nb::class_<Balls> balls(m, ("EnclosingBalls" + suffix).c_str());
   balls
-      .def(nb::init<int64_t>(), "vectors"_a)
+      .def(
+          "__init__",
+          [](Balls* self, int64_t vectors) {
+            check_number("vectors", vectors, 0, INT32_MAX);
+            new (self) Balls(vectors);
+          },
+          "vectors"_a)
       // By vectors of classes and lanes: what the variables they have left are to be multiplied by.
       .def("factors", [](const Balls& all) {
         std::vector<double> out;
@@ -111,12 +163,16 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
       .def(
           "__init__",
           [](Stream* self, int64_t heads, int64_t classes, const std::string& loss) {
+            check_number("heads", heads, 0, INT32_MAX);
+            check_number("classes", classes, 0, INT32_MAX);
             new (self) Stream(heads, classes, binary_named(loss));
           },
           "heads"_a, "classes"_a, "loss"_a)
       .def(
           "swap_rows",
           [](Stream& s, Layout<T>& rows, In<int64_t> ptr, In<int32_t> labels, In<T> C) {
+            check_heads(s, rows);
+            check_labelled(rows, ptr, labels, C, s.classes());
             s.swap_rows(rows, ptr.data(), labels.data(), to_vector(C));
           },
           "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, NoGil())
@@ -125,9 +181,14 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
           "visit",
           [](Stream& s, const std::vector<std::tuple<int64_t, bool, double, int64_t, double>>& visits,
              uint64_t seed, int threads, Interrupt& interrupt) {
+            check_loaded(s, threads);
             std::vector<StreamVisit> how;
-            for (const auto& [vector, all, rest, rounds, quiet] : visits)
+            std::vector<int64_t> visited;  // by one thread each
+            for (const auto& [vector, all, rest, rounds, quiet] : visits) {
               how.push_back({vector, all, rest, rounds, quiet});
+              visited.push_back(vector);
+            }
+            check_order("visits", visited, s.vectors());
             std::vector<std::tuple<double, double, double, double, int64_t, int64_t>> out;
             for (const BlockSums& b : s.visit(how, seed, threads, interrupt))
               out.emplace_back(b.loss, b.gap, b.norm, b.violation, b.visited, b.kept);
@@ -139,6 +200,7 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
           "visit_by_pegasos",
           [](Stream& s, std::tuple<double, double, double, double> time, bool together, uint64_t seed,
              int threads, Interrupt& interrupt) {
+            check_loaded(s, threads);
             const auto [begin, end, visits, unit] = time;
             const PegasosTime when{begin, end, visits, unit};
             std::vector<std::tuple<double, double, double, double>> out(s.vectors());
@@ -156,6 +218,7 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
       .def(
           "grow_balls",
           [](Stream& s, Balls& balls, uint64_t seed, int threads, Interrupt& interrupt) {
+            check_loaded(s, threads);
             s.template visit_all<Binary::squared_hinge>(
                 seed, threads, interrupt, [&](int64_t b, const VisitedRows<T>& on, auto interrupted) {
                   balls.ball.at(b).grow(on, interrupted);
@@ -165,14 +228,23 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
       .def(
           "measure",
           [](Stream& s, int threads) {
+            check_loaded(s, threads);
             std::vector<std::tuple<double, double, double>> out;
             for (const Certificate& c : s.measure(threads)) out.emplace_back(c.primal, c.dual, c.violation);
             return out;
           },
           "threads"_a, NoGil())
-      .def("add_to", &Stream::add_to, "exact"_a, "threads"_a, NoGil())
+      .def(
+          "add_to",
+          [](Stream& s, Exact& w, int threads) {
+            check_loaded(s, threads);
+            check_exact(s, w);
+            s.add_to(w, threads);
+          },
+          "exact"_a, "threads"_a, NoGil())
       .def("variables_of",
            [](const Stream& s, int64_t first, int64_t last) {
+             check_part(s, first, last);
              auto a = s.variables_of(first, last);
              return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
                                     to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
@@ -180,20 +252,29 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
       .def("set_variables",
            [](Stream& s, int64_t first, int64_t last, In<int64_t> counts, In<int32_t> rows,
               In<uint16_t> lanes, In<T> values) {
-             if (static_cast<int64_t>(counts.size()) != s.vectors() || rows.size() != lanes.size())
-               throw std::invalid_argument("arrays of different lengths");
+             check_part(s, first, last);
+             check_length("counts", counts.size(), s.vectors());
+             check_length("lanes", lanes.size(), static_cast<int64_t>(rows.size()));
              s.set_variables(first, last, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
                              lanes.data(), static_cast<int64_t>(values.size()), values.data());
            })
       .def("active_of",
-           [](const Stream& s, int64_t first, int64_t last) { return to_numpy(s.active_of(first, last)); })
+           [](const Stream& s, int64_t first, int64_t last) {
+             check_part(s, first, last);
+             return to_numpy(s.active_of(first, last));
+           })
       .def("set_active",
            [](Stream& s, int64_t first, int64_t last, In<uint8_t> bits) {
+             check_part(s, first, last);
              s.set_active(first, last, bits.data(), static_cast<int64_t>(bits.size()));
            })
       // The weights of a vector of classes, features of the head x lanes.
       .def(
-          "weights_of", [](Stream& s, int64_t b) { return shared(s.weights_of(b)); },
+          "weights_of",
+          [](Stream& s, int64_t b) {
+            check_number("vector", b, 0, s.vectors() - 1);
+            return shared(s.weights_of(b));
+          },
           nb::rv_policy::reference_internal)
       .def_prop_ro("vectors", &Stream::vectors)
       .def_prop_ro("weight_bytes", &Stream::weight_bytes);

@@ -28,14 +28,50 @@ nb::object failure_of(Parse parse) {
   return nb::make_tuple(line, column, reason);
 }
 
+// What a parser has is moved into arrays of exactly its length.
+template <class T>
+T* room_for(std::int64_t count, const Array<T>& out) {
+  check_length("room", out.size(), count);
+  return out.data();
+}
+
+template <class Index, class Value>
+void bind_taking(nb::class_<RowParser<Value>>& parser) {
+  const auto check = [](const RowParser<Value>& self) {
+    if (sizeof(Index) < 8 && self.max_index() > std::numeric_limits<std::int32_t>::max())
+      reject("room", "the indices need 64 bits");
+  };
+  parser
+      .def("take_indices",
+           [check](RowParser<Value>& self, Array<Index> out) {
+             check(self);
+             self.take_indices(room_for(self.nnz(), out));
+           })
+      .def("take_written_indices", [check](RowParser<Value>& self, Array<Index> out) {
+        check(self);
+        self.take_written_indices(room_for(self.nnz(), out));
+      });
+}
+
+template <class Label, class Value>
+void bind_labels_of(nb::class_<RowParser<Value>>& parser) {
+  parser.def("take_labels", [](RowParser<Value>& self, Array<Label> out) {
+    self.take_labels(room_for(self.n_labels_read(), out));
+  });
+}
+
 template <class Value>
 void bind_row_parser(nb::module_& m, const char* name) {
   using Parser = RowParser<Value>;
-  nb::class_<Parser>(m, name, "Parses svmlight or XMC text piece by piece; see svmlight.hpp.")
+  nb::class_<Parser> parser(m, name, "Parses svmlight or XMC text piece by piece; see svmlight.hpp.");
+  parser
       .def(
           "__init__",
           [](Parser* self, std::int64_t n_features, int zero_based, int multilabel, bool allow_nonfinite,
              bool xmc) {
+            check_number("n_features", n_features, -1);
+            check_number("zero_based", zero_based, -1, 1);
+            check_number("multilabel", multilabel, -1, 1);
             new (self) Parser({n_features, Choice(zero_based), Choice(multilabel), allow_nonfinite, xmc});
           },
           nb::kw_only(), nb::arg("n_features"), nb::arg("zero_based"), nb::arg("multilabel"),
@@ -48,7 +84,12 @@ void bind_row_parser(nb::module_& m, const char* name) {
            })
       .def("finish", [](Parser& self) { return failure_of([&] { self.finish(); }); })
       .def("next_part", &Parser::next_part)
-      .def("go_on_after", &Parser::go_on_after)
+      .def("go_on_after",
+           [](Parser& self, std::int64_t line, std::int64_t rows) {
+             check_number("line", line, 0);
+             check_number("rows", rows, 0);
+             self.go_on_after(line, rows);
+           })
       .def_prop_ro("line", &Parser::line)
       .def_prop_ro("unfinished", &Parser::unfinished)
       .def_prop_ro("min_index", &Parser::min_index)
@@ -63,23 +104,32 @@ void bind_row_parser(nb::module_& m, const char* name) {
       .def_prop_ro("multilabel", &Parser::multilabel)
       .def_prop_ro("zero_based", &Parser::zero_based)
       .def_prop_ro("labels_are_integers", &Parser::labels_are_integers)
-      .def("take_indices", [](Parser& self, Array<std::int32_t> out) { self.take_indices(out.data()); })
-      .def("take_indices", [](Parser& self, Array<std::int64_t> out) { self.take_indices(out.data()); })
-      .def("take_written_indices",
-           [](Parser& self, Array<std::int32_t> out) { self.take_written_indices(out.data()); })
-      .def("take_written_indices",
-           [](Parser& self, Array<std::int64_t> out) { self.take_written_indices(out.data()); })
-      .def("take_values", [](Parser& self, Array<Value> out) { self.take_values(out.data()); })
-      .def("take_row_ends", [](Parser& self, Array<std::int64_t> out) { self.take_row_ends(out.data()); })
-      .def("take_label_ends", [](Parser& self, Array<std::int64_t> out) { self.take_label_ends(out.data()); })
-      .def("take_labels", [](Parser& self, Array<std::int64_t> out) { self.take_labels(out.data()); })
-      .def("take_labels", [](Parser& self, Array<double> out) { self.take_labels(out.data()); });
+      .def("take_values", [](Parser& self, Array<Value> out) { self.take_values(room_for(self.nnz(), out)); })
+      .def("take_row_ends",
+           [](Parser& self, Array<std::int64_t> out) { self.take_row_ends(room_for(self.n_rows(), out)); })
+      .def("take_label_ends",
+           [](Parser& self, Array<std::int64_t> out) { self.take_label_ends(room_for(self.n_rows(), out)); });
+  bind_taking<std::int32_t, Value>(parser);
+  bind_taking<std::int64_t, Value>(parser);
+  bind_labels_of<std::int64_t, Value>(parser);
+  bind_labels_of<double, Value>(parser);
+}
+
+// Where the entries of each row end: never falling, within all of them.
+inline void check_ends(const char* name, const Array<const std::int64_t>& ends, std::size_t entries) {
+  check_range(name, std::span<const std::int64_t>(ends.data(), ends.size()), 0,
+              static_cast<std::int64_t>(entries) + 1);
+  if (!std::is_sorted(ends.data(), ends.data() + ends.size()))
+    reject(name, "an entry is smaller than the one before");
 }
 
 template <class Value, class Label>
 nb::bytes formatted(Array<const std::int64_t> row_ends, Array<const std::int64_t> indices,
                     Array<const Value> values, Array<const std::int64_t> label_ends,
                     Array<const Label> labels, std::int64_t base, bool mark_empty) {
+  check_ends("row_ends", row_ends, std::min(indices.size(), values.size()));
+  check_ends("label_ends", label_ends, labels.size());
+  check_length("label_ends", label_ends.size(), static_cast<std::int64_t>(row_ends.size()));
   std::string text;
   {
     nb::gil_scoped_release released;

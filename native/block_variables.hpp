@@ -1,11 +1,15 @@
 // The dual variables of binary problems: by blocks while they are trained, by rows for models and states.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
+#include "array_checks.hpp"
 #include "binary_data.hpp"
+#include "binary_loss.hpp"
 #include "binary_problems.hpp"
 
 namespace manyclass {
@@ -61,19 +65,20 @@ struct PackedVariables {
 };
 
 // The other way, with the arrays of a PackedVariables of n rows. block(k): which block is the k-th of
-// `blocks`, and how many lanes it has.
+// `blocks`, and the lanes that it has, a bit each.
 template <class T, class BlockOf>
 void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* counts, int64_t rows,
                       const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values,
                       std::vector<BlockVariables<T>>& all) {
   for (int64_t k = 0; k < blocks; ++k) {
-    const auto [number, many] = block(k);
+    const auto [number, real] = block(k);
     const int64_t count = counts[k];
     if (count < 0 || count > rows) throw std::invalid_argument("arrays of different lengths");
     int64_t own = 0;
     for (int64_t r = 0; r < count; ++r) {
-      if (row[r] < 0 || row[r] >= n || lanes[r] >> many != 0)
+      if (row[r] < 0 || row[r] >= n || (lanes[r] & ~real) != 0)
         throw std::invalid_argument("variables of a row or a problem that there is not");
+      if (r > 0 && row[r] <= row[r - 1]) throw std::invalid_argument("variables whose rows do not ascend");
       own += __builtin_popcount(lanes[r]);
     }
     if (own > entries) throw std::invalid_argument("arrays of different lengths");
@@ -85,6 +90,19 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
     entries -= own;
   }
   if (rows != 0 || entries != 0) throw std::invalid_argument("arrays of different lengths");
+}
+
+// That the states (binary_loss.hpp) of rows are such as training leaves them. C(i): the penalty of row i.
+template <Binary loss, class T, class Penalty>
+void check_states(const char* name, const BlockVariables<T>& states, Penalty C) {
+  constexpr T most = std::numeric_limits<T>::max();
+  states.for_each([&](int32_t i, int, T state) {
+    const T low = loss == Binary::logistic ? -most : T(0);
+    const T high = loss == Binary::hinge ? with_rounding(C(i)) : most;
+    if (!(state >= low && state <= high))
+      reject(name, "that of row " + std::to_string(i) + " is " + in_digits(state) + ", outside " +
+                       in_digits(low) + " to " + in_digits(high));
+  });
 }
 
 // All of them by rows, as coefficients of the weights: t_i a_i.

@@ -194,6 +194,9 @@ class CoupledSolver {
   auto& places() { return steps_; }  // with the sums of the pass so far
   const Layout<T>& rows() const { return rows_; }
   const std::vector<int32_t>& labels() const { return y_; }
+  int64_t heads() const { return rows_.heads(); }
+  int64_t labelled() const { return static_cast<int64_t>(y_.size()); }
+  FeasibleSet<T> feasible(int64_t i) const { return {loss_, C_[i]}; }
   int64_t classes() const { return K_; }
   DualRows<T>& alpha() { return alpha_; }
   Buffer<T>& weights() { return W_; }

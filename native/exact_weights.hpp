@@ -20,7 +20,8 @@ class ExactWeights {
  public:
   // For the classes [low, high) of so many, low being a multiple of a vector's length.
   ExactWeights(int64_t heads, int64_t low, int64_t high, int64_t classes)
-      : low_(low),
+      : heads_(heads),
+        low_(low),
         high_(high),
         classes_(classes),
         wide_(padded<T>(high - low)),
@@ -33,6 +34,8 @@ class ExactWeights {
 
   int64_t low() const { return low_; }
   int64_t high() const { return high_; }
+  int64_t classes() const { return classes_; }
+  int64_t heads() const { return heads_; }
 
   // The sum for a feature of the head and a class of the range.
   double* at(int64_t head, int64_t c) { return sums_.data() + head * wide_ + (c - low_); }
@@ -47,7 +50,7 @@ class ExactWeights {
   // Coefs as in feature_weights.hpp.
   template <class Coefs>
   void add(const Layout<T>& rows, const Coefs& coef, int threads) {
-    if (coef.centred()) mean_.resize(sums_.size() / std::max<int64_t>(1, wide_), 0.0);
+    if (coef.centred()) mean_.resize(heads_, 0.0);
     const int64_t vectors = wide_ / Lanes<T>::count;
     threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, vectors)));
     Team team(threads);
@@ -72,8 +75,7 @@ class ExactWeights {
   // All rows have been added: weight(head, class) = the sum, rounded.
   template <class Weight>
   void round(Weight weight) {
-    const int64_t heads = wide_ == 0 ? 0 : sums_.size() / wide_;
-    for (int64_t h = 0; h < heads; ++h) {
+    for (int64_t h = 0; h < (wide_ == 0 ? 0 : heads_); ++h) {
       const double mean = mean_.empty() ? 0 : mean_[h];
       for (int64_t c = low_; c < high_; ++c) {
         const double w = *at(h, c) - mean;
@@ -137,7 +139,7 @@ class ExactWeights {
     bool is_dense = false;
   };
 
-  const int64_t low_, high_, classes_, wide_;
+  const int64_t heads_, low_, high_, classes_, wide_;
   Buffer<double> sums_;
   std::vector<double> mean_;             // of centred weights, by features of the head
   std::vector<double> exact_, rounded_;  // by class

@@ -145,7 +145,7 @@ class LabelTree {
   // weights: by label, features ascending; order: the labels as leaves
   LabelTree(const SparseRowsView<T>& weights, const int32_t* order, const T* intercept, int64_t branching,
             int threads)
-      : order_(order, order + weights.rows) {
+      : order_(order, order + weights.rows), features_(weights.columns) {
     // Where the nodes of each level begin, from the root to the labels.
     std::vector<std::vector<int64_t>> bounds{{0, weights.rows}};
     for (int64_t widest = weights.rows; widest > branching; widest = (widest + branching - 1) / branching)
@@ -201,6 +201,8 @@ class LabelTree {
     }
   }
 
+  int64_t labels() const { return static_cast<int64_t>(order_.size()); }
+  int64_t features() const { return features_; }
   int64_t levels() const { return static_cast<int64_t>(levels_.size()); }
 
   int64_t nbytes() const {
@@ -286,6 +288,7 @@ class LabelTree {
   }
 
   std::vector<int32_t> order_;
+  int64_t features_;
   std::vector<TreeLevel<T>> levels_;  // from the children of the root to the labels
   int64_t fewest_ = 1;                // labels of a node of the last level but the labels'
 };

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "array_checks.hpp"
 #include "layout.hpp"
 #include "vector.hpp"
 
@@ -199,8 +201,12 @@ class LeagueParcel {
   // Into a league that has been started.
   static void unpack(const uint8_t* from, size_t size, League<T>& league, const Layout<T>& rows) {
     Reader in{from, from + size};
-    for (int64_t h = 0; h < rows.heads(); ++h) take_head(in, league.W.data() + h * league.stride, league);
+    vec<T> seen = {};
+    for (int64_t h = 0; h < rows.heads(); ++h)
+      take_head(in, league.W.data() + h * league.stride, league, seen);
     streamed();
+    for (int l = 0; l < lanes; ++l)
+      if (seen[l] != 0) throw std::invalid_argument("a weight of a league is NaN or infinite");
     league.tail.clear(rows.tails());
     const size_t place_bytes = narrow(league) ? sizeof(uint16_t) : sizeof(int32_t);
     league.tail.reserve(
@@ -219,9 +225,11 @@ class LeagueParcel {
       }
       if (least < 0 || most >= league.size()) throw std::invalid_argument("a league has no such class");
       in.take_all(values, size);
+      check_finite("weights of a league", std::span<const T>(values, size));
     }
     in.expect(league.sums.size() * sizeof(T));
     in.take_all(league.sums.data(), static_cast<int64_t>(league.sums.size()));
+    check_finite("sums of a league", std::span<const T>(league.sums));
     if (in.at != in.end) throw std::invalid_argument("the weights of a league are not of this problem");
   }
 
@@ -293,7 +301,8 @@ class LeagueParcel {
     }
   };
 
-  static void take_head(Reader& in, T* w, const League<T>& league) {
+  // seen: stays 0 while all weights are finite.
+  static void take_head(Reader& in, T* w, const League<T>& league, vec<T>& seen) {
     const size_t masks = static_cast<size_t>(league.stride / 8);
     in.expect(masks);
     const uint8_t* mask_at = in.at;
@@ -305,7 +314,9 @@ class LeagueParcel {
         throw std::invalid_argument("a league has no such class");
       const size_t bytes = static_cast<size_t>(__builtin_popcount(found)) * sizeof(T);
       in.expect(bytes);
-      stream(w + c, expand_lanes<T>(in.at, found));
+      const vec<T> weights = expand_lanes<T>(in.at, found);
+      seen += weights * T(0);
+      stream(w + c, weights);
       in.at += bytes;
     }
   }

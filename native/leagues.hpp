@@ -68,9 +68,6 @@ class Leagues {
   // Divides the classes among the leagues in another way. All leagues lose their weights and variables, and
   // have to be started again where they are needed.
   void divide(const std::vector<int32_t>& league) {
-    if (league.size() != place_.size()) throw std::invalid_argument("every class needs a league");
-    for (int32_t l : league)
-      if (l < 0 || l >= leagues()) throw std::invalid_argument("there is no such league");
     league_ = league;
     for (auto& l : leagues_) l = {};
     duels_.clear();

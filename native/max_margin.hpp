@@ -108,6 +108,7 @@ class MaxMarginSolver {
   const Layout<T>& rows() const { return rows_; }
   const DualRows<T>& alpha() const { return alpha_; }
   int64_t classes() const { return K_; }
+  T penalty(int64_t i) const { return C_[i]; }
   // V is not theirs before it is refreshed.
   void set_alpha(const int64_t* ptr, const int32_t* classes, const T* values) {
     for (int64_t i = 0; i < rows_.n; ++i)

@@ -217,6 +217,8 @@ class MaximumEntropySolver {
     return {processes_.mine().low, processes_.mine().high, processes_.mine().low, -1};
   }
   const Layout<T>& rows() const { return rows_; }
+  int64_t heads() const { return rows_.heads(); }
+  int64_t labelled() const { return static_cast<int64_t>(y_.size()); }
   int64_t classes() const { return K_; }
   T penalty(int64_t i) const { return C_[i]; }
   int64_t dual_bytes() const { return state_.bytes(); }

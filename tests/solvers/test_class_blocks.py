@@ -147,7 +147,7 @@ def test_nothing_is_sent_that_is_zero():
         ("blocks", lambda blocks: blocks + 77, "no such block"),
         ("counts", lambda counts: counts + 1, "different lengths"),
         ("rows", lambda rows: rows + 10**6, "row or a problem that there is not"),
-        ("lanes", lambda lanes: lanes[1:], "different lengths"),
+        ("lanes", lambda lanes: lanes[1:], "lanes: .* entries instead of"),
         ("values", lambda values: values[1:], "different lengths"),
         ("values", lambda values: values.astype(float), "blocks of float64"),
         ("columns", lambda columns: columns[:3], "other features"),

@@ -281,7 +281,7 @@ class Leagues:
 
     def _dual_rows(self) -> Any:
         held = self._all_variables()
-        return native(core, "DualRows", self._dtype)(held["indptr"], held["classes"], held["values"])
+        return native(core, "DualRows", self._dtype)(held["indptr"], held["classes"], held["values"], self._K)
 
     def certificate(self) -> Certificate:
         """Certify all variables in float64, each process its leagues, with weights set anew."""
