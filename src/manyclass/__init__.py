@@ -5,6 +5,7 @@ from .engines import DiskEngine
 from .estimators import (
     CalibratedClassifier,
     DiSMEC,
+    EdgeOfGridWarning,
     MaxEnt,
     MulticlassSVC,
     OneVsOneLogistic,
@@ -25,6 +26,7 @@ __all__ = [
     "CalibratedClassifier",
     "DiSMEC",
     "DiskEngine",
+    "EdgeOfGridWarning",
     "LinearModel",
     "MaxEnt",
     "MulticlassSVC",

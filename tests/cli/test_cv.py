@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from losses import text_like
 
 from manyclass import MulticlassSVC, select_C
-from manyclass.data import load_svmlight
+from manyclass.cli.cv import list_of_penalties, option_of_penalties
+from manyclass.data import load_svmlight, save_svmlight
 
 
 def test_finds_what_select_C_does(shell, svm):
@@ -27,6 +29,40 @@ def test_prints_the_table_and_the_best(shell, svm):
 def test_takes_tables_of_texts(shell, tables):
     report = shell.json("cv", "train.csv", "--text-column", "body", "--label-column", "topic", "-C", "1")
     assert report["losses"]["ww"]["accuracy"] == [1.0]
+
+
+@pytest.fixture
+def hard(tmp_path):
+    """Rows that are told apart best with a C of about 0.3."""
+    save_svmlight(*text_like(200, 60, 6, seed=2), tmp_path / "hard.svm")
+    return "cv", tmp_path / "hard.svm", "--loss", "cs"
+
+
+def test_says_that_the_best_penalty_is_at_the_edge(shell, hard):
+    said = " ".join(shell(*hard, "-C", "10^-3:10^-1").stderr.split())
+    assert "cs: the best C, 0.1, is the largest that was tried" in said
+    assert "try --C 10^-3:10^3" in said
+    report = shell.json(*hard, "-C", "10^-3:10^-1")["losses"]["cs"]
+    assert report["at_edge"] == "largest" and report["wider_C"][-1] == 1000
+
+
+def test_says_nothing_of_a_best_penalty_within_the_grid(shell, hard):
+    assert "the best C" not in shell(*hard, "-C", "0.01,0.3,100").stderr
+
+
+@pytest.mark.parametrize(
+    ("Cs", "text"),
+    [
+        ([2.0**e for e in range(-5, 8)], "2^-5:2^7"),
+        ([0.001, 0.01, 0.1, 1, 10], "10^-3:10^1"),
+        ([0.25, 1, 4], "0.25,1,4"),
+        ([1.5], "1.5"),
+        ([1.0], "1"),
+    ],
+)
+def test_penalties_are_written_as_they_are_read(Cs, text):
+    assert option_of_penalties(np.array(Cs)) == text
+    np.testing.assert_allclose(list_of_penalties(text), Cs)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ import pytest
 from losses import LOSSES, make, text_like
 from sklearn.model_selection import KFold
 
-from manyclass import MulticlassSVC, select_C
+from manyclass import EdgeOfGridWarning, MulticlassSVC, select_C
+from manyclass.estimators import Selection
 
 TIGHT = {"tol": 1e-6, "dtype": "float64", "max_iter": 100_000}
 
@@ -87,3 +88,50 @@ def test_ctrl_c_ends_all_folds():
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         select_C(MulticlassSVC(C=1e4, tol=1e-12, max_iter=10**9), X, y, [1e4, 1e5])
+
+
+# ---- The edge of the grid
+
+
+def selection(Cs, means):
+    """What cross-validation would give with these mean accuracies."""
+    accuracies = np.array(means, float)[:, None]
+    return Selection(np.array(Cs, float), accuracies, 0 * accuracies, accuracies >= 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("means", "edge", "wider"),
+    [
+        ([0.1, 0.2, 0.3], "largest", [1, 2, 4, 8, 16, 32, 64]),
+        ([0.3, 0.2, 0.1], "smallest", [1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4]),
+        ([0.1, 0.3, 0.2], None, [1, 2, 4]),
+        # A neighbour is as good: more of the same beyond the edge is no promise.
+        ([0.3, 0.3, 0.1], None, [1, 2, 4]),
+        ([0.1, 0.3, 0.3], None, [1, 2, 4]),
+    ],
+)
+def test_the_edge_and_what_lies_beyond_it(means, edge, wider):
+    found = selection([1, 2, 4], means)
+    assert found.at_edge == edge
+    np.testing.assert_allclose(found.wider_Cs, wider)
+
+
+def test_a_single_penalty_has_no_edge():
+    found = selection([3], [0.5])
+    assert found.at_edge is None and found.wider_Cs.tolist() == [3]
+
+
+def test_the_best_penalty_at_the_edge_is_a_warning():
+    X, y = text_like(200, 60, 6, seed=2)
+    with pytest.warns(
+        EdgeOfGridWarning, match=r"the best C, 0.01, is the largest of Cs, .* 0.001, 0.01, 0.1, 1, 10, 100"
+    ):
+        found = select_C(MulticlassSVC("cs"), X, y, [0.001, 0.01])
+    assert found.at_edge == "largest"
+
+
+def test_the_best_penalty_within_the_grid_is_none(recwarn):
+    X, y = text_like(200, 60, 6, seed=2)
+    found = select_C(MulticlassSVC("cs"), X, y, [0.01, 0.3, 100.0])
+    assert found.at_edge is None
+    assert not [warning for warning in recwarn if issubclass(warning.category, EdgeOfGridWarning)]

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..data.sizes import parse_size
 from ..engines import DiskEngine
-from ..estimators import ESTIMATORS, estimator_for, select_C
+from ..estimators import ESTIMATORS, EdgeOfGridWarning, estimator_for, select_C
 from . import output, ranks
 from .fitting import TAKE_SETS, USUAL, Dtype
 from .inputs import Columns, DataFormat, naming, open_store, read_labelled
@@ -47,6 +47,16 @@ def list_of_penalties(text: str) -> Any:
             f"{text!r} is neither a list such as 0.1,1,10 nor a range such as 2^-5:2^3"
         ) from None
     return sorted(set(Cs))
+
+
+def option_of_penalties(Cs: np.ndarray) -> str:
+    """Write penalties as `list_of_penalties` reads them: as a range if they are all powers of 2 or of 10 in it."""
+    for base in (2, 10):
+        exponents = np.log(Cs) / np.log(base)
+        first, last = round(exponents[0]), round(exponents[-1])
+        if len(Cs) > 1 and np.array_equal(Cs, [float(base) ** e for e in range(first, last + 1)]):
+            return f"{base}^{first}:{base}^{last}"
+    return ",".join(f"{C:.6g}" for C in Cs)
 
 
 @output.answers_errors
@@ -123,7 +133,8 @@ def cv(
             **given,
         )
         with naming(data), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # said below
+            for said_below in (ConvergenceWarning, EdgeOfGridWarning):
+                warnings.simplefilter("ignore", said_below)
             found = select_C(estimator, X, labels, Cs, cv=folds)
         report["losses"][loss] = {
             "C": found.Cs,
@@ -131,6 +142,8 @@ def cv(
             "deviation": found.accuracies.std(axis=1),
             "largest_gap": found.gaps.max(axis=1),
             "best_C": found.best_C,
+            "at_edge": found.at_edge,
+            "wider_C": found.wider_Cs,
             "seconds": found.seconds,
             "not_converged": int((~found.converged).sum()),
         }
@@ -171,3 +184,11 @@ def _show(report: dict[str, Any]) -> None:
         if found["not_converged"]:
             fits = output.counted(found["not_converged"], "fit")
             logger.warning("%s: %s stopped before the target", loss, fits)
+        if found["at_edge"]:
+            logger.warning(
+                "%s: the best C, %s, is the %s that was tried, and others beyond it may be better; try --C %s",
+                loss,
+                output.number(found["best_C"]),
+                found["at_edge"],
+                option_of_penalties(found["wider_C"]),
+            )

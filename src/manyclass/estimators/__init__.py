@@ -8,13 +8,14 @@ from .linear_classifier import LinearClassifier
 from .logistic import MaxEnt, OneVsOneLogistic, OneVsRestLogistic
 from .pd_sparse import PDSparse
 from .ppd_sparse import PPDSparse
-from .selection import Selection, select_C
+from .selection import EdgeOfGridWarning, Selection, select_C
 from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
 
 __all__ = [
     "ESTIMATORS",
     "CalibratedClassifier",
     "DiSMEC",
+    "EdgeOfGridWarning",
     "LinearClassifier",
     "MaxEnt",
     "MulticlassSVC",

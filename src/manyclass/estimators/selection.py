@@ -16,6 +16,13 @@ from ..model.linear import thread_count
 from ..solvers import StopRule
 from .linear_classifier import LinearClassifier
 
+# Penalties beyond the best one that are proposed when it is at the edge of those compared.
+STEPS_BEYOND = 4
+
+
+class EdgeOfGridWarning(UserWarning):
+    """The best penalty is the smallest or the largest of those compared: others may be better still."""
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -52,6 +59,27 @@ class Selection:
         """The penalty with the largest mean accuracy; of equal ones the smallest."""
         return float(self.Cs[self.means.argmax()])
 
+    @property
+    def at_edge(self) -> str | None:
+        """`"smallest"` or `"largest"` if that penalty is better than all others; None if the best has neighbours.
+
+        Beyond the edge there may be better ones, which were not compared. Also None if `Cs` has a single penalty.
+        """
+        best = np.flatnonzero(self.means == self.means.max())
+        if len(self.Cs) == 1 or len(best) > 1 or 0 < best[0] < len(self.Cs) - 1:
+            return None
+        return "smallest" if best[0] == 0 else "largest"
+
+    @property
+    def wider_Cs(self) -> np.ndarray:
+        """`Cs`, and where the best is at the edge some more beyond it, in the same proportion as the last two."""
+        if self.at_edge is None:
+            return self.Cs
+        steps = np.arange(1, STEPS_BEYOND + 1)
+        if self.at_edge == "largest":
+            return np.concatenate([self.Cs, self.Cs[-1] * (self.Cs[-1] / self.Cs[-2]) ** steps])
+        return np.concatenate([self.Cs[0] * (self.Cs[0] / self.Cs[1]) ** steps[::-1], self.Cs])
+
 
 def select_C(
     estimator: LinearClassifier, X: Any, y: Any = None, Cs: Any = (), *, cv: Any = 5, sample_weight: Any = None
@@ -61,7 +89,8 @@ def select_C(
     Folds are trained at the same time, one thread each (more where threads would be left over), and in each fold one
     penalty after another, from where the last one has ended. With an engine that has workers of its own they have one
     fold at a time. From a store all folds are trained together, and each block is read once a pass for all of them.
-    Fits that stop before their target are counted in one warning.
+    Fits that stop before their target are counted in one warning. Another one, `EdgeOfGridWarning`, says that the
+    best penalty is the smallest or the largest of them; `wider_Cs` of the result has some beyond it.
 
     Parameters
     ----------
@@ -86,8 +115,7 @@ def select_C(
         raise ValueError(f"Cs must be positive numbers, at least one; got {Cs.tolist()}")
     if isinstance(X, BlockStore):
         found = _from_store(estimator, X, y, Cs, cv, sample_weight)
-        _warn_of_short_fits(found.converged)
-        return Selection(Cs, *found, time.perf_counter() - begin)
+        return _with_warnings(Selection(Cs, *found, time.perf_counter() - begin))
     rows = check_matrix(X)
     matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
     labels = estimator._check_labels(y, rows.n_rows)
@@ -141,8 +169,7 @@ def select_C(
                     train(fold)
     if stop.requested:
         raise KeyboardInterrupt
-    _warn_of_short_fits(converged)
-    return Selection(Cs, accuracies, gaps, converged, time.perf_counter() - begin)
+    return _with_warnings(Selection(Cs, accuracies, gaps, converged, time.perf_counter() - begin))
 
 
 def _from_store(
@@ -169,8 +196,17 @@ def _from_store(
     )
 
 
-def _warn_of_short_fits(converged: np.ndarray) -> None:
-    short = int((~converged).sum())
+def _with_warnings(found: Selection) -> Selection:
+    short = int((~found.converged).sum())
     if short:
-        message = f"{short} of {converged.size} fits stopped before their target; raise max_iter or tol"
+        message = f"{short} of {found.converged.size} fits stopped before their target; raise max_iter or tol"
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    if found.at_edge is not None:
+        wider = ", ".join(f"{C:.3g}" for C in found.wider_Cs)
+        warnings.warn(
+            f"the best C, {found.best_C:.3g}, is the {found.at_edge} of Cs, and others beyond it may be better; "
+            f"compare more, such as {wider}",
+            EdgeOfGridWarning,
+            stacklevel=3,
+        )
+    return found
