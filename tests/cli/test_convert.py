@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass.data import BlockStore, HashedText, load_svmlight, save_xmc
+from manyclass.data import BlockStore, Chain, HashedText, load_svmlight, save_xmc
 from manyclass.model import LinearModel, load_model, save_model
 
 
@@ -105,15 +105,15 @@ def test_a_model_of_hashed_texts_takes_texts(shell):
     weights = np.zeros((256, 2), np.float32)
     weights[:, 0] = text.transform(["cat"]).toarray()
     weights[:, 1] = text.transform(["soup"]).toarray()
-    model = LinearModel(weights, np.zeros(2, np.float32), classes, {"loss": "ww"}, {}, text)
+    model = LinearModel(weights, np.zeros(2, np.float32), classes, {"loss": "ww"}, {}, Chain([text]))
     save_model(model, "m.manyclass")
-    assert load_model("m.manyclass").text.hash_bits == 8
+    assert load_model("m.manyclass").chain[0].hash_bits == 8
     assert shell("predict", "m.manyclass", "-", stdin="a soup\nThe Cat\n").stdout == "food\nanimals\n"
     assert shell.json("inspect", "m.manyclass")["takes_text"]
     shell("inspect", "m.manyclass", "--class", "food")
     model.weights = weights[:100]
-    save_model(model, "short")
-    assert "256 hashes, but weights of 100 features" in shell("inspect", "short", code=2).stderr
+    with pytest.raises(ValueError, match="HashedText gives 256 features, but there are weights of 100"):
+        save_model(model, "short")
 
 
 def test_rows_and_blocks_are_removed(shell, svm):

@@ -28,7 +28,7 @@ def test_asking_trains_once_and_prints_only_the_answer(shell):
     again = shell("demo", "--ask", question, "--model", "w")
     assert (shell.folder / "w").stat().st_mtime_ns == written
     assert again.stdout == first.stdout and again.stderr == ""
-    codes, _ = model.topk(model.text.transform([question]), 5)
+    codes, _ = model.topk([question], 5)
     assert [line.split("\t")[0] for line in first.stdout.splitlines()] == model.classes[codes[0]].tolist()
     asked = json.loads(shell("demo", "--ask", question, "--model", "w", "--json").stdout)
     assert asked["classes"] == model.classes[codes[0]].tolist()

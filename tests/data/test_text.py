@@ -1,14 +1,21 @@
-"""Text features survive storage to the last bit; tables are read or refused with the line."""
+"""Text features are transformers of scikit-learn; tables are read or refused with the line."""
 
 import gzip
 import json
+import pickle
 from io import BytesIO
 
 import numpy as np
+import pandas as pd
 import pytest
-from safetensors.numpy import load, save
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from manyclass.data import ParseError, TextFeatures, read_table
+from manyclass import OneVsRestSVC
+from manyclass.data import HashedText, ParseError, TextFeatures, read_table
 
 TEXTS = [
     "a dog barked, a Dog slept",
@@ -25,59 +32,65 @@ def test_rows_are_what_they_say():
     np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1, rtol=1e-6)
 
 
-def test_storage_gives_the_same_rows_to_the_last_bit():
-    features = TextFeatures(min_df=2)
-    X = features.fit_transform(TEXTS)
-    again = TextFeatures.from_tensors(load(save(features.to_tensors())))
-    assert again.min_df == 2 and list(again.words) == list(features.words)
-    for a, b in [
-        (X, again.transform(TEXTS)),
-        (features.transform(["new dog"]), again.transform(["new dog"])),
-    ]:
-        np.testing.assert_array_equal(a.indices, b.indices)
-        np.testing.assert_array_equal(a.data, b.data)
-    for name, tensor in features.to_tensors().items():
-        np.testing.assert_array_equal(again.to_tensors()[name], tensor)
-
-
 def test_unfitted_features_say_so():
-    with pytest.raises(ValueError, match="fit_transform first"):
+    with pytest.raises(NotFittedError, match="fit_transform first"):
         TextFeatures().transform(TEXTS)
 
 
-def bytes_of(text):
-    return np.frombuffer(text if isinstance(text, bytes) else text.encode(), np.uint8)
+@parametrize_with_checks([TextFeatures(), HashedText()])
+def test_scikit_learn_takes_them_for_its_own(estimator, check):
+    check(estimator)
+
+
+def test_transform_gives_the_rows_of_fit_transform():
+    features = TextFeatures(min_df=2)
+    X = features.fit_transform(TEXTS, y=[1, 2, 3, 4, 5])
+    for again in (features, clone(features).fit(TEXTS), pickle.loads(pickle.dumps(features))):
+        np.testing.assert_array_equal(again.transform(TEXTS).toarray(), X.toarray())
+    assert features.get_params() == {"min_df": 2}
+    assert features.get_feature_names_out().tolist() == ["cat", "dog", "mouse", "slept"]
+
+
+@pytest.mark.parametrize("kind", [TextFeatures, HashedText])
+def test_they_work_in_pipelines_and_searches(kind):
+    y = [1, 2, 2, 1, 1] * 4
+    pipeline = make_pipeline(kind(), OneVsRestSVC())
+    assert pipeline.fit(TEXTS * 4, y).score(TEXTS, y[:5]) == 1
+    grid = {"textfeatures__min_df": [1, 2]} if kind is TextFeatures else {"hashedtext__hash_bits": [4, 12]}
+    assert GridSearchCV(pipeline, grid, cv=2).fit(TEXTS * 4, y).best_score_ > 0.5
 
 
 @pytest.mark.parametrize(
-    ("change", "reason"),
+    ("texts", "reason"),
     [
-        ({"text.idf": None}, "lack the tensor 'text.idf'"),
-        ({"text.idf": np.ones(2, np.float32)}, "2 weights"),
-        ({"text.idf": np.float32([1, 1, np.nan])}, "finite and positive"),
-        ({"text.idf": np.ones(3)}, "vector of float32, got float64"),
-        ({"text.offsets": np.array([0, 3, 2, 9])}, "do not divide"),
-        ({"text.offsets": np.array([0, 3, 6, 12])}, "do not divide"),
-        ({"text.offsets": np.array([0, 3, 3, 9])}, "do not divide"),
-        ({"text.offsets": np.array([0])}, "do not divide"),
-        ({"text.vocabulary": bytes_of("dogdogcat")}, "twice"),
-        ({"text.vocabulary": bytes_of(b"\xff" * 9)}, "not UTF-8"),
-        ({"text.options": bytes_of("{")}, "no JSON"),
-        ({"text.options": bytes_of('{"min_df": 1, "evil": 2}')}, "options"),
-        ({"text.options": bytes_of('{"min_df": "x"}')}, "must be a number"),
+        ("a single text", r"such as \[text\]"),
+        (["a", None], "row 1 is None"),
+        (["a", "b", float("nan")], "row 2 is nan"),
+        ([["a", "b"]], "row 0 is"),
+        (np.array([["a", "b"]]), r"shape \(1, 2\)"),
+        (pd.DataFrame({"title": ["a"], "body": ["b"]}), r"shape \(1, 2\)"),
     ],
 )
-def test_nonsense_is_refused(change, reason):
-    tensors = {
-        "text.vocabulary": bytes_of("catdogfox"),
-        "text.offsets": np.array([0, 3, 6, 9]),
-        "text.idf": np.ones(3, np.float32),
-        "text.options": bytes_of('{"min_df": 1}'),
-    }
-    assert list(TextFeatures.from_tensors(tensors).words) == ["cat", "dog", "fox"]
-    tensors = {name: tensor for name, tensor in (tensors | change).items() if tensor is not None}
+@pytest.mark.parametrize("features", [TextFeatures().fit(TEXTS), HashedText()])
+def test_what_is_no_text_is_refused_with_its_row(features, texts, reason):
     with pytest.raises(ValueError, match=reason):
-        TextFeatures.from_tensors(tensors)
+        features.transform(texts)
+    with pytest.raises(ValueError, match=reason):
+        features.fit_transform(texts)
+
+
+@pytest.mark.parametrize(
+    "texts", [tuple(TEXTS), np.array(TEXTS), pd.Series(TEXTS, index=[5, 4, 3, 2, 1]), iter(TEXTS)]
+)
+def test_texts_come_in_any_list(texts):
+    features = TextFeatures().fit(TEXTS)
+    np.testing.assert_array_equal(features.transform(texts).toarray(), features.transform(TEXTS).toarray())
+
+
+@pytest.mark.parametrize("features", [TextFeatures(min_df=-1), TextFeatures(min_df="x"), HashedText(hash_bits=31)])
+def test_parameters_are_checked(features):
+    with pytest.raises(ValueError, match=r"min_df|hash_bits"):
+        features.fit_transform(TEXTS)
 
 
 ROWS = [("plain", "a"), ('with, comma and "quotes"', "b"), ("two\nlines", "c"), ("käse", "ä")]

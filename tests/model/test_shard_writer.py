@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from manyclass.data import Chain
 from manyclass.model import LinearModel, ModelFileError, ShardWriter, load_model, save_model
 from model.test_file import make_model, rows
 
@@ -19,7 +20,7 @@ def part_of(model, begin, end):
         intercept=model.intercept[begin:end],
         classes=model.classes[begin:end],
         certificate={"gap": begin / K},
-        text=None,
+        chain=Chain(),
     )
 
 
@@ -28,7 +29,7 @@ def ranges(writer):
 
 
 def writer_of(model, folder, **more):
-    return ShardWriter(folder, model.n_classes, model.n_features, model.settings, text=model.text, **more)
+    return ShardWriter(folder, model.n_classes, model.n_features, model.settings, chain=model.chain, **more)
 
 
 def write(model, folder, bounds):
@@ -52,7 +53,7 @@ def test_shards_predict_what_one_file_predicts(tmp_path, sparse, bounds):
     assert shards.scores(X).tobytes() == one.scores(X).tobytes()
     np.testing.assert_array_equal(shards.predict(X), one.predict(X))
     assert shards.n_parts == len(bounds) - 1 and shards.certificate == one.certificate == {"gap": 0.5}
-    assert shards.density == one.density and shards.text is not None
+    assert shards.density == one.density and shards.chain.takes_text
     save_model(shards, tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "one").read_bytes()
 

@@ -15,7 +15,7 @@ from ..data.sizes import parse_size
 from ..data.store_changes import more_of
 from ..data.svmlight import ParseError
 from ..data.table_rows import TableRows
-from . import output, ranks
+from . import normalizing, output, ranks
 from .fitting import Dtype
 from .inputs import Columns, naming, told_by_file
 from .options import SkipUnlabelled
@@ -62,6 +62,10 @@ def convert(
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
     skip_unlabelled: SkipUnlabelled = False,
+    normalize: Annotated[
+        bool | None,
+        typer.Option("--normalize/--no-normalize", help="Scale rows to length 1; those of texts always are."),
+    ] = None,
     hash_bits: Annotated[
         int | None, typer.Option(min=1, max=30, help=f"Texts get 2^N features. [default: {HASH_BITS}]")
     ] = None,
@@ -92,9 +96,9 @@ def convert(
             raise InputError(f"{file}: a folder; pass files")
     columns = Columns(text_column, label_column, skip_unlabelled)
     if append:
-        source = _more(BlockStore(store), files, format, columns, dtype, hash_bits)
+        source = _more(BlockStore(store), files, format, columns, dtype, hash_bits, normalize)
     else:
-        source = _source(files, format, columns, dtype, hash_bits)
+        source = _source(files, format, columns, dtype, hash_bits, normalize)
     try:
         made = Conversion(
             source,
@@ -129,13 +133,19 @@ def _kind(files: list[str], format: SourceFormat) -> str:
 
 
 def _source(
-    files: list[str], format: SourceFormat, columns: Columns, dtype: Dtype | None, hash_bits: int | None
+    files: list[str],
+    format: SourceFormat,
+    columns: Columns,
+    dtype: Dtype | None,
+    hash_bits: int | None,
+    normalize: bool | None,
 ) -> RowSource:
     kind = _kind(files, format)
     if kind in ("svmlight", "xmc"):
         _refuse(kind, **_of_tables(columns), hash_bits=hash_bits)
-        return TextRows(files, xmc=kind == "xmc", dtype=(dtype or Dtype.float32).value)
+        return TextRows(files, xmc=kind == "xmc", dtype=(dtype or Dtype.float32).value, normalize=bool(normalize))
     _refuse(kind, dtype=dtype)
+    normalizing.refuse_for_texts(kind, normalize)
     return TableRows(
         files,
         text=columns.text,
@@ -162,13 +172,15 @@ def _more(
     columns: Columns,
     dtype: Dtype | None,
     hash_bits: int | None,
+    normalize: bool | None,
 ) -> RowSource:
     _refuse("--append", dtype=dtype, hash_bits=hash_bits)
+    normalizing.check_store(store, normalize)
     kind = _kind(files, format)
     numeric = kind in ("svmlight", "xmc")
     if numeric:
         _refuse(kind, **_of_tables(columns))
-    if numeric == (store.text is not None):
+    if numeric == store.chain.takes_text:
         raise InputError(
             f"{store.path} was made of {'texts' if numeric else 'rows of features'}, which {kind} files do not hold"
         )
@@ -192,6 +204,7 @@ def describe_store(store: BlockStore) -> dict[str, Any]:
         "features": store.n_features,
         "classes": int(store.classes.size),
         "multilabel": store.manifest.multilabel,
+        "steps": store.chain.describe(),
         "nonzeros": store.nnz,
         "blocks": store.n_blocks,
         "bytes": size,
@@ -205,6 +218,7 @@ def show_store(report: dict[str, Any]) -> None:
     pairs = [
         ("store", report["store"]),
         ("rows", output.count(report["rows"])),
+        *((("prepared by", ", then ".join(report["steps"])),) if report["steps"] else ()),
         ("features", output.count(report["features"])),
         ("classes", f"{output.count(report['classes'])}{', several per row' if report['multilabel'] else ''}"),
         ("non-zeros", output.count(report["nonzeros"])),

@@ -8,12 +8,13 @@ import numpy as np
 import typer
 from sklearn.exceptions import ConvergenceWarning
 
+from ..data import BlockStore
 from ..data.sizes import parse_size
 from ..engines import DiskEngine
 from ..estimators import ESTIMATORS, EdgeOfGridWarning, estimator_for, select_C
-from . import output, ranks
-from .fitting import TAKE_SETS, USUAL, Dtype
-from .inputs import Columns, DataFormat, naming, open_store, read_labelled
+from . import normalizing, output, ranks
+from .fitting import TAKE_SETS, USUAL, Dtype, Loss
+from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled
 from .options import SkipUnlabelled, document_frequency, positive, usual
 
 logger = logging.getLogger("manyclass.cli")
@@ -79,6 +80,7 @@ def cv(
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
     skip_unlabelled: SkipUnlabelled = False,
+    normalize: normalizing.Normalize = None,
     min_df: Annotated[
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
@@ -102,27 +104,32 @@ def cv(
     """
     output.log_to_stderr(quiet=quiet)
     store = open_store(data)
-    X: Any = store
-    labels: Any = None
+    scaled = {loss: bool(normalizing.chosen(normalize, Loss(loss))) for loss in losses}
     engine: str | DiskEngine = "memory"
     if store is None:
         if memory is not None:
             raise typer.BadParameter("it is for rows of a store", param_hint="--memory")
-        rows = read_labelled(
+        rows: LabelledRows | BlockStore = read_labelled(
             data,
             format,
             Columns(text_column, label_column, skip_unlabelled),
             min_df=min_df,
             dtype=dtype.value,
             several=all(loss in TAKE_SETS for loss in losses),
+            normalize=True if all(scaled.values()) else normalize,
         )
-        X, labels = rows.X, rows.labels
     else:
+        normalizing.check_store(store, normalize)
         engine = DiskEngine() if memory is None else DiskEngine(memory)
-    report: dict[str, Any] = {"rows": store.n_rows if store else X.shape[0], "folds": folds, "losses": {}}
+        rows = store
+    report: dict[str, Any] = {"rows": rows.n_rows, "folds": folds, "losses": {}}
     given = {} if tol is None else {"tol": tol}
     for loss in losses:
-        logger.info("%s: %s in %d folds", loss, output.counted(len(Cs), "value") + " of C", folds)
+        prepared = rows.normalized() if isinstance(rows, LabelledRows) and scaled[loss] else rows
+        X, labels = (prepared.X, prepared.labels) if isinstance(prepared, LabelledRows) else (prepared, None)
+        steps = prepared.chain.describe()
+        about = "; ".join([f"{output.counted(len(Cs), 'value')} of C in {folds} folds", *steps])
+        logger.info("%s: %s", loss, about)
         estimator = estimator_for(
             loss,
             fit_intercept=intercept,
@@ -145,6 +152,7 @@ def cv(
             "at_edge": found.at_edge,
             "wider_C": found.wider_Cs,
             "seconds": found.seconds,
+            "steps": steps,
             "not_converged": int((~found.converged).sum()),
         }
     if as_json:

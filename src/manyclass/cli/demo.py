@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..data import TextFeatures, encode_known, load_wordnet
+from ..data import Chain, TextFeatures, encode_known, load_wordnet
 from ..data.wordnet import WordNet
 from ..metrics import error_rate, topk_error
 from ..model import LinearModel, load_model, save_model
@@ -95,7 +95,7 @@ def _fit(loss: Loss, X: Any, wordnet: WordNet, *, jobs: int | None, quiet: bool)
 
 def _keep(done: Fit, text: TextFeatures, path: Path, min_members: int) -> None:
     trained: LinearModel = done.estimator.model_
-    trained.text = text
+    trained.chain = Chain([text])
     trained.settings |= {"data": "wordnet", "min_members": min_members}
     save_model(trained, path)
 
@@ -125,8 +125,7 @@ def _measure(loss: Loss, done: Fit, X_test: Any, codes: np.ndarray, jobs: int | 
 
 
 def _answer(model: LinearModel, question: str) -> dict[str, Any]:
-    assert model.text is not None
-    X = model.text.transform([question])
+    X = model.prepare([question])
     if X.nnz == 0:
         raise InputError(f"none of the words of {question!r} occurs in WordNet's definitions; use other words")
     codes, scores = model.topk(X, min(BEST, model.n_classes))
@@ -136,7 +135,7 @@ def _answer(model: LinearModel, question: str) -> dict[str, Any]:
 def _answer_one(question: str, path: Path, min_members: int, *, jobs: int | None, quiet: bool, as_json: bool) -> None:
     if path.exists():
         model = load_model(path)
-        if model.text is None:
+        if not model.chain.takes_text:
             raise InputError(f"{path}: a model that does not take text; choose another file with --model")
     else:
         logger.info("%s does not exist yet: training it first", path)

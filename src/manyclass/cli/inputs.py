@@ -1,22 +1,23 @@
 """What the commands train on: rows of features from svmlight and XMC text, or texts from tables."""
 
 import contextlib
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..data import BlockStore, ParseError, TextFeatures, read_table
+from ..data import BlockStore, Chain, ParseError, TextFeatures, UnitRows, read_table
 from ..data.label_sets import keep_known
 from ..data.streams import SUFFIXES, stream_name
 from ..data.svmlight import labels_of, matrix_of, parse_rows
 from ..data.text import FORMATS
+from ..data.unit_rows import scale_to_unit_length
 from ..data.xmc import looks_like_xmc
 from ..engines import join_rows, share_rows
 from . import ranks
@@ -27,6 +28,9 @@ ONE_VS_REST = (
     "several labels a row are trained one-vs-rest (--loss squared_hinge, hinge, logistic, ppd_squared_hinge or "
     "ppd_hinge) or by --loss max_margin"
 )
+
+
+ALWAYS_UNIT = "rows of texts always have length 1; leave out --no-normalize"
 
 
 class DataFormat(str, Enum):
@@ -77,8 +81,8 @@ class LabelledRows:
         One label a row; or sets of labels, as ones.
     classes : ndarray of shape (K,) or None
         Of sets of labels, what the columns are.
-    text : TextFeatures or None
-        How texts became rows, if the file held texts.
+    chain : Chain
+        The steps that the rows have gone through.
     reading : dict
         Entries for the model's settings.
     """
@@ -86,8 +90,21 @@ class LabelledRows:
     X: sp.csr_matrix
     labels: Any
     classes: np.ndarray | None = None
-    text: TextFeatures | None = None
+    chain: Chain = field(default_factory=Chain)
     reading: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+        return int(self.X.shape[0])
+
+    def normalized(self, *, copy: bool = True) -> "LabelledRows":
+        """The same with rows of length 1; those of texts are already."""
+        if self.chain:
+            return self
+        X = self.X.copy() if copy else self.X
+        scale_to_unit_length(X.indptr, X.data)
+        return replace(self, X=X, chain=Chain([UnitRows()]))
 
 
 def told_by_name(path: str) -> str | None:
@@ -184,7 +201,14 @@ def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def read_labelled(
-    path: str, format: DataFormat, columns: Columns, *, min_df: int | float, dtype: Any, several: bool = False
+    path: str,
+    format: DataFormat,
+    columns: Columns,
+    *,
+    min_df: int | float,
+    dtype: Any,
+    several: bool = False,
+    normalize: bool | None = None,
 ) -> LabelledRows:
     """Read rows and labels to train on.
 
@@ -204,6 +228,8 @@ def read_labelled(
     several : bool
         Whether rows may have sets of labels: those of XMC text always have, and those of svmlight text if one of them
         has other than one label.
+    normalize : bool, optional
+        Whether to scale rows to length 1. Those of texts always have that length, and False is refused there.
 
     Returns
     -------
@@ -214,6 +240,8 @@ def read_labelled(
     kind = format.value if format is not DataFormat.auto else told_by_file(path)
     if kind == "xmc" and not several:
         raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {ONE_VS_REST}")
+    if normalize is False and kind not in ROWS_OF_FEATURES:
+        raise InputError(f"{stream_name(path)}: {ALWAYS_UNIT}")
 
     def read() -> Any:
         if kind in ROWS_OF_FEATURES:
@@ -228,7 +256,10 @@ def read_labelled(
         )
 
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
-        return _as_rows(parts) if kind in ROWS_OF_FEATURES else _as_features(parts, columns, min_df)
+        if kind not in ROWS_OF_FEATURES:
+            return _as_features(parts, columns, min_df)
+        rows = _as_rows(parts)
+        return rows.normalized(copy=False) if normalize else rows
 
     with naming(path):
         if divided:
@@ -242,13 +273,13 @@ def _as_rows(parts: Sequence[ParsedRows]) -> LabelledRows:
 
 
 def _as_features(parts: Sequence[tuple[list[str], list[Any]]], columns: Columns, min_df: int | float) -> LabelledRows:
-    texts, labels = (list(chain.from_iterable(found)) for found in zip(*parts, strict=True))
+    texts, labels = (list(itertools.chain.from_iterable(found)) for found in zip(*parts, strict=True))
     if not texts:
         raise ValueError("no rows; a header and at least two rows are needed")
     features = TextFeatures(min_df=min_df)
     X = features.fit_transform(texts)
     reading = {"text_column": columns.text or "text", "label_column": columns.label or "label"}
-    return LabelledRows(X, labels, text=features, reading=reading)
+    return LabelledRows(X, labels, chain=Chain([features]), reading=reading)
 
 
 def _put_together(parts: Sequence[ParsedRows]) -> ParsedRows:

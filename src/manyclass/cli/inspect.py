@@ -146,7 +146,8 @@ def _describe_model(model: LinearModel, path: Path) -> dict[str, Any]:
         "classes": model.n_classes,
         "class_names": model.classes[:10],
         "features": model.n_features,
-        "takes_text": model.text is not None,
+        "takes_text": model.chain.takes_text,
+        "steps": model.chain.describe(),
         "layout": "sparse" if model.is_sparse else "dense",
         "shards": model.n_parts,
         "dtype": value_type(model.weights).name,
@@ -185,7 +186,7 @@ def largest_features(model: LinearModel, class_name: str, count: int) -> list[tu
     column = column_of(model.weights, found[0])
     best = np.argsort(-column, kind="stable")[:count]
     best = best[column[best] > 0]
-    names = model.text.words if model.text is not None else None
+    names = model.chain.feature_names
     base = model.settings.get("index_base", 0)
     return [(names[j] if names is not None else str(j + base), float(column[j])) for j in best]
 
@@ -201,6 +202,7 @@ def _show_model(report: dict[str, Any]) -> None:
         ("weights", f"{report['layout']} {report['dtype']}, {output.size(report['weight_bytes'])}"),
         ("density", output.percent(report["density"])),
     ]
+    pairs += [(f"step {place}", step) for place, step in enumerate(report["steps"], 1)]
     if report["shards"] > 1:
         pairs.insert(2, ("shards", output.count(report["shards"])))
     if report["frequent_features"]:
@@ -241,7 +243,7 @@ def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
     return {
         "rows": rows.X.shape[0],
         "features": rows.X.shape[1],
-        "holds_text": rows.text is not None,
+        "holds_text": rows.chain.takes_text,
         "features_used": int(np.unique(rows.X.indices).size),
         "classes": classes.size,
         "class_names": classes[:10],

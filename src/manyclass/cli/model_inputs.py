@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..data import ParseError, read_table
+from ..data import ParseError, RowMatrix, read_table
 from ..data.known_features import KnownFeatures
 from ..data.label_sets import keep_known
 from ..data.streams import open_input, stream_name
@@ -85,18 +85,18 @@ class ModelInput:
 
     # ---- Files
 
-    def labelled(self) -> tuple[sp.csr_matrix, Any]:
-        """Rows with one label each."""
+    def labelled(self) -> tuple[RowMatrix, Any]:
+        """Rows with one label each, prepared for the model."""
         kind = self._kind("svmlight")
         if kind == "xmc":
             raise InputError(
                 f"{stream_name(self._path)}: XMC text has sets of labels, but the model knows one label per row"
             )
 
-        def read() -> tuple[sp.csr_matrix, Any]:
+        def read() -> tuple[RowMatrix, Any]:
             if kind == "svmlight":
                 found = self._parsed(kind, multilabel=False)
-                return found.X, found.labels
+                return self._model.prepare(found.X), found.labels
             texts, labels = read_table(
                 self._path,
                 text=self._columns.text or self._model.settings.get("text_column"),
@@ -104,18 +104,17 @@ class ModelInput:
                 format=kind,  # type: ignore[arg-type]
                 unlabelled=self._columns.unlabelled,
             )
-            assert self._model.text is not None
-            return self._model.text.transform(texts), labels
+            return self._model.prepare(texts), labels
 
         with naming(self._path):
             return ranks.read_rows(read, divided=self.divided)
 
-    def label_sets(self) -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
-        """Rows with sets of labels.
+    def label_sets(self) -> tuple[RowMatrix, sp.csr_matrix, np.ndarray]:
+        """Rows with sets of labels, prepared for the model.
 
         Returns
         -------
-        X : csr_matrix of shape (n, n_features)
+        X : RowMatrix of shape (n, n_features)
         Y : csr_matrix of shape (n, K)
             Ones for the labels that the model knows, by its classes.
         unknown : ndarray of shape (n,)
@@ -127,41 +126,39 @@ class ModelInput:
                 f"{stream_name(self._path)}: the rows of {kind} have one label each, the model knows sets of labels"
             )
 
-        def read() -> tuple[sp.csr_matrix, sp.csr_matrix, np.ndarray]:
+        def read() -> tuple[RowMatrix, sp.csr_matrix, np.ndarray]:
             X, labels, classes, _ = self._parsed(kind, multilabel=True)
             assert classes is not None
-            return X, *keep_known(labels, classes, self._model.classes, unknown="count")
+            return self._model.prepare(X), *keep_known(labels, classes, self._model.classes, unknown="count")
 
         with naming(self._path):
             return ranks.read_rows(read, divided=self.divided)
 
-    def unlabelled(self) -> Iterator[sp.csr_matrix]:
-        """Rows whose labels, if there are any, do not matter; lines of text come in batches."""
-        text = self._model.text
-        kind = self._kind("lines" if text is not None else "svmlight")
+    def unlabelled(self) -> Iterator[RowMatrix]:
+        """Rows, prepared for the model, whose labels do not matter; lines of text come in batches."""
+        prepare = self._model.prepare
+        kind = self._kind("lines" if self._model.chain.takes_text else "svmlight")
 
-        def read() -> sp.csr_matrix:
+        def read() -> RowMatrix:
             if kind in ROWS_OF_FEATURES:
-                return self._parsed(kind, multilabel="auto").X
+                return prepare(self._parsed(kind, multilabel="auto").X)
             # A table to predict needs no labels: the text is read in their place, too.
             column = self._columns.text or self._model.settings.get("text_column") or "text"
             texts, _ = read_table(self._path, text=column, label=column, format=kind, unlabelled="keep")  # type: ignore[arg-type]
-            assert text is not None
-            return text.transform(texts)
+            return prepare(texts)
 
         with naming(self._path):
             if kind != "lines":
                 yield ranks.read_rows(read, divided=self.divided)
                 return
-            assert text is not None
             for texts in _lines(self._path):
-                yield text.transform(texts)
+                yield prepare(texts)
 
     def _kind(self, otherwise: str) -> str:
         path, kind = self._path, self._format
         if kind == "auto":
             kind = told_by_file(path) if otherwise == "svmlight" else told_by_name(path) or otherwise
-        if kind not in ROWS_OF_FEATURES and self._model.text is None:
+        if kind not in ROWS_OF_FEATURES and not self._model.chain.takes_text:
             raise InputError(
                 f"{stream_name(path)}: {kind} holds texts, but the model was trained on rows of features; "
                 "pass svmlight text (--format svmlight), or train on a table with a text column"
@@ -183,10 +180,10 @@ class ModelInput:
 
     # ---- Stores
 
-    def for_blocks(self, find: Callable[[sp.csr_matrix], Sequence[Any]]) -> tuple[Any, ...]:
+    def for_blocks(self, find: Callable[[RowMatrix], Sequence[Any]]) -> tuple[Any, ...]:
         """What `find` gives for the rows of a store, in the order of their ids."""
         assert self.store is not None
-        return by_blocks(self.store, self._model.n_features, lambda X: find(self._known.keep(X)))
+        return by_blocks(self.store, self._model, find, self._known.keep)
 
     # ---- What was left out
 

@@ -118,7 +118,8 @@ def predict(
 
     pieces: Iterable[list[str]]
     if rows.store is not None:
-        found = rows.for_blocks(find)
+        with naming(data):
+            found = rows.for_blocks(find)
         mine = share(rows.store.n_rows, peers)
         pieces = [as_lines(*(column[slice(*mine)] for column in found))]
     else:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..data import BlockStore, encode_label_sets, encode_labels
+from ..data import BlockStore, UnitRows, check_matrix, encode_label_sets, encode_labels
 from ..data.class_names import class_tensors
 from ..data.sizes import parse_size
 from ..engines import DiskEngine
@@ -17,7 +17,7 @@ from ..estimators.calibration import fit_rule
 from ..estimators.provenance import Provenance
 from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel
-from . import output, ranks
+from . import normalizing, output, ranks
 from .destination import Destination, Writing, check_checkpoint, check_shards, way_of_writing
 from .fitting import SPARSE, TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit
 from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled, stem
@@ -133,6 +133,7 @@ def train(
     text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
     skip_unlabelled: SkipUnlabelled = False,
+    normalize: normalizing.Normalize = None,
     min_df: Annotated[
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
@@ -194,6 +195,8 @@ def train(
     begin = time.perf_counter()
     store = open_store(data)
     rows, codes = None, np.empty(0)
+    if store is not None:
+        normalizing.check_store(store, normalize)
     if store is None:
         _refuse_without_store(memory=memory, rounds=rounds, together=together, method=method, update=update)
         rows = read_labelled(
@@ -203,6 +206,7 @@ def train(
             min_df=min_df,
             dtype=dtype.value,
             several=loss in TAKE_SETS,
+            normalize=normalizing.chosen(normalize, loss, drop),
         )
         codes = _check_labels(data, rows, calibrate)
     elif loss in SPARSE or drop is not None:
@@ -214,6 +218,8 @@ def train(
     elif calibrate is not Calibrate.none:
         raise InputError(f"{data}: --calibrate wants rows in memory; pass the text that the store was made from")
     X: Any = rows.X if rows else store
+    if normalize is None and rows and any(isinstance(step, UnitRows) for step in rows.chain):
+        logger.info("rows are scaled to length 1, as is best with this loss; --no-normalize leaves them as they are")
     times: dict[str, Any] = {"reading": time.perf_counter() - begin}
     n_rows, n_features = (store.n_rows, store.n_features) if store else X.shape
     about = f"{output.counted(n_rows, 'row')} with {output.counted(n_features, 'feature')}"
@@ -223,7 +229,7 @@ def train(
             loss,
             X,
             rows.labels if rows else None,
-            Provenance(rows.text, rows.reading, rows.classes) if rows else None,
+            Provenance(rows.chain, rows.reading, rows.classes) if rows else None,
             progress=not quiet,
             gamma=gamma,
             lam=lam,
@@ -351,7 +357,7 @@ def _on_training_rows(
     """The error, or of sets of labels the precision of the best one; None for what was not measured."""
     model = done.estimator.model_
     if rows:
-        best = ranks.topk(model, rows.X, 1, jobs=jobs)
+        best = ranks.topk(model, check_matrix(rows.X), 1, jobs=jobs)
         if model.multilabel:
             return None, precisions_at_k(rows.labels, best, [1])[0]
         return error_rate(codes, best[:, 0]), None

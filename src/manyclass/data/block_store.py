@@ -24,8 +24,8 @@ from numpy.typing import DTypeLike
 
 from .block_file import VALUE_TYPES, Block, BlockError, PackedBlock, damaged, read_packed
 from .checksums import checksum_of
-from .hashed_text import HashedText
 from .manifest import MANIFEST, BlockEntry, Catalogue, Manifest, StoreError
+from .steps import Chain
 
 __all__ = ["MANIFEST", "BlockEntry", "BlockStore", "Manifest", "StoreError"]
 
@@ -72,9 +72,14 @@ class BlockStore:
         return np.dtype(VALUE_TYPES[self.manifest.value_bytes])
 
     @property
-    def text(self) -> HashedText | None:
-        """How texts became rows, if they did."""
-        return HashedText(**self.manifest.reading["text"]) if "text" in self.manifest.reading else None
+    def chain(self) -> Chain:
+        """The steps that its rows have gone through."""
+        return self.manifest.chain
+
+    @property
+    def reading_settings(self) -> dict[str, Any]:
+        """What a model that is trained on it remembers of how its rows were read, besides the steps."""
+        return {name: value for name, value in self.manifest.reading.items() if name not in ("text", "normalize")}
 
     def read(self, number: int) -> Block:
         """The rows of a block that were not removed, with the numbers of their classes as labels.

@@ -33,6 +33,7 @@ from .row_parts import Place, RowPart, RowSource
 from .store_lock import LOCK, sweep, writing
 from .streams import open_atomic
 from .tensor_file import TensorFile, tensor_file_content
+from .unit_rows import scale_to_unit_length
 
 # Shares of the memory: what bins may hold before they are spilled, and what a block may be when it is read: training
 # mixes the rows of several.
@@ -192,11 +193,13 @@ class Conversion:
     def _check_kind(self, before: BlockStore) -> None:
         if self._rows.dtype != before.dtype:
             raise StoreError(f"the values of {before.path} are {before.dtype}, those to append {self._rows.dtype}")
+        if "normalize" in self._rows.reading and "normalize" not in before.manifest.reading:
+            raise StoreError(f"the rows of {before.path} are as they were read, those to append are to be normalized")
         text, wanted = self._rows.reading.get("text"), before.manifest.reading.get("text")
         if text is not None and text != wanted:
             raise StoreError(f"{before.path} was made with {wanted or 'no texts'}, what is to append with {text}")
-        if before.text is not None and self._rows.max_index >= before.text.n_features:
-            raise StoreError(f"{before.path} holds texts of {before.text.n_features} features, and not more")
+        if before.chain.takes_text and self._rows.max_index >= before.n_features:
+            raise StoreError(f"{before.path} holds texts of {before.n_features} features, and not more")
 
     def _goes_on(self, found: Journal) -> bool:
         different = [name for name in {*self._settings, *found.settings} if self._differs(found, name)]
@@ -225,8 +228,11 @@ class Conversion:
         n = part.indptr.size - 1
         journal.multilabel |= bool((np.diff(part.label_ptr) != 1).any())
         ids = np.arange(n) + journal.rows + self._first_id
-        labels = self._labels.encode(part.labels)
-        self._bins.add(Block(ids, part.indptr, part.indices, part.values, part.label_ptr, labels, 0))
+        labels, values = self._labels.encode(part.labels), part.values
+        if "normalize" in (self._before.manifest.reading if self._before else self._rows.reading):
+            values = values.copy()
+            scale_to_unit_length(part.indptr, values)
+        self._bins.add(Block(ids, part.indptr, part.indices, values, part.label_ptr, labels, 0))
         journal.rows += n
         self._text_bytes += part.text_bytes
         if self._bins.nbytes > self._memory * BUFFERED:
@@ -348,13 +354,17 @@ class Conversion:
             nnz=sum(entry.nnz for entry in journal.blocks) + (old.nnz if old else 0),
             n_features=self._frequencies.size,
             next_id=journal.rows + self._first_id,
-            reading=old.reading if old else self._rows.reading or {"index_base": self._base},
+            reading=old.reading if old else self._reading(),
             value_bytes=self._rows.dtype.itemsize,
             multilabel=journal.multilabel or bool(old and old.multilabel),
             catalogue=name,
             catalogue_checksum=checksum,
             blocks=(*(old.blocks if old else ()), *journal.blocks),
         ).write(self._folder)
+
+    def _reading(self) -> dict[str, Any]:
+        found = self._rows.reading
+        return found if "text" in found else {"index_base": self._base} | found
 
 
 def _counted_from_0(block: Block, base: int) -> Block:

@@ -1,19 +1,21 @@
-"""From raw text to rows without a vocabulary: each word has the column that its hash tells."""
+"""From raw text to rows without a vocabulary: each word has the column that its hash says."""
 
-import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import normalize
+from sklearn.utils._param_validation import Interval
+
+from .text_features import as_texts
 
 HASH_BITS = 20
-TENSOR = "text.hashing"
 
 
-class HashedText:
+class HashedText(TransformerMixin, BaseEstimator):
     """Hashed lower-cased words with 1 + log(count), rows of length 1, in float32.
 
     Nothing is learned from texts, so they can be read one at a time; words that share a column by chance are one
@@ -25,52 +27,54 @@ class HashedText:
         There are 2 ** hash_bits columns.
     """
 
-    words: np.ndarray | None = None  # a hash does not tell them
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"hash_bits": [Interval(Integral, 1, 30, closed="both")]}
 
     def __init__(self, *, hash_bits: int = HASH_BITS):
-        if isinstance(hash_bits, bool) or not isinstance(hash_bits, int) or not 1 <= hash_bits <= 30:
-            raise ValueError(f"hash_bits must be a whole number from 1 to 30, got {hash_bits!r}")
         self.hash_bits = hash_bits
-        self._vectorizer = HashingVectorizer(
-            n_features=1 << hash_bits, lowercase=True, norm=None, alternate_sign=False, dtype=np.float32
-        )
 
     @property
     def n_features(self) -> int:
         """Columns of a row."""
         return 1 << self.hash_bits
 
-    def transform(self, texts: Iterable[str]) -> sp.csr_matrix:
-        """Give the rows of `texts`.
+    def fit(self, X: Any, y: Any = None) -> "HashedText":
+        """Check the parameters; there is nothing to learn.
 
         Parameters
         ----------
-        texts : iterable of str
+        X, y : ignored
 
         Returns
         -------
-        X : float32 csr_matrix of shape (n_texts, 2 ** hash_bits)
+        self
         """
-        X = self._vectorizer.transform(texts)
-        X.sort_indices()
-        np.log(X.data, out=X.data)
-        X.data += 1
-        return normalize(X, copy=False)
+        self._validate_params()
+        return self
 
-    def to_tensors(self) -> dict[str, np.ndarray]:
-        """Give all that makes up this object as plain arrays, such as a safetensors file holds."""
-        return {TENSOR: np.frombuffer(json.dumps({"hash_bits": self.hash_bits}).encode(), np.uint8)}
+    def transform(self, X: Any) -> sp.csr_matrix:
+        """Give the rows of texts.
 
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, np.ndarray]) -> "HashedText":
-        """Rebuild what `to_tensors` gave; other entries of `tensors` are ignored.
+        Parameters
+        ----------
+        X : iterable of str
 
-        Raises
-        ------
-        ValueError
-            If that is damaged.
+        Returns
+        -------
+        csr_matrix of shape (n_texts, 2 ** hash_bits), float32
         """
-        options: Any = json.loads(tensors[TENSOR].tobytes())
-        if not isinstance(options, dict) or set(options) != {"hash_bits"}:
-            raise ValueError(f"hashed text has the options {options}, expected hash_bits; the file is damaged")
-        return cls(**options)
+        self._validate_params()
+        vectorizer = HashingVectorizer(
+            n_features=self.n_features, lowercase=True, norm=None, alternate_sign=False, dtype=np.float32
+        )
+        rows = vectorizer.transform(as_texts(X))
+        rows.sort_indices()
+        np.log(rows.data, out=rows.data)
+        rows.data += 1
+        return normalize(rows, copy=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.requires_fit = False
+        return tags

@@ -13,13 +13,14 @@ from safetensors import SafetensorError
 
 from .checksums import checksum_of, write_checked
 from .class_names import class_tensors, read_classes
-from .hashed_text import HashedText
 from .labels import as_labels, number_labels
+from .steps import Chain, StoredStep
 from .streams import open_atomic
 from .tensor_file import TensorFile, tensor_file_content
 
 FORMAT = "manyclass store"
-VERSION = 1
+# Readers of version 1 would take normalized rows for rows as they were written.
+VERSION, NORMALIZED = 1, 2
 MANIFEST = "manifest.json"
 JOURNAL = "conversion.json"  # of a conversion under way; see `conversion.py`
 OWN_FILES = re.compile(r"(block-\d+-\d+|catalogue-\d+|spill-\d+)\.safetensors")
@@ -66,7 +67,8 @@ class Manifest:
         What the next row that is added is called.
     reading : dict
         How the rows came about, for those who want to read more of the kind: `index_base`, what the features of the
-        text counted from; of texts `text_column`, `label_column`, and as `text` what `HashedText` takes.
+        text counted from; of texts `text_column`, `label_column`, and as `text` what `HashedText` takes; `normalize`,
+        "l2", if rows were scaled to length 1.
     value_bytes : int
         4 for float32, 8 for float64.
     multilabel : bool
@@ -94,9 +96,16 @@ class Manifest:
         """What the features of the text counted from."""
         return self.reading.get("index_base", 0)
 
+    @property
+    def chain(self) -> Chain:
+        """The steps that the rows have gone through."""
+        stored = [StoredStep("HashedText", self.reading["text"])] if "text" in self.reading else []
+        return Chain.restore([*stored, *([StoredStep("UnitRows", {})] if "normalize" in self.reading else [])])
+
     def write(self, folder: Path) -> None:
         """Make the folder the store that this describes."""
-        content = {"format": FORMAT, "version": VERSION} | asdict(self)
+        version = NORMALIZED if "normalize" in self.reading else VERSION
+        content = {"format": FORMAT, "version": version} | asdict(self)
         _sync(folder)
         with open_atomic(folder / MANIFEST) as out:
             out.write(json.dumps(content, indent=1).encode())
@@ -120,7 +129,7 @@ class Manifest:
             raise StoreError(f"{path} is no JSON ({error}); convert the data anew") from error
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise StoreError(f"{path} is not the manifest of a store; name the folder that `convert` has made")
-        if content.get("version") != VERSION:
+        if content.get("version") not in (VERSION, NORMALIZED):
             raise StoreError(f"{path} has version {content.get('version')}, which this manyclass does not read")
         try:
             blocks = tuple(BlockEntry(**entry) for entry in content.pop("blocks"))
@@ -142,8 +151,9 @@ class Manifest:
             raise ValueError(f"value_bytes is {self.value_bytes}")
         if not isinstance(self.reading, dict):
             raise ValueError(f"reading is {self.reading!r}")
-        if "text" in self.reading:
-            HashedText(**self.reading["text"])
+        if not isinstance(self.reading.get("text", {}), dict) or self.reading.get("normalize", "l2") != "l2":
+            raise ValueError(f"reading is {self.reading!r}")
+        self.chain.check_features(self.n_features)
         for name in (self.catalogue, *(entry.file for entry in self.blocks)):
             if not isinstance(name, str) or not OWN_FILES.fullmatch(name):
                 raise ValueError(f"{name!r} is no file of a store")

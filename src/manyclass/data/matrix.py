@@ -43,6 +43,24 @@ class RowMatrix:
     copies: list[str] = field(default_factory=list)
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and features."""
+        return self.n_rows, self.n_features
+
+    def __getitem__(self, rows: slice) -> "RowMatrix":
+        """Some consecutive rows, which share memory with these."""
+        begin, end, step = rows.indices(self.n_rows)
+        if step != 1:
+            raise ValueError(f"rows are taken one after the other, not with a step of {step}")
+        end = max(begin, end)
+        if self.dense is not None:
+            return RowMatrix(end - begin, self.n_features, dense=self.dense[begin:end])
+        assert self.indptr is not None and self.indices is not None and self.values is not None
+        ends = self.indptr[begin : end + 1]
+        entries = slice(ends[0], ends[-1])
+        return RowMatrix(end - begin, self.n_features, ends - ends[0], self.indices[entries], self.values[entries])
+
+    @property
     def is_sparse(self) -> bool:
         """Whether the rows are in CSR form."""
         return self.dense is None

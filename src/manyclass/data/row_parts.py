@@ -63,7 +63,8 @@ class RowSource(Protocol):
     min_index, max_index : int
         Of what was read, as written; -1 for the larger one of no features.
     reading : dict
-        What a store remembers of how the rows came about.
+        What a store remembers of how the rows came about, as its manifest has it. With `normalize` in it the store
+        scales rows to length 1 when it takes them.
     end : Place
         Behind the last row.
     """
@@ -107,6 +108,8 @@ class TextRows:
         Of the values.
     index_base : 0 or 1, optional
         What indices count from: with 1, index 0 is an error. XMC files count from 0.
+    normalize : bool
+        Whether a store is to scale the rows to length 1.
     """
 
     def __init__(
@@ -116,16 +119,17 @@ class TextRows:
         xmc: bool = False,
         dtype: DTypeLike = np.float32,
         index_base: int | None = None,
+        normalize: bool = False,
     ):
         self.paths, self.xmc, self.dtype = list(paths), xmc, np.dtype(dtype)
         self.index_base = 0 if xmc else index_base
         self.min_index, self.max_index = np.iinfo(np.int64).max, -1
-        self.reading: dict[str, Any] = {}
+        self.reading: dict[str, Any] = {"normalize": "l2"} if normalize else {}
         self.end = Place(len(self.paths))
 
     def settings(self) -> dict[str, Any]:
         """What tells whether this is the same source as another."""
-        return {"files": fingerprints(self.paths), "xmc": self.xmc, "dtype": self.dtype.name}
+        return {"files": fingerprints(self.paths), "xmc": self.xmc, "dtype": self.dtype.name} | self.reading
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
         """Read from a place on to the end of the last file.

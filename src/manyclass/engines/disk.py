@@ -364,4 +364,5 @@ def about_variables(problem: Problem, data: StoredRows, dtype: np.dtype) -> dict
         "gamma": getattr(problem, "gamma", None),
         "dtype": np.dtype(dtype).name,
         "classes": [str(label) for label in data.store.classes.tolist()],
+        "steps": data.store.chain.describe() or None,
     }

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from ..data import check_matrix, encode_labels, has_label_sets
+from ..model import LinearModel
 from .linear_classifier import LinearClassifier
 
 # Scores that are looked at: with more, a sample of the rows is enough to find two numbers.
@@ -35,7 +36,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : LinearClassifier
-        Trained on all rows; its model, saved with `manyclass.save_model`, keeps the probabilities.
+        Trained on all rows. Saved with `manyclass.save_model`, the model keeps the probabilities.
     classes_ : ndarray of shape (K,)
     rule_ : dict
         The numbers that were found.
@@ -78,6 +79,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_ = self.estimator_.classes_
         self.n_features_in_ = self.estimator_.n_features_in_
         return self
+
+    @property
+    def model_(self) -> LinearModel:
+        """The model of the estimator, which knows the probabilities."""
+        check_is_fitted(self)
+        return self.estimator_.model_
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row, as the estimator does."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..data import BlockStore
+from ..data.steps import chain_fingerprint
 from ..engines import COMPLETE, Done, Result, StoredRows, fingerprint, peers_of, run_batches
 from ..model import LinearModel, ShardWriter, load_model
 from ..model.linear import thread_count
@@ -144,9 +145,11 @@ class LabelBatches(LinearClassifier):
         del settings["time_limit"]  # which another run that goes on from these may have changed
         names = hashlib.blake2b("\n".join(map(repr, classes.tolist())).encode(), digest_size=16).hexdigest()
         rule = {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}
-        told = json.dumps(same | rule | {"names of labels": names}, sort_keys=True)
+        # Rows that a step has left as they were are the same, but models with and without it are not.
+        steps = chain_fingerprint(self._provenance.chain)
+        told = json.dumps(same | rule | {"names of labels": names, "steps": steps}, sort_keys=True)
         return ShardWriter(
-            self.shards, data.n_classes, data.X.n_features, settings, text=self._provenance.text, data=told
+            self.shards, data.n_classes, data.X.n_features, settings, chain=self._provenance.chain, data=told
         )
 
     def _done(self, writer: ShardWriter) -> list[tuple[int, int, dict[str, Any]]]:

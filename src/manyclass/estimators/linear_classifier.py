@@ -167,8 +167,8 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         self.copies_ = []
         self._take_over(result, store.classes, seed, multilabel=store.manifest.multilabel)
         self._indicator_dtype = None
-        self.model_.text = store.text
-        self.model_.settings |= {name: value for name, value in store.manifest.reading.items() if name != "text"}
+        self.model_.chain = store.chain
+        self.model_.settings |= store.reading_settings
         self.model_.settings["n_rows"] = store.n_rows
         self.model_.label_counts = store.label_counts()
         self.kept_weights_ = store.n_features * self.model_.weights.shape[1]
@@ -365,7 +365,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             dtype=np.dtype(self.dtype),
             constant=self.intercept_scaling if self.fit_intercept else None,
             pairs=self._pairs,
-            text=self._provenance.text,
+            chain=self._provenance.chain,
         )
 
     def _settings(self, seed: int) -> dict[str, Any]:

@@ -229,22 +229,44 @@ class Predictor:
                     f"{X.path} has {X.n_features} features, but {type(self).__name__} is expecting "
                     f"{self.n_features_in_} features as input"
                 )
-            return by_blocks(X, self.n_features_in_, find)
-        rows = self._check_rows(X, reset=False)
-        return tuple(find(rows.as_csr() if rows.is_sparse else rows.dense))
+            return by_blocks(X, self.model_, find)
+        # A model that was trained on a store knows by which steps its rows came about.
+        return tuple(find(self.model_.prepare(X) if self.model_.chain else self._check_rows(X, reset=False)))
 
 
-def by_blocks(store: BlockStore, n_features: int, find: Callable[[sp.csr_matrix], Sequence[Any]]) -> tuple[Any, ...]:
-    """What `find` gives for the rows of all blocks, in the order of their ids.
+def by_blocks(
+    store: BlockStore,
+    model: LinearModel,
+    find: Callable[[RowMatrix], Sequence[Any]],
+    keep: Callable[[sp.csr_matrix], sp.csr_matrix] | None = None,
+) -> tuple[Any, ...]:
+    """What `find` gives for the rows of all blocks, prepared for a model, in the order of their ids.
 
-    `find` gets rows with `n_features` columns, or with those of the store if these are more.
+    Parameters
+    ----------
+    store : BlockStore
+    model : LinearModel
+    find : callable
+    keep : callable, optional
+        Leaves out features that the model does not know, of a store that has such.
+
+    Raises
+    ------
+    ValueError
+        If the rows of the store were prepared in another way than those that the model was trained on.
     """
-    n_features = max(n_features, store.n_features)
+    try:
+        left = model.chain.after(store.chain)
+    except ValueError as error:
+        raise ValueError(f"{error}; convert the data in the same way as the training data") from error
+    if store.n_features > model.n_features:
+        left = model.chain  # rows of length 1 are shorter without some of their features
     ids, found = [], []
     for number in range(store.n_blocks):
         block = store.read(number)
         ids.append(block.ids)
-        found.append(find(block.as_csr(n_features)))
+        rows = block.as_csr(max(store.n_features, model.n_features))
+        found.append(find(check_matrix(left.transform(rows if keep is None else keep(rows)))))
     order = np.argsort(np.concatenate(ids))
     return tuple(put_together(column)[order] for column in zip(*found, strict=True))
 

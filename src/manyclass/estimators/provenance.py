@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..data import HashedText, TextFeatures
+from ..data import Chain
 
 
 @dataclass(frozen=True)
@@ -14,14 +14,14 @@ class Provenance:
 
     Attributes
     ----------
-    text : TextFeatures or HashedText, optional
-        How raw text became rows of features.
+    chain : Chain
+        The steps that the rows have gone through.
     settings : dict
         Entries for the model's settings; plain values that JSON can hold.
     classes : ndarray of shape (K,), optional
         Where sets of labels are a matrix, what its columns are, if not 0..K-1.
     """
 
-    text: TextFeatures | HashedText | None = None
+    chain: Chain = field(default_factory=Chain)
     settings: dict[str, Any] = field(default_factory=dict)
     classes: np.ndarray | None = None

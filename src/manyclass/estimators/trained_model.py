@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..data import HashedText, TextFeatures
+from ..data import Chain
 from ..engines import Result
 from ..model import LinearModel
 from ..solvers import TrainingSet
@@ -19,7 +19,7 @@ def as_model(
     dtype: np.dtype,
     constant: float | None,
     pairs: bool,
-    text: TextFeatures | HashedText | None,
+    chain: Chain,
 ) -> LinearModel:
     """Make a model of weights, the last of which, if there is a constant feature, are its own.
 
@@ -35,8 +35,8 @@ def as_model(
         The value of the constant feature.
     pairs : bool
         Whether weights are of pairs of classes.
-    text : TextFeatures or HashedText, optional
-        How raw text becomes rows.
+    chain : Chain
+        The steps that the rows have gone through.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def as_model(
         intercept[:] = last * constant
     if not pairs:  # a pair without weights has no vote
         intercept[result.untrained] = -np.inf
-    return LinearModel(weights, intercept, classes, settings, certificate_values(result), text)
+    return LinearModel(weights, intercept, classes, settings, certificate_values(result), chain)
 
 
 def certificate_values(result: Result) -> dict[str, Any]:

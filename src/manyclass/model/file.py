@@ -11,10 +11,11 @@
 | `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
 | `label_counts` | int64 | (K,), the training rows with each label, if they were counted |
 | `tree.labels`, `tree.branching` | int32, int64 | (K,), (1,), the leaves of a tree over the labels, if it has one |
-| `text.*` | | what `to_tensors` of `TextFeatures` or `HashedText` gives, if the model takes raw text |
+| `text.*` | | of a model whose only step is `TextFeatures` or `HashedText`: what it has learned |
+| `steps.0.*`, `steps.1.*` ... | | of any other steps, in version 3: what each has learned |
 
-The metadata hold `format`, `format_version`, and `settings` and `certificate` as JSON. Equal models give
-equal bytes.
+The metadata hold `format`, `format_version`, and `settings`, `certificate` and (in version 3) `steps` as JSON. Equal
+models give equal bytes.
 """
 
 import json
@@ -26,21 +27,23 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 
-from ..data import HashedText, TextFeatures
+from ..data import Chain
 from ..data.class_names import class_tensors, read_classes
-from ..data.hashed_text import TENSOR as HASHING
+from ..data.steps import chain_content, chain_of_text_tensors, read_chain, text_tensors
 from ..data.streams import open_atomic, open_destination
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..engines import peers_of
 from ..solvers import Peers
+from .from_estimator import model_of
 from .label_order import LabelOrder
 from .linear import LinearModel
 from .shards import join_shards, read_index, shard_names, shard_of, write_index
 from .weights import FLOATS, NARROW, JoinedWeights, SparseWeights, as_matrix, as_stored
 
 FORMAT = "manyclass"
-# What most models are written as: readers of version 1 know all there is. Compressed ones need the newest.
-VERSION, NEWEST = 1, 2
+# Most models are written as version 1; each number is for what readers of the one before would get wrong.
+VERSION, COMPRESSED, WITH_STEPS = 1, 2, 3
+NEWEST = WITH_STEPS
 ALIGNED = ("weights", "weights.values")
 CHECKED_AT_ONCE = 1 << 20
 SPARSE = {"weights.indptr", "weights.indices", "weights.values"}
@@ -53,12 +56,14 @@ class ModelFileError(ValueError):
 # ---- Writing
 
 
-def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any = "memory") -> None:
+def save_model(model: Any, path: str | os.PathLike[str], *, engine: Any = "memory") -> None:
     """Write a model to a file that appears under its name only when it is complete.
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel, estimator, Pipeline, or search
+        A model; a fitted estimator of this package; a pipeline that ends with one, whose other steps are saved too
+        (see `Chain` for those that can be); or a search such as `GridSearchCV`, of which the best estimator is saved.
         Labels may be integers, floats, truth values or strings.
     path : str or path-like
         An existing file is replaced and its permissions are kept. A symbolic link stays, and its target is replaced.
@@ -69,10 +74,11 @@ def save_model(model: LinearModel, path: str | os.PathLike[str], *, engine: Any 
     Raises
     ------
     TypeError
-        For a label, or a value in `settings` or `certificate`, that the file cannot hold.
+        For a label, a step, or a value in `settings` or `certificate`, that the file cannot hold.
     OSError
         If the file cannot be written; nothing is left behind.
     """
+    model = model_of(model)
     peers = peers_of(engine)
     if peers.size > 1:
         _save_shards(model, Path(path), peers)
@@ -93,14 +99,20 @@ def _write(model: LinearModel, path: str | os.PathLike[str], opened: Callable[..
     if model.tree is not None:
         tensors["tree.labels"] = np.ascontiguousarray(model.tree.labels)
         tensors["tree.branching"] = np.array([model.tree.branching])
-    if model.text is not None:
-        tensors |= model.text.to_tensors()
+    version = COMPRESSED if tensors.get("weights.values", model.intercept).dtype in NARROW else VERSION
     metadata = {
         "format": FORMAT,
-        "format_version": str(NEWEST if tensors.get("weights.values", model.intercept).dtype in NARROW else VERSION),
         "settings": _to_json("settings", model.settings),
         "certificate": _to_json("certificate", model.certificate),
     }
+    if model.chain:
+        model.chain.check_features(model.n_features)
+        arrays = text_tensors(model.chain)
+        if arrays is None:
+            version = WITH_STEPS
+            metadata["steps"], arrays = chain_content(model.chain)
+        tensors |= arrays
+    metadata["format_version"] = str(version)
     try:
         with opened(path) as out:
             for piece in tensor_file_content(tensors, metadata, ALIGNED):
@@ -236,7 +248,8 @@ def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearMo
             wanted = f"{columns} pairs of {classes.size} classes" if pairs else f"{columns} classes"
             raise ValueError(f"{weights.shape[1]} columns of weights, but {wanted}")
         _check_intercept(tensors["intercept"], weights)
-        text = _read_text(tensors, weights.shape[0])
+        chain = _read_chain(metadata, tensors)
+        chain.check_features(weights.shape[0])
         counts = _read_label_counts(tensors, classes.size)
         tree = _read_tree(tensors, classes.size)
         certificate = _from_json("certificate", metadata)
@@ -244,7 +257,7 @@ def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearMo
             raise ValueError(f"unexpected tensors: {', '.join(sorted(tensors.unused))}")
     except ValueError as error:
         raise ModelFileError(f"{path}: the model is damaged: {error}; copy or train it again") from error
-    return LinearModel(weights, tensors["intercept"], classes, settings, certificate, text, counts, tree)
+    return LinearModel(weights, tensors["intercept"], classes, settings, certificate, chain, counts, tree)
 
 
 class _Tensors(dict[str, np.ndarray]):
@@ -304,7 +317,7 @@ def _read_sparse(tensors: _Tensors, version: int) -> SparseWeights:
     index_types = (np.int32, np.uint16) if narrow else (np.int32,)
     if indptr.dtype != np.int64 or indices.dtype not in index_types or not (narrow or values.dtype in FLOATS):
         raise ValueError(f"sparse weights of the types {indptr.dtype}, {indices.dtype} and {values.dtype}")
-    if narrow and version < NEWEST:
+    if narrow and version < COMPRESSED:
         raise ValueError(f"sparse weights of {values.dtype}, which version {version} of the format does not have")
     if indptr.ndim != 1 or indices.ndim != 1 or values.shape != indices.shape:
         raise ValueError(f"sparse weights of the shapes {indptr.shape}, {indices.shape} and {values.shape}")
@@ -357,16 +370,12 @@ def _check_intercept(intercept: np.ndarray, weights: np.ndarray | SparseWeights)
         raise ValueError("some intercepts are NaN or plus infinity")
 
 
-def _read_text(tensors: _Tensors, n_features: int) -> TextFeatures | HashedText | None:
-    names = {name for name in tensors if name.startswith("text.")}
-    if not names:
-        return None
-    found = {name: tensors[name] for name in names}
-    text = HashedText.from_tensors(found) if HASHING in found else TextFeatures.from_tensors(found)
-    if text.n_features != n_features:
-        what = "hashes" if isinstance(text, HashedText) else "words"
-        raise ValueError(f"{text.n_features} {what}, but weights of {n_features} features")
-    return text
+def _read_chain(metadata: dict[str, str], tensors: _Tensors) -> Chain:
+    if "steps" not in metadata:
+        return chain_of_text_tensors(tensors)
+    if int(metadata["format_version"]) < WITH_STEPS:
+        raise ValueError(f"there are steps, which version {metadata['format_version']} of the format does not have")
+    return read_chain(metadata["steps"], tensors)
 
 
 def _read_label_counts(tensors: _Tensors, n_classes: int) -> np.ndarray | None:

@@ -1,9 +1,11 @@
 """Predictions of a model whose rows have sets of labels, as sparse matrices by its classes."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
+
+from ..data import RowMatrix
 
 if TYPE_CHECKING:
     from .linear import LinearModel
@@ -13,14 +15,14 @@ SCORES_AT_ONCE = 1 << 24
 
 
 def predict_sets(
-    model: "LinearModel", X: Any, *, k: int | None = None, threshold: float = 0.0, n_jobs: int | None = None
+    model: "LinearModel", X: RowMatrix, *, k: int | None = None, threshold: float = 0.0, n_jobs: int | None = None
 ) -> sp.csr_matrix:
     """Predict the labels of each row.
 
     Parameters
     ----------
     model : LinearModel
-    X : array or csr_matrix of shape (n, n_features)
+    X : RowMatrix of shape (n, n_features)
     k : int, optional
         So many labels a row, those with the largest scores.
     threshold : float
@@ -37,7 +39,7 @@ def predict_sets(
     return sp.csr_matrix((np.ones(found.nnz, np.int32), found.indices, found.indptr), shape=found.shape)
 
 
-def scores_above(model: "LinearModel", X: Any, threshold: float, n_jobs: int | None = None) -> sp.csr_matrix:
+def scores_above(model: "LinearModel", X: RowMatrix, threshold: float, n_jobs: int | None = None) -> sp.csr_matrix:
     """The scores above a threshold, never holding those of many rows at a time."""
     parts = []
     at_once = max(1, SCORES_AT_ONCE // model.n_classes)
@@ -48,7 +50,7 @@ def scores_above(model: "LinearModel", X: Any, threshold: float, n_jobs: int | N
     return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
 
-def topk_matrix(model: "LinearModel", X: Any, k: int, *, n_jobs: int | None = None) -> sp.csr_matrix:
+def topk_matrix(model: "LinearModel", X: RowMatrix, k: int, *, n_jobs: int | None = None) -> sp.csr_matrix:
     """The scores of the k best classes of each row; k entries a row, zeros included."""
     codes, scores = model.topk(X, k, n_jobs=n_jobs)
     ascending = np.argsort(codes, axis=1)

@@ -99,7 +99,7 @@ class LabelTree:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         k : int
             At most the number of labels.
         beam : int
@@ -119,7 +119,7 @@ class LabelTree:
             raise ValueError(f"k must be between 1 and the number of classes, {model.n_classes}; got {k}")
         if beam < 1:
             raise ValueError(f"beam must be at least 1, got {beam}")
-        rows = model._check(X)
+        rows = model.prepare(X)
         codes = np.empty((rows.n_rows, k), np.int32)
         scores = np.empty((rows.n_rows, k), model.dtype)
         whole = rows.as_csr() if rows.is_sparse else None
@@ -151,8 +151,9 @@ class LabelTree:
         -------
         float
         """
-        exact = self.model.topk(X, k, n_jobs=n_jobs)[0]
-        return recall_of(exact, self.topk(X, k, beam=beam, n_jobs=n_jobs)[0])
+        rows = self.model.prepare(X)
+        exact = self.model.topk(rows, k, n_jobs=n_jobs)[0]
+        return recall_of(exact, self.topk(rows, k, beam=beam, n_jobs=n_jobs)[0])
 
 
 def recall_of(exact: np.ndarray, found: np.ndarray) -> float:

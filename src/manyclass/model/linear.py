@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..data import HashedText, RowMatrix, TextFeatures, check_matrix
+from ..data import Chain, RowMatrix, check_matrix
 from .compression import compress_weights
 from .label_order import LabelOrder
 from .label_sets import predict_sets
@@ -54,8 +54,9 @@ class LinearModel:
         How it was trained; plain values that JSON can hold.
     certificate : dict
         Primal, dual, gap and violation at the end of training.
-    text : TextFeatures or HashedText, optional
-        How raw text becomes rows of features, if the model was trained on text.
+    chain : Chain
+        The steps from raw input, texts or rows, to the rows that the weights are for. Methods that take an `X` apply
+        them to it, except to a `RowMatrix`, which `prepare` gives.
     label_counts : int64 ndarray of shape (K,), optional
         How many of the `settings["n_rows"]` training rows had each label: measures weighted by propensities need it.
     tree : LabelOrder, optional
@@ -67,7 +68,7 @@ class LinearModel:
     classes: np.ndarray
     settings: dict[str, Any] = field(default_factory=dict)
     certificate: dict[str, Any] = field(default_factory=dict)
-    text: TextFeatures | HashedText | None = None
+    chain: Chain = field(default_factory=Chain)
     label_counts: np.ndarray | None = None
     tree: LabelOrder | None = None
     _made: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)
@@ -127,7 +128,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         n_jobs : int, optional
             Threads; None for all cores.
 
@@ -135,7 +136,7 @@ class LinearModel:
         -------
         ndarray of shape (n, K)
         """
-        rows = self._check(X)
+        rows = self.prepare(X)
         out = np.empty((rows.n_rows, self.n_classes), self.dtype)
         threads = thread_count(n_jobs)
         for begin, end in self._parts(rows):
@@ -150,7 +151,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         k : int
             At most the number of classes.
         n_jobs : int, optional
@@ -164,7 +165,7 @@ class LinearModel:
         """
         if not 1 <= k <= self.n_classes:
             raise ValueError(f"k must be between 1 and the number of classes, {self.n_classes}; got {k}")
-        rows = self._check(X)
+        rows = self.prepare(X)
         codes = np.empty((rows.n_rows, k), np.int32)
         scores = np.empty((rows.n_rows, k), self.dtype)
         threads = thread_count(n_jobs)
@@ -177,12 +178,32 @@ class LinearModel:
                 self._score(rows, begin, end, codes[begin:end], scores[begin:end], threads)
         return codes, scores
 
+    def predict_topk(self, X: Any, k: int = 5, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Find the labels of the k best classes of each row, without ever holding all scores.
+
+        Parameters
+        ----------
+        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
+        k : int
+            At most the number of classes.
+        n_jobs : int, optional
+            Threads; None for all cores.
+
+        Returns
+        -------
+        labels : ndarray of shape (n, k)
+            Best first.
+        scores : ndarray of shape (n, k)
+        """
+        codes, scores = self.topk(X, k, n_jobs=n_jobs)
+        return self.classes[codes], scores
+
     def probabilities(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
         """Probability of every class for every row, if the model knows any.
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         n_jobs : int, optional
             Threads; None for all cores.
 
@@ -197,7 +218,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         k : int
             At most the number of classes.
         n_jobs : int, optional
@@ -212,12 +233,11 @@ class LinearModel:
         if not 1 <= k <= self.n_classes:
             raise ValueError(f"k must be between 1 and the number of classes, {self.n_classes}; got {k}")
         rule = self._probability_rule()
-        rows = self._check(X)
+        rows = self.prepare(X)
         codes = np.empty((rows.n_rows, k), np.int32)
         found = np.empty((rows.n_rows, k), self.dtype)
-        whole: Any = rows.as_csr() if rows.is_sparse else rows.dense
         for begin, end in _ranges(rows.n_rows, _rows_for(self.n_classes)):
-            scores = self.scores(whole[begin:end], n_jobs=n_jobs)
+            scores = self.scores(rows[begin:end], n_jobs=n_jobs)
             codes[begin:end] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
             found[begin:end] = np.take_along_axis(probabilities(rule, scores), codes[begin:end], axis=1)
         return codes, found
@@ -237,7 +257,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, n_features)
+        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         k : int, optional
             Of a model for sets of labels: so many labels a row, those with the largest scores.
         threshold : float
@@ -250,7 +270,7 @@ class LinearModel:
         ndarray of shape (n,) with labels, or csr_matrix of shape (n, K) of ones
         """
         if self.multilabel:
-            return predict_sets(self, X, k=k, threshold=threshold, n_jobs=n_jobs)
+            return predict_sets(self, self.prepare(X), k=k, threshold=threshold, n_jobs=n_jobs)
         if k is not None or threshold != 0:
             raise ValueError(
                 "k and threshold are for models of sets of labels; predict_topk gives the k best classes"
@@ -279,8 +299,21 @@ class LinearModel:
         settings = self.settings | {"compression": {"dtype": dtype, "prune": prune, "keep": keep}}
         return replace(self, weights=weights, intercept=self.intercept.astype(weights.dtype), settings=settings)
 
-    def _check(self, X: Any) -> RowMatrix:
-        rows = check_matrix(X)
+    def prepare(self, X: Any) -> RowMatrix:
+        """Give the rows that the weights are for: the result of all steps of the chain, checked.
+
+        Parameters
+        ----------
+        X : texts, array or sparse matrix, or RowMatrix
+            What the first step takes. If that takes texts and is the only step, also rows that it has given before.
+            A `RowMatrix` counts as prepared.
+
+        Returns
+        -------
+        RowMatrix
+            To be passed to the other methods.
+        """
+        rows = X if isinstance(X, RowMatrix) else check_matrix(self.chain.transform(X))
         if rows.n_features != self.n_features:
             raise ValueError(
                 f"X has {rows.n_features} features, but LinearModel is expecting {self.n_features} features as input"

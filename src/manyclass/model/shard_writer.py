@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..data import HashedText, TextFeatures
+from ..data import Chain
 from .file import ModelFileError, read_model_file, save_shard
 from .linear import LinearModel
 from .shards import SHARDS, write_index
@@ -26,8 +26,8 @@ class ShardWriter:
         Of the whole model.
     settings : dict
         How it is trained; plain values that JSON can hold.
-    text : TextFeatures or HashedText, optional
-        How raw text becomes rows of features. The first shard has it.
+    chain : Chain
+        The steps from raw input to the rows that the weights are for. The first shard has them.
     data : str
         What tells the training rows from others, if shards from before must not be mixed with those of other rows.
     """
@@ -39,13 +39,13 @@ class ShardWriter:
         n_features: int,
         settings: dict[str, Any],
         *,
-        text: TextFeatures | HashedText | None = None,
+        chain: Chain | None = None,
         data: str = "",
     ):
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._n_classes, self._n_features = n_classes, n_features
-        self._settings, self._text = json.loads(json.dumps(settings)), text
+        self._settings, self._chain = json.loads(json.dumps(settings)), chain or Chain()
         told = json.dumps([settings, n_classes, n_features, data], sort_keys=True)
         token = hashlib.blake2b(told.encode(), digest_size=4).hexdigest()
         self._suffix = f"-of-{n_classes}-{token}.manyclass"
@@ -58,7 +58,7 @@ class ShardWriter:
         first_class : int
             The position of its first class among all.
         part : LinearModel
-            A model of some consecutive classes, for all features. Its settings and text are those of the writer.
+            A model of some consecutive classes, for all features. Its settings and steps are those of the writer.
         """
         if not 0 <= first_class <= first_class + part.n_classes <= self._n_classes:
             raise ValueError(
@@ -66,8 +66,8 @@ class ShardWriter:
             )
         if part.n_features != self._n_features:
             raise ValueError(f"a shard with {part.n_features} features of a model with {self._n_features}")
-        text = self._text if first_class == 0 else None
-        save_shard(replace(part, settings=self._settings, text=text), self._path(first_class))
+        chain = self._chain if first_class == 0 else Chain()
+        save_shard(replace(part, settings=self._settings, chain=chain), self._path(first_class))
 
     def done(self) -> list[tuple[int, int, dict[str, Any]]]:
         """The ranges of classes that are there, as (begin, end, certificate), in order; damaged files do not count.

@@ -2,7 +2,7 @@
 
 | file | what it holds |
 |---|---|
-| `shard-0-of-4-1f0c9a2b.manyclass` | a model file of the first classes; the text features are in the first shard |
+| `shard-0-of-4-1f0c9a2b.manyclass` | a model file of the first classes; the first shard has the steps |
 | `shards.json` | the names of all shards, in the order of their classes; a certificate, if each shard has its own |
 
 The index comes last and makes the model exist; shards of an earlier one are removed after that. The letters in the
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..data import Chain
 from ..data.labels import join_labels
 from ..data.streams import open_atomic
 from .linear import LinearModel
@@ -41,7 +42,7 @@ def shard_of(model: LinearModel, shard: int, shards: int) -> LinearModel:
         weights=model.matrix[:, begin:end],
         intercept=model.intercept[begin:end],
         classes=model.classes[begin:end],
-        text=model.text if shard == 0 else None,
+        chain=model.chain if shard == 0 else Chain(),
         label_counts=None if model.label_counts is None else model.label_counts[begin:end],
         tree=None,
     )

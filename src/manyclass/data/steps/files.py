@@ -1,0 +1,89 @@
+"""A chain in a file of arrays: the steps as JSON, and their arrays under names that begin with `steps.`."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from .chain import Chain
+from .formats import StoredStep
+
+ENTRIES = {"step", "parameters", "learned"}
+
+
+def chain_content(chain: Chain) -> tuple[str, dict[str, np.ndarray]]:
+    """What a file holds of a chain.
+
+    Returns
+    -------
+    steps : str
+        JSON.
+    arrays : dict of str to ndarray
+    """
+    stored = chain.store()
+    steps = [{"step": one.name, "parameters": one.parameters, "learned": one.learned} for one in stored]
+    arrays = {
+        f"steps.{place}.{name}": array for place, one in enumerate(stored) for name, array in one.arrays.items()
+    }
+    return json.dumps(steps, sort_keys=True), arrays
+
+
+def chain_fingerprint(chain: Chain) -> str:
+    """What tells a chain from others."""
+    steps, arrays = chain_content(chain)
+    digest = hashlib.blake2b(steps.encode(), digest_size=16)
+    for array in arrays.values():
+        digest.update(array.data)
+    return digest.hexdigest()
+
+
+def read_chain(text: str, arrays: Mapping[str, np.ndarray]) -> Chain:
+    """Rebuild what `chain_content` gave.
+
+    Parameters
+    ----------
+    text : str
+        The steps as JSON.
+    arrays : mapping of str to ndarray
+        All arrays of the file; those of others are left alone.
+
+    Raises
+    ------
+    ValueError
+        If that is damaged, or has steps that are not known.
+    """
+    try:
+        steps = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the steps are no JSON ({error})") from error
+    if not isinstance(steps, list) or not steps:
+        raise ValueError(f"the steps are {steps!r}, not a list of some")
+    return Chain.restore(_stored(place, step, arrays) for place, step in enumerate(steps))
+
+
+def _stored(place: int, step: Any, arrays: Mapping[str, np.ndarray]) -> StoredStep:
+    fits = isinstance(step, dict) and set(step) == ENTRIES and isinstance(step["step"], str)
+    if not fits or not isinstance(step["parameters"], dict) or not isinstance(step["learned"], dict):
+        raise ValueError(f"step {place} is {step!r}, not a name with parameters and what was learned")
+    return StoredStep(step["step"], step["parameters"], step["learned"], _Named(arrays, f"steps.{place}."))
+
+
+class _Named(Mapping[str, np.ndarray]):
+    """The arrays whose names begin with a prefix, without it."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], prefix: str):
+        self._arrays, self._prefix = arrays, prefix
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._arrays[self._prefix + name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.removeprefix(self._prefix) for name in self._arrays if name.startswith(self._prefix))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return f"{self._prefix}{name}" in self._arrays

@@ -1,0 +1,47 @@
+"""Strings as two plain arrays, such as a safetensors file holds, and back."""
+
+import itertools
+from collections.abc import Iterable
+
+import numpy as np
+
+
+def string_arrays(strings: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Give strings as UTF-8, one after the other, and the bounds between them.
+
+    Half of a surrogate pair, which texts from JSON may hold, is kept as well.
+    """
+    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(string) for string in encoded], out=offsets[1:])
+    return np.frombuffer(b"".join(encoded), np.uint8), offsets
+
+
+def read_strings(utf8: np.ndarray, offsets: np.ndarray, what: str) -> list[str]:
+    """Rebuild what `string_arrays` gave.
+
+    Parameters
+    ----------
+    utf8, offsets : ndarray
+    what : str
+        What the strings are, for messages.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit together.
+    """
+    if utf8.dtype != np.uint8 or offsets.dtype != np.int64 or utf8.ndim != 1 or offsets.ndim != 1:
+        raise ValueError(
+            f"the {what} must be vectors of uint8 and int64, got {utf8.dtype} of shape {utf8.shape} and "
+            f"{offsets.dtype} of shape {offsets.shape}"
+        )
+    if offsets.size < 1 or offsets[0] != 0 or offsets[-1] != utf8.size or (np.diff(offsets) < 0).any():
+        raise ValueError(f"the {offsets.size} offsets do not divide the {utf8.size} bytes of the {what}")
+    content = utf8.tobytes()
+    try:
+        return [
+            content[begin:end].decode("utf-8", "surrogatepass") for begin, end in itertools.pairwise(offsets.tolist())
+        ]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"the {what} are not UTF-8 ({error})") from error

@@ -1,0 +1,144 @@
+"""From raw text to rows: TF-IDF of words."""
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
+from sklearn.utils._param_validation import Interval, RealNotInt
+
+
+def as_texts(texts: Any) -> list[Any]:
+    """Make sure that these are texts, and give them as a list.
+
+    Raises
+    ------
+    ValueError
+        For a single text, a table, or something that is no text, with its row.
+    """
+    if isinstance(texts, str | bytes):
+        raise ValueError("a single text was given; pass a list of texts, such as [text]")
+    if getattr(texts, "ndim", 1) != 1:
+        raise ValueError(f"texts must be a list or one column, got an array or table of shape {texts.shape}")
+    found = list(texts)
+    for row, text in enumerate(found):
+        if not isinstance(text, str | bytes):
+            raise ValueError(
+                f"row {row} is {text!r}, of type {type(text).__name__}, and not a text; remove it or fill it in"
+            )
+    return found
+
+
+class TextFeatures(TransformerMixin, BaseEstimator):
+    """TF-IDF of lower-cased words with 1 + log(count), rows of length 1, in float32.
+
+    Parameters
+    ----------
+    min_df : int or float
+        Leave out words that occur in fewer texts than this, or in a smaller share of the texts.
+
+    Attributes
+    ----------
+    vectorizer_ : TfidfVectorizer
+        Vocabulary and weights of the words.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "min_df": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0, 1, closed="both")]
+    }
+
+    def __init__(self, *, min_df: int | float = 1):
+        self.min_df = min_df
+
+    def fit(self, X: Any, y: Any = None) -> "TextFeatures":
+        """Learn the vocabulary and its weights.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The training texts.
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix:
+        """Learn the vocabulary and its weights, and give the rows of the texts.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The training texts.
+        y : ignored
+
+        Returns
+        -------
+        csr_matrix of shape (n_texts, n_words), float32
+        """
+        self._validate_params()
+        vectorizer = self.new_vectorizer()
+        rows = vectorizer.fit_transform(as_texts(X))
+        self.vectorizer_ = vectorizer
+        return _scaled(rows)
+
+    def transform(self, X: Any) -> sp.csr_matrix:
+        """Give the rows of texts; words that are not in the vocabulary are left out.
+
+        Parameters
+        ----------
+        X : iterable of str
+
+        Returns
+        -------
+        csr_matrix of shape (n_texts, n_words), float32
+        """
+        return _scaled(self._fitted().transform(as_texts(X)))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Give the word of each column.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str of shape (n_words,)
+        """
+        return self._fitted().get_feature_names_out()
+
+    def new_vectorizer(self, vocabulary: dict[str, int] | None = None) -> TfidfVectorizer:
+        """What counts and weighs words, not fitted yet."""
+        return TfidfVectorizer(
+            lowercase=True,
+            sublinear_tf=True,
+            norm=None,
+            dtype=np.float32,
+            min_df=self.min_df,
+            vocabulary=vocabulary,
+        )
+
+    def _fitted(self) -> TfidfVectorizer:
+        if not hasattr(self, "vectorizer_"):
+            raise NotFittedError("TextFeatures has not seen any texts yet; call fit or fit_transform first")
+        return self.vectorizer_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _scaled(rows: sp.csr_matrix) -> sp.csr_matrix:
+    # Sorted first: fitting meets the words in another order, and lengths must not depend on the order.
+    rows.sort_indices()
+    return normalize(rows, copy=False)
