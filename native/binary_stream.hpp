@@ -1,5 +1,5 @@
-// One-vs-rest on rows that come a block at a time: the weights of all classes are here, the dual variables
-// come and go with their rows. A row may have any number of labels.
+// One-vs-rest on rows that come a block at a time: the weights of all classes, or of a range of them, are
+// here; the dual variables come and go with their rows. A row may have any number of labels.
 //
 // Classes go in vectors of neighbouring ones, each of which is visited alone (block_step.hpp): threads share
 // them out, and the result does not depend on how. A row rests for a vector of classes after a visit that
@@ -41,8 +41,9 @@ class BinaryStream {
  public:
   static constexpr int width = Lanes<T>::count;
 
-  BinaryStream(int64_t heads, int64_t classes, Binary loss)
-      : heads_(heads), K_(classes), loss_(loss), variables_((classes + width - 1) / width) {
+  // first: the number of vectors of classes that are elsewhere, before these.
+  BinaryStream(int64_t heads, int64_t classes, Binary loss, int64_t first)
+      : heads_(heads), K_(classes), first_(first), loss_(loss), variables_((classes + width - 1) / width) {
     for (int64_t b = 0; b < vectors(); ++b) W_.emplace_back(heads * width);
   }
   BinaryStream(const BinaryStream&) = delete;
@@ -249,8 +250,8 @@ class BinaryStream {
     });
   }
 
-  static uint64_t order(uint64_t seed, int64_t b, int64_t round) {
-    return scramble(seed ^ scramble(b * 0x10001 + round));
+  uint64_t order(uint64_t seed, int64_t b, int64_t round) const {
+    return scramble(seed ^ scramble((first_ + b) * 0x10001 + round));
   }
   static auto listening(Interrupt& interrupt) {
     return [&] { return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested(); };
@@ -379,7 +380,7 @@ class BinaryStream {
     return {losses.sum(many(b)) + empty, gains.sum(many(b)) + empty, worst.largest(many(b))};
   }
 
-  const int64_t heads_, K_;
+  const int64_t heads_, K_, first_;
   const Binary loss_;
   Layout<T> rows_;
   std::vector<T> C_;

@@ -162,12 +162,13 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
   stream
       .def(
           "__init__",
-          [](Stream* self, int64_t heads, int64_t classes, const std::string& loss) {
+          [](Stream* self, int64_t heads, int64_t classes, const std::string& loss, int64_t first) {
             check_number("heads", heads, 0, INT32_MAX);
             check_number("classes", classes, 0, INT32_MAX);
-            new (self) Stream(heads, classes, binary_named(loss));
+            check_number("first", first, 0, INT32_MAX);
+            new (self) Stream(heads, classes, binary_named(loss), first);
           },
-          "heads"_a, "classes"_a, "loss"_a)
+          "heads"_a, "classes"_a, "loss"_a, "first"_a)
       .def(
           "swap_rows",
           [](Stream& s, Layout<T>& rows, In<int64_t> ptr, In<int32_t> labels, In<T> C) {

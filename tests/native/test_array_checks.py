@@ -141,7 +141,7 @@ def rows_in_parts():
 
 
 def stream(loss="hinge"):
-    found = core.BinaryStream32(places().heads, K, loss)
+    found = core.BinaryStream32(places().heads, K, loss, 0)
     found.swap_rows(rows_in_parts(), LABEL_PTR, Y, C)
     return found
 
@@ -421,7 +421,9 @@ CALLS = {
         for name in ("first", "many", "clear", "block")
     },
     "BinaryStream.swap_rows": (
-        lambda: lambda *arrays: core.BinaryStream32(places().heads, K, "hinge").swap_rows(rows_in_parts(), *arrays),
+        lambda: (
+            lambda *arrays: core.BinaryStream32(places().heads, K, "hinge", 0).swap_rows(rows_in_parts(), *arrays)
+        ),
         SETS,
     ),
     "BinaryStream.set_variables": (

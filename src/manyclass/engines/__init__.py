@@ -3,7 +3,7 @@
 from .batches import COMPLETE, Done, run_batches
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, disk_engine, peers_of
-from .disk_memory import DiskEngine
+from .disk_engine import DiskEngine
 from .disk_selection import FoldResults, cross_validate
 from .dual_store import DualStore, holds_checkpoint
 from .fingerprint import fingerprint

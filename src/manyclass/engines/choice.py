@@ -6,8 +6,8 @@ import numpy as np
 
 from ..problems import Binary, MaxMargin, Problem, SparseBinary
 from ..solvers import Alone, CoupledRows, FrankWolfe, Leagues, Peers, Solver, TrainingSet, blocks_of
-from .disk import FromDisk
-from .disk_memory import DiskEngine
+from .class_ranges import from_disk
+from .disk_engine import DiskEngine
 from .dual_store import DualStore
 from .label_parallel import SentBlocks, SentLabelBlocks
 from .mpi import MPIEngine, MPIPeers
@@ -93,15 +93,17 @@ def make_solver(
     """Make the solver of a fit, its rows laid out; parameters are those of `run`."""
     check_engine(engine, problem)
     if isinstance(data, StoredRows):
-        return FromDisk(
+        return from_disk(
             problem,
             data,
             disk_engine(engine),
             dtype=dtype,
+            variables=variables,
+            max_iter=max_iter,
+            keep_state=keep_state,
             seed=seed,
             threads=threads,
             interrupt=interrupt,
-            variables=variables,
         )
     if solver == "leagues" and problem.name == "ww":
         return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, leagues=leagues, peers=peers)

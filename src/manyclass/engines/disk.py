@@ -1,6 +1,5 @@
 """Training from a store: its blocks in a new random order each pass, the next one read while this one is solved."""
 
-import re
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -27,10 +26,11 @@ from ..solvers import (
     Variables,
 )
 from ..solvers.solver import native
-from .disk_memory import LANES, DiskEngine, divide_memory
+from .disk_engine import DiskEngine
+from .disk_memory import LANES, Sizes, divide_memory
 from .dual_store import DualStore
 from .stored_rows import Batch, BlockReader, StoredRows, folds_of
-from .streamed_weights import assemble_weights
+from .streamed_weights import StreamedWeights
 
 # The gap that is expected of a pass, over the tolerance, up to which it is taken for the last one.
 LIKELY = 1.5
@@ -79,7 +79,7 @@ class DiskFits:
             )
             for _ in self._variables
         ]
-        self._names = [re.sub(r"\.safetensors$", "", entry.file) for entry in data.store.manifest.blocks]
+        self._names = names_of(data)
         self._pass = 0
         self._running: Generator[Batch] | None = None
         self.set_data(data)
@@ -89,12 +89,15 @@ class DiskFits:
         self._data = data
         self._reader = BlockReader(data, self._dtype)
         self._shape = self._reader.shape
-        self._room = divide_memory(data, self._shape, self._problem, self._engine, self._dtype, len(self._variables))
+        sizes = Sizes(data, self._shape, self._problem, self._engine, self._dtype, len(self._variables))
+        # Of several ranges of classes, or of folds, this does not make the model.
+        self._room = divide_memory(sizes, data, self._engine, model=self._folds is None and data.classes is None)
         for variables in self._variables:
             variables.room = self._room.variables // len(self._variables)
         self._rounds = self._engine.first_rounds(self._room.together / data.store.n_blocks)
-        self._from_variables = not all(variables.empty for variables in self._variables)
+        self._from_variables = any(variables.holds(self._names) for variables in self._variables)
         self._under_way = list(range(len(self._fits)))  # fits that are still visited
+        self.total_C = np.nan  # of all rows, as the last certificate has found it
         self._gaps = {f: (np.nan, np.nan) for f in self._under_way}  # as the last two passes have seen them
         self._exact: dict[int, Any] = {}  # weights that the pass under way adds up
 
@@ -239,7 +242,9 @@ class DiskFits:
             self._set_weights(chosen, project=any(self._fits[f].unsettled for f in chosen))
         has_singles = bool((self._data.store.frequencies == 1).any())
         self._singles: list[tuple[np.ndarray, ...]] = []
+        self.total_C = 0.0
         for batch in self._batches():
+            self.total_C += float(batch.rows.C.sum(dtype=np.float64))
             for f in chosen:
                 with self._loaded(f, batch) as fit:
                     fit.measure()
@@ -316,8 +321,14 @@ class FromDisk(DiskFits):
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` of the last certificate."""
+        model = StreamedWeights(self._shape.places, self._shape.n_classes, self._dtype)
+        self.add_weights(model, 0)
+        return model.assemble()
+
+    def add_weights(self, model: StreamedWeights, first: int) -> None:
+        """Add those of the last certificate to a model, in which the first class of this fit has this number."""
         singles, self._singles = self._singles, []
-        return assemble_weights(self._fits[0], self._shape, singles, self._dtype)
+        model.add(self._fits[0], singles, (first, first + self._shape.n_classes))
 
     # ---- The rest of what a solver can do
 
@@ -355,6 +366,12 @@ def make_stream(
     elif engine.method == "streamsvm":
         kind = EnclosingBallStream
     return kind(problem, shape, dtype=dtype, seed=seed, threads=threads, interrupt=interrupt)
+
+
+def names_of(data: StoredRows) -> list[str]:
+    """Under which the variables of each block are kept; those of some classes only, with the range of these."""
+    suffix = "" if data.classes is None else f".{data.classes[0]}-{data.classes[1]}"
+    return [entry.file.removesuffix(".safetensors") + suffix for entry in data.store.manifest.blocks]
 
 
 def about_variables(problem: Problem, data: StoredRows, dtype: np.dtype) -> dict[str, Any]:

@@ -1,97 +1,141 @@
-"""How much memory training from disk may use, and for what."""
+"""How much memory training from disk needs, and what it is used for."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..data.sizes import parse_size, show_size
-from ..problems import Problem
+from ..problems import Binary, Problem
 from ..solvers import StreamShape
+from ..solvers.estimate import expected_nonzeros
+from .disk_engine import DiskEngine
 from .stored_rows import StoredRows
+from .streamed_weights import SMALL_MODEL
 
 # What goes with each row, besides its features and variables.
 BYTES_A_ROW = 160
 LANES = 16
-# How to train, and the losses that are trained so (None: all of them).
-METHODS: dict[str, tuple[str, ...] | None] = {
-    "dual": None,
-    "pegasos": ("hinge", "squared_hinge", "logistic"),
-    "streamsvm": ("squared_hinge",),
-}
-# A share of all blocks from which on rows that are visited together gain from a second round, without the others.
-LARGE_SHARE = 1 / 10
 # What is visited together is no more than this: reading is to go on beside solving, in many pieces.
 LARGEST_BATCH = 512 << 20
+# Of what blocks and weights leave, the most that weights in float64 take at once; the rest is for dual variables.
+EXACT_SHARE = 3 / 4
 
 
-@dataclass(frozen=True)
-class DiskEngine:
-    """How to train from a store.
+class Sizes:
+    """Bytes of what fits of one loss on the rows of a store hold.
 
     Parameters
     ----------
-    memory : int or str
-        What blocks, weights, dual variables and buffers may take together, such as "512MB". A fit that needs more
-        is refused at its start.
-    together : int, optional
-        How many blocks are visited together, their rows mixed: others in every pass. Blocks that are always visited
-        alone fit what they have in common each in their own way, and take many more passes. None for as many as
-        there is room for, two at least.
-    rounds : int, "tol" or "auto", optional
-        How often the rows of a block are visited before the next one: so many times; until they gain little; or as
-        often as there is time for while the next block is read (then the last bits of the model depend on the speed
-        of the disk). None for 2 where what is visited together is a tenth of all blocks, else 1. The methods other
-        than "dual" make one visit.
-    method : "dual", "pegasos" or "streamsvm"
-        Coordinate ascent on the dual, for all losses. The other two are there to compare with, for one-vs-rest:
-        stochastic subgradients ("hinge", "squared_hinge", "logistic"), and a single pass that grows a ball around
-        the rows ("squared_hinge"), after which the fit ends with whatever gap it has.
-    update : "row" or "block"
-        Of "pegasos": whether the weights change with each row, or once for all rows that are visited together.
+    data : StoredRows
+    shape : StreamShape
+    problem : Problem
+    engine : DiskEngine
+    dtype : numpy dtype
+        Of the weights.
+    fits : int
+        How many there are at the same time.
+
+    Attributes
+    ----------
+    sparse : bool
+        Whether most weights are 0.
+    decoding : int
+        Of the block that is being read.
+    together : int
+        How many blocks are visited together, at least.
     """
 
-    memory: int | str = "1GB"
-    rounds: int | str | None = None
-    together: int | None = None
-    method: str = "dual"
-    update: str = "row"
+    def __init__(
+        self,
+        data: StoredRows,
+        shape: StreamShape,
+        problem: Problem,
+        engine: DiskEngine,
+        dtype: np.dtype,
+        fits: int = 1,
+    ):
+        self._data, self._problem, self._engine, self._fits = data, problem, engine, fits
+        self.sparse = problem.sparse_weights
+        self._value = np.dtype(dtype).itemsize
+        self._heads = shape.places.heads
+        entries = data.store.manifest.blocks
+        self._rows, self._nnz = max(entry.rows for entry in entries), max(entry.nnz for entry in entries)
+        # A block is decoded from its planes, into memory that the last one has left.
+        self.decoding = self._nnz * (2 * (4 + data.store.dtype.itemsize) + 8)
+        # A block that is alone fits what all rows have in common (such as the constant feature) in its own way, and
+        # the next one in another: such fits may take hundreds of passes.
+        self.together = engine.together or min(2, len(entries))
 
-    def __post_init__(self) -> None:
-        parse_size(self.memory)
-        if not (self.rounds in (None, "tol", "auto") or (isinstance(self.rounds, int) and self.rounds >= 1)):
-            raise ValueError(f'rounds must be a positive number, "tol", "auto" or None; got {self.rounds!r}')
-        if not (self.together is None or (isinstance(self.together, int) and self.together >= 1)):
-            raise ValueError(f"together must be a positive number or None, got {self.together!r}")
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
-        if self.update not in ("row", "block"):
-            raise ValueError(f"update must be 'row' or 'block', got {self.update!r}")
-        if self.update != "row" and self.method != "pegasos":
-            raise ValueError(f"update={self.update!r} is for method='pegasos', not for {self.method!r}; leave it out")
-        if self.method != "dual" and self.rounds not in (None, 1):
-            raise ValueError(f"method={self.method!r} visits a row once a pass; leave out rounds={self.rounds!r}")
+    def weights(self, n_classes: int) -> int:
+        """Of weights while they are trained."""
+        return self._fits * self._heads * self._padded(n_classes) * self._value
 
-    def first_rounds(self, share: float) -> int | str:
-        """The rounds of the first pass, where so large a share of all blocks is visited together."""
-        if self.rounds is None:
-            return 2 if self.method == "dual" and share >= LARGE_SHARE else 1
-        return 1 if self.rounds == "auto" else self.rounds
+    def exact(self, n_classes: int) -> int:
+        """Of weights in float64, for a certificate."""
+        return self._fits * self._heads * -(-n_classes // LANES) * LANES * 8
 
-    def check_loss(self, problem: Problem) -> None:
-        """Say no to a loss that the method does not train.
+    def block(self, n_classes: int) -> int:
+        """Of a block while it is visited.
 
-        Raises
-        ------
-        ValueError
-            With what to do instead.
+        Its features are there twice, since a batch is solved while the next one is read.
         """
-        trained = METHODS[self.method]
-        if trained is not None and problem.name not in trained:
-            names = " or ".join(map(repr, trained))
-            raise ValueError(
-                f"method={self.method!r} trains the one-vs-rest losses {names} only, not {problem.name!r}; "
-                "leave out method, or choose another loss"
-            )
+        K = self._padded(n_classes)
+        block = self._nnz * 2 * (4 + self._value) + self._rows * (BYTES_A_ROW + self._variables_of_a_row(K))
+        if self._engine.update == "block":  # the responses of all rows; their sum takes the room of exact weights
+            block += self._rows * 2 * LANES * self._value
+        return block
+
+    def blocks(self, n_classes: int) -> int:
+        """Of blocks while they are read and visited, as few as possible at a time."""
+        return self.decoding + self.together * self.block(n_classes)
+
+    def training(self, n_classes: int) -> int:
+        """Of all that is needed to train so many classes together, at least."""
+        return self.weights(n_classes) + self.blocks(n_classes) + self.exact(LANES)
+
+    def range_of_classes(self, n_classes: int) -> int:
+        """The same where other classes are trained before and after: all of them are certified in one go."""
+        return self.weights(n_classes) + self.blocks(n_classes) + int(self.exact(n_classes) / EXACT_SHARE)
+
+    def largest_model(self, n_classes: int) -> int:
+        """Of a model without any zeros."""
+        return self._data.store.n_features * n_classes * self._value
+
+    def expected_model(self, n_classes: int) -> int:
+        """Of a model while it is put together, with as many weights as text usually needs."""
+        store = self._data.store
+        nonzeros = float(np.count_nonzero(store.frequencies)) * n_classes
+        if self._problem.sparse_weights:
+            nonzeros = expected_nonzeros(store.frequencies, store.n_rows, n_classes, self._data.constant != 0)
+        return min(self.largest_model(n_classes), int(nonzeros * (6 + self._value)))
+
+    def certain_model(self, n_classes: int) -> int:
+        """Of a model as far as that is known beforehand: where no weight is 0, or the zeros are stored as well."""
+        largest = self.largest_model(n_classes)
+        if self._problem.sparse_weights:
+            return largest if largest <= SMALL_MODEL else 0
+        return self.expected_model(n_classes)
+
+    def describe(self, n_classes: int) -> str:
+        """What the memory is needed for."""
+        return (
+            f"{show_size(self.weights(n_classes))} for the weights of {self._heads:,} features and {n_classes:,} "
+            f"classes, {show_size(self.blocks(n_classes))} for blocks of up to {self._rows:,} rows, "
+            f"{self.together} at a time"
+        )
+
+    def _padded(self, n_classes: int) -> int:
+        mean = not isinstance(self._problem, Binary)
+        return -(-(n_classes + mean) // LANES) * LANES
+
+    def _variables_of_a_row(self, K: int) -> int:
+        """While it is visited."""
+        problem, value = self._problem, self._value
+        if problem.kernel == "maximum_entropy":
+            return 3 * K * value
+        if problem.kernel == "coupled":
+            return 64 * (4 + value) if problem.sparse_weights else 3 * K * (4 + value)
+        return 2 * (LANES * value + 2) + K // LANES + (0 if problem.sparse_weights else 3 * K * value)
 
 
 @dataclass(frozen=True)
@@ -117,55 +161,59 @@ class Room:
     exact_classes: int
 
 
-def divide_memory(
-    data: StoredRows, shape: StreamShape, problem: Problem, engine: DiskEngine, dtype: np.dtype, fits: int = 1
-) -> Room:
+def divide_memory(sizes: Sizes, data: StoredRows, engine: DiskEngine, *, model: bool) -> Room:
     """Divide the memory among what a fit, or several at once, need.
+
+    Parameters
+    ----------
+    sizes : Sizes
+    data : StoredRows
+    engine : DiskEngine
+    model : bool
+        Whether the weights are to become a model at the end, beside themselves.
 
     Raises
     ------
     ValueError
         If it is too little, with what is needed.
     """
-    limit = parse_size(engine.memory)
-    value = np.dtype(dtype).itemsize
-    K = -(-(shape.n_classes + 1) // LANES) * LANES
-    heads = shape.places.heads
-    weights = fits * heads * K * value
-    model = fits * data.store.n_features * shape.n_classes * value
-    entries = data.store.manifest.blocks
-    rows, nnz = max(entry.rows for entry in entries), max(entry.nnz for entry in entries)
-    # Features are laid out twice, since a batch is solved while the next one is read; beside them one block is
-    # decoded from its planes, into memory that the last one has left.
-    block = nnz * 2 * (4 + value) + rows * (BYTES_A_ROW + _bytes_of_variables(problem, K, value))
-    decoding = nnz * (2 * (4 + data.store.dtype.itemsize) + 8)
-    if engine.update == "block":  # the responses of all rows; their sum takes the room of exact weights
-        block += rows * 2 * LANES * value
-    # A block that is alone fits what all rows have in common (such as the constant feature) in its own way, and the
-    # next one in another: such fits may take hundreds of passes.
-    together = engine.together or min(2, len(entries))
-    least = heads * LANES * 8
-    needed = weights + max(decoding + together * block + least, model)
+    limit, K = parse_size(engine.memory), data.n_classes
+    needed = sizes.training(K)
+    rest = "the rest for the certificate"
+    if model and needed < sizes.weights(K) + sizes.largest_model(K):
+        needed = sizes.weights(K) + sizes.largest_model(K)
+        rest = "the rest for the model"
     if needed > limit:
         raise ValueError(
-            f"memory={show_size(limit)} is too little: {show_size(needed)} are needed, "
-            f"{show_size(weights)} of them for the weights of {heads:,} features and {shape.n_classes:,} classes, "
-            f"{show_size(decoding + together * block)} for blocks of up to {rows:,} rows, {together} at a time, the "
-            "rest for the certificate or the model; give more memory, or convert with less, to smaller blocks"
+            f"{show_size(limit)} of memory are too little: {show_size(needed)} are needed, {sizes.describe(K)}, "
+            f"{rest}; give more memory, or convert with less, to smaller blocks"
         )
-    left = limit - weights - decoding
+    left = limit - sizes.weights(K) - sizes.decoding
+    together, entries = sizes.together, len(data.store.manifest.blocks)
     if engine.together is None:
-        together = int(np.clip(min(left // 3, LARGEST_BATCH) // block, together, len(entries)))
-    left -= together * block
-    exact_classes = int(min(K, max(LANES, left // 2 // max(1, heads * 8) // LANES * LANES)))
-    exact = heads * exact_classes * 8
-    return Room(weights, decoding + together * block, exact, max(0, left - exact), together, exact_classes)
+        together = int(np.clip(min(left // 3, LARGEST_BATCH) // sizes.block(K), together, entries))
+    left -= together * sizes.block(K)
+    exact_classes = -(-K // LANES) * LANES
+    if sizes.exact(K) > EXACT_SHARE * left:
+        exact_classes = max(LANES, left // 2 // max(1, sizes.exact(LANES)) * LANES)
+    exact = sizes.exact(exact_classes)
+    blocks = sizes.decoding + together * sizes.block(K)
+    return Room(sizes.weights(K), blocks, exact, max(0, left - exact), together, exact_classes)
 
 
-def _bytes_of_variables(problem: Problem, K: int, value: int) -> int:
-    """Of a row while it is solved."""
-    if problem.kernel == "maximum_entropy":
-        return 3 * K * value
-    if problem.kernel == "coupled":
-        return 64 * (4 + value) if problem.sparse_weights else 3 * K * (4 + value)
-    return 2 * (LANES * value + 2) + K // LANES + (0 if problem.sparse_weights else 3 * K * value)
+def all_at_once(sizes: Sizes, n_classes: int, limit: int) -> bool:
+    """Whether all classes can be trained together, whatever the size of the model."""
+    model = sizes.weights(n_classes) + sizes.largest_model(n_classes)
+    return max(sizes.training(n_classes), model) <= limit
+
+
+def widest_range(sizes: Sizes, n_classes: int, room: int) -> int:
+    """How many classes, of so many, can be trained together; 0 if none."""
+    few, many = 0, -(-n_classes // LANES)
+    while few < many:
+        middle = (few + many + 1) // 2
+        if sizes.range_of_classes(middle * LANES) <= room:
+            few = middle
+        else:
+            many = middle - 1
+    return min(n_classes, few * LANES)

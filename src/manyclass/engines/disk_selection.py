@@ -10,7 +10,7 @@ from .._native import core
 from ..problems import Problem
 from ..solvers import StopRule
 from .disk import DiskFits, about_variables
-from .disk_memory import DiskEngine
+from .disk_engine import DiskEngine
 from .dual_store import DualStore
 from .stopping import listening
 from .stored_rows import StoredRows

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,12 @@ from ..solvers import Variables
 from .checkpoint import CheckpointFolder
 
 ABOUT = "variables.json"
+SUFFIX = ".variables"
 
 
 def holds_checkpoint(folder: str | os.PathLike[str]) -> bool:
     """Whether a fit, from disk or memory, can go on from what is in a folder."""
-    return bool(CheckpointFolder(folder).generations()) or any(Path(folder).glob("*.variables"))
+    return bool(CheckpointFolder(folder).generations()) or any(Path(folder).glob(f"*{SUFFIX}"))
 
 
 class DualStore:
@@ -66,7 +68,6 @@ class DualStore:
         self._unwritten: set[str] = set()
         self._written_at = time.monotonic()
         self.nbytes = 0  # of memory
-        self.empty = True
         if self._folder is not None:
             self._open(self._folder, resume)
 
@@ -78,7 +79,7 @@ class DualStore:
             found = None
         except ValueError as error:
             raise ValueError(f"{folder / ABOUT}: {error}; remove the folder to begin anew") from error
-        if found is None and any(folder.glob("*.variables")):
+        if found is None and any(folder.glob(f"*{SUFFIX}")):
             raise ValueError(f"{folder} has variables, but no {ABOUT} to say of what; name another folder")
         if found is not None and resume:
             different = [name for name in self.about if found.get(name) != self.about[name]]
@@ -87,19 +88,22 @@ class DualStore:
                     f"{folder} holds the variables of another fit: different are "
                     + ", ".join(f"{name} ({found.get(name)}, here {self.about[name]})" for name in different)
                 )
-            self.empty = not any(folder.glob("*.variables"))
             return
-        for old in folder.glob("*.variables"):
+        for old in folder.glob(f"*{SUFFIX}"):
             old.unlink()
         with open_atomic(folder / ABOUT) as out:
             out.write(json.dumps(self.about).encode())
+
+    @property
+    def lasting(self) -> bool:
+        """Whether they are to be found after the process has ended."""
+        return self._folder is not None
 
     def put(self, block: str, ids: np.ndarray, variables: Variables) -> None:
         """Keep the variables of a block."""
         self._drop(block)
         kept = variables | {"ids": ids}
         size = _bytes(kept)
-        self.empty = False
         if self.nbytes + size > self.room:
             self._write(block, kept)
         else:
@@ -122,13 +126,38 @@ class DualStore:
         folder = self._folder or self._own
         if folder is None:
             return None
-        path = folder / f"{block}.variables"
+        path = folder / f"{block}{SUFFIX}"
         try:
             return dict(TensorFile(path, mmap=False))
         except FileNotFoundError:
             return None
         except (SafetensorError, KeyError, ValueError) as error:
             raise ValueError(f"{path}: {error}; remove it, and its rows begin anew") from error
+
+    def holds(self, blocks: Iterable[str]) -> bool:
+        """Whether variables are kept of any of these blocks."""
+        return not set(blocks).isdisjoint(self.names())
+
+    def names(self) -> list[str]:
+        """Of all blocks that variables are kept of."""
+        folder = self._folder or self._own
+        in_files = [] if folder is None else [path.name.removesuffix(SUFFIX) for path in folder.glob(f"*{SUFFIX}")]
+        return sorted({*self._held, *in_files})
+
+    def set_aside(self, blocks: Iterable[str]) -> None:
+        """Keep the variables of these blocks in files alone: they are not needed soon."""
+        for block in blocks:
+            if block in self._unwritten:
+                self._write(block, self._held[block])
+            self._drop(block)
+
+    def remove(self, blocks: Iterable[str]) -> None:
+        """Forget the variables of these blocks."""
+        folder = self._folder or self._own
+        for block in blocks:
+            self._drop(block)
+            if folder is not None:
+                (folder / f"{block}{SUFFIX}").unlink(missing_ok=True)
 
     def flush(self) -> None:
         """Write what is in memory only, if there is a folder for it."""
@@ -159,7 +188,7 @@ class DualStore:
         folder = self._folder or self._own
         if folder is None:
             folder = self._own = Path(tempfile.mkdtemp(prefix=".variables-", dir=self._beside))
-        with open_atomic(folder / f"{block}.variables", durable=folder is self._folder) as out:
+        with open_atomic(folder / f"{block}{SUFFIX}", durable=folder is self._folder) as out:
             write_checked(out, tensor_file_content(kept, {}))
 
 

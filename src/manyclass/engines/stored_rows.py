@@ -35,6 +35,9 @@ class StoredRows:
         Factor of C for each row, by its id.
     constant : float
         Value of the constant feature; 0 for none.
+    classes : tuple of int, optional
+        The first class to learn, and the one behind the last; None for all. Rows of other classes are rows without
+        a label.
     """
 
     store: BlockStore
@@ -42,11 +45,14 @@ class StoredRows:
     class_weight: np.ndarray | None = None
     sample_weight: np.ndarray | None = None
     constant: float = 0.0
+    classes: tuple[int, int] | None = None
 
     @property
     def n_classes(self) -> int:
-        """K."""
-        return int(self.store.classes.size)
+        """How many classes there are to learn."""
+        if self.classes is None:
+            return int(self.store.classes.size)
+        return self.classes[1] - self.classes[0]
 
     @property
     def nbytes(self) -> int:
@@ -61,6 +67,24 @@ class StoredRows:
         if self.sample_weight is not None:
             C *= self.sample_weight[block.ids]
         return C
+
+    def labels(self, block: PackedBlock | Block) -> tuple[np.ndarray, np.ndarray]:
+        """The labels of the rows of a block among the classes to learn, counted from the first of these.
+
+        Returns
+        -------
+        counts : ndarray
+            How many each row has.
+        labels : ndarray
+            Those of all rows, one row after the other.
+        """
+        counts = np.diff(block.label_ptr)
+        if self.classes is None:
+            return counts, block.labels
+        low, high = self.classes
+        here = (block.labels >= low) & (block.labels < high)
+        rows = np.repeat(np.arange(counts.size), counts)[here]
+        return np.bincount(rows, minlength=counts.size), block.labels[here] - block.labels.dtype.type(low)
 
 
 @dataclass(frozen=True)
@@ -96,6 +120,7 @@ class BlockReader:
             width=store.nnz / max(1, store.n_rows) + (data.constant != 0),
             constant=data.constant,
             n_rows=store.n_rows,
+            first_class=data.classes[0] if data.classes else 0,
         )
 
     def read(self, numbers: tuple[int, ...], batch: int) -> Batch:
@@ -116,8 +141,9 @@ class BlockReader:
         for number, part in zip(numbers, parts, strict=True):
             self._add(layout, number, part)
             ids.append(part.ids)
-            labels.append(part.labels)
-            label_counts.append(np.diff(part.label_ptr))
+            counts, own = data.labels(part)
+            labels.append(own)
+            label_counts.append(counts)
             C.append(data.penalties(part).astype(self._dtype))
         ends = tuple(np.cumsum([part.size for part in ids]).tolist())
         label_ptr = np.concatenate([[0], np.cumsum(np.concatenate(label_counts))])

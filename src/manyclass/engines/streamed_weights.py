@@ -1,96 +1,172 @@
-"""The weights of a model from those that a stream holds: dense, or sparse where that is smaller."""
+"""The weights of a model, collected from streams: dense, or sparse where that is smaller.
 
+A stream has the weights of all classes, or of one range of them after another. Sparse weights wait in lists, one per
+range, that are given back to the system as they go into the matrix: the model is never there twice.
+"""
+
+import mmap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..solvers import Stream, StreamShape
+from ..solvers import Stream
+from ..solvers.layout import as_matrix
 
 # Bytes up to which a model is dense whatever its zeros, as in feature_weights.hpp.
 SMALL_MODEL = 1 << 24
-# Features whose weights are turned into those of the model at once.
-FEATURES_AT_ONCE = 4096
+# Bytes of the dense weights that are looked at together.
+AT_ONCE = 1 << 23
+# Weights that are put into the matrix together.
+ENTRIES_AT_ONCE = 1 << 18
 
 
-def assemble_weights(
-    fit: Stream, shape: StreamShape, singles: Sequence[tuple[np.ndarray, ...]], dtype: np.dtype
-) -> np.ndarray | sp.csr_matrix:
-    """Put weights together, by features.
+class StreamedWeights:
+    """Weights `(features, K)` to be.
 
     Parameters
     ----------
-    fit : Stream
-        It holds those of the features that several rows have.
-    shape : StreamShape
-    singles : sequence of tuples
-        What `Stream.single_weights` has given for all rows.
+    places : FeaturePlaces
+        Which features have weights in streams.
+    n_classes : int
+        K.
     dtype : numpy dtype
         Of the weights.
-
-    Returns
-    -------
-    ndarray or csr_matrix of shape (features, K)
     """
-    features, K = shape.places.features, shape.n_classes
-    heads = np.full(features, -1, np.int64)
-    heads[shape.places.head_features()] = np.arange(shape.places.heads)
-    of_one_row = _join(singles, dtype)
-    counts = np.zeros(features, np.int64)
-    counts[of_one_row.features] = np.diff(of_one_row.indptr)
-    for chosen, found in _of_heads(fit, heads):
-        counts[chosen] = np.count_nonzero(found, axis=1)
-    dense = features * K * dtype.itemsize
-    if dense <= SMALL_MODEL or int(counts.sum()) * (4 + dtype.itemsize) >= dense:
-        weights = np.zeros((features, K), dtype)
-        for chosen, found in _of_heads(fit, heads):
-            weights[chosen] = found
-        weights[np.repeat(of_one_row.features, np.diff(of_one_row.indptr)), of_one_row.classes] = of_one_row.values
-        return weights
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    classes, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], dtype)
-    for chosen, found in _of_heads(fit, heads):
-        row, column = np.nonzero(found)
-        place = indptr[chosen][row] + np.arange(row.size) - np.searchsorted(row, row)
-        classes[place], values[place] = column, found[row, column]
-    place = np.repeat(indptr[of_one_row.features] - of_one_row.indptr[:-1], np.diff(of_one_row.indptr))
-    place += np.arange(of_one_row.values.size)
-    classes[place], values[place] = of_one_row.classes, of_one_row.values
-    if indptr[-1] <= np.iinfo(np.int32).max:
-        indptr = indptr.astype(np.int32)
-    sparse = sp.csr_matrix((features, K), dtype=dtype)
-    sparse.data, sparse.indices, sparse.indptr = values, classes, indptr
-    return sparse
+
+    def __init__(self, places: Any, n_classes: int, dtype: np.dtype):
+        self._features, self._K, self._dtype = places.features, n_classes, np.dtype(dtype)
+        heads = places.head_features()
+        order = np.argsort(heads)
+        self._shared = heads[order], order  # features with weights in streams, ascending, and their places there
+        self._dense: np.ndarray | None = None
+        self._lists: list[_WeightList] = []
+
+    @property
+    def nbytes(self) -> int:
+        """What the weights take so far; dense ones from the beginning."""
+        if self._dense is not None:
+            return self._dense.nbytes
+        return sum(weights.nbytes for weights in self._lists)
+
+    def expected_bytes(self, n_classes: int) -> int:
+        """What the weights of all classes will take, if these are the weights of so many of them."""
+        return self.nbytes if self._dense is not None else self.nbytes * self._K // n_classes
+
+    def add(self, fit: Stream, singles: Sequence[tuple[np.ndarray, ...]], classes: tuple[int, int]) -> None:
+        """Take over the weights of a range of classes; ranges come in ascending order.
+
+        Parameters
+        ----------
+        fit : Stream
+            It has the weights of the features that several rows have.
+        singles : sequence of tuples
+            What `Stream.single_weights` has given for all rows.
+        classes : tuple of int
+            The first class of the stream, and the one behind its last.
+        """
+        low, high = classes
+        if self._dense is None:
+            count = sum(int(np.count_nonzero(found)) for _, found in self._of_stream(fit, high - low))
+            count += sum(values.size for *_, values in singles)
+            if not self._lists and self._is_dense(count, high - low):  # other ranges will be much like the first
+                self._dense = np.zeros((self._features, self._K), self._dtype)
+        if self._dense is not None:
+            for chosen, found in self._of_stream(fit, high - low):
+                self._dense[chosen, low:high] = found
+            for features, ptr, of_class, values in singles:
+                self._dense[np.repeat(features, np.diff(ptr)), of_class + low] = values
+            return
+        alone = sum(values.size for *_, values in singles)
+        weights = _WeightList(count - alone, self._dtype)
+        for chosen, found in self._of_stream(fit, high - low):
+            row, column = np.nonzero(found)
+            weights.put(chosen[row], column + low, found[row, column])
+        self._lists.append(weights)
+        if alone:
+            columns = zip(*((np.repeat(f, np.diff(ptr)), c + low, v) for f, ptr, c, v in singles), strict=True)
+            feature, of_class, value = (np.concatenate(parts) for parts in columns)
+            order = np.argsort(feature, kind="stable")
+            weights = _WeightList(alone, self._dtype)
+            weights.put(feature[order], of_class[order], value[order])
+            self._lists.append(weights)
+
+    def _is_dense(self, count: int, n_classes: int) -> bool:
+        """Whether a model is to be dense that has so many weights for some of its classes."""
+        stored = count * (4 + self._dtype.itemsize)
+        all_of_them = self._features * self._K * self._dtype.itemsize
+        return all_of_them <= SMALL_MODEL or stored * self._K >= all_of_them * n_classes
+
+    def _of_stream(self, fit: Stream, n_classes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Some features that the stream has weights of, ascending, and these weights, a part after the other."""
+        features, places = self._shared
+        at_once = max(1, AT_ONCE // max(1, n_classes * self._dtype.itemsize))
+        for first in range(0, features.size, at_once):
+            here = slice(first, first + at_once)
+            yield features[here], fit.weights_of(places[here])
+
+    def assemble(self) -> np.ndarray | sp.csr_matrix:
+        """Give the weights, and let go of them."""
+        if self._dense is not None:
+            dense, self._dense = self._dense, None
+            return dense
+        counts = np.zeros(self._features, np.int64)
+        for weights in self._lists:
+            weights.count(counts)
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        classes, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], self._dtype)
+        first = 0
+        while first < self._features:
+            behind = int(np.searchsorted(indptr, indptr[first] + ENTRIES_AT_ONCE, side="right")) - 1
+            behind = min(self._features, max(first + 1, behind))
+            taken = zip(*(weights.take(behind) for weights in self._lists), strict=True)
+            feature, of_class, value = (np.concatenate(parts) for parts in taken)
+            order = np.argsort(feature, kind="stable")  # ranges of classes stay in their order
+            here = slice(indptr[first], indptr[behind])
+            classes[here], values[here] = of_class[order], value[order]
+            first = behind
+        self._lists.clear()
+        return as_matrix((indptr, classes, values), self._features, self._K)
 
 
-def _of_heads(fit: Stream, heads: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Some features that have weights in the stream, and these, a part after the other."""
-    for low in range(0, heads.size, FEATURES_AT_ONCE):
-        chosen = np.flatnonzero(heads[low : low + FEATURES_AT_ONCE] >= 0) + low
-        yield chosen, fit.weights_of(heads[chosen])
+class _WeightList:
+    """Weights by ascending features, in memory of its own.
 
+    Parameters
+    ----------
+    size : int
+        How many there will be.
+    dtype : numpy dtype
+        Of the values.
+    """
 
-@dataclass(frozen=True)
-class _OfOneRow:
-    """Weights of features that only one row has, by ascending features."""
+    def __init__(self, size: int, dtype: np.dtype):
+        types = np.dtype(np.uint32), np.dtype(np.int32), np.dtype(dtype)  # of features, classes, values
+        self.nbytes = sum(size * one.itemsize for one in types)
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._memory = [mmap.mmap(-1, max(1, size * one.itemsize), flags=flags) for one in types]
+        self._arrays = [np.frombuffer(part, one, size) for part, one in zip(self._memory, types, strict=True)]
+        self._size = self._taken = 0
 
-    features: np.ndarray
-    indptr: np.ndarray
-    classes: np.ndarray
-    values: np.ndarray
+    def put(self, *columns: np.ndarray) -> None:
+        """Add the features, classes and values of the next ones."""
+        for array, column in zip(self._arrays, columns, strict=True):
+            array[self._size : self._size + column.size] = column
+        self._size += columns[0].size
 
+    def count(self, counts: np.ndarray) -> None:
+        """Add to the number of weights that each feature has."""
+        for first in range(0, self._size, ENTRIES_AT_ONCE):
+            found, many = np.unique(self._arrays[0][first : first + ENTRIES_AT_ONCE], return_counts=True)
+            counts[found] += many
 
-def _join(parts: Sequence[tuple[np.ndarray, ...]], dtype: np.dtype) -> _OfOneRow:
-    if not parts:
-        none = np.empty(0, np.int64)
-        return _OfOneRow(none, np.zeros(1, np.int64), none, np.empty(0, dtype))
-    features = np.concatenate([part[0] for part in parts])
-    lengths = np.concatenate([np.diff(part[1]) for part in parts])
-    classes, values = (np.concatenate([part[place] for part in parts]) for place in (2, 3))
-    indptr = np.concatenate([[0], np.cumsum(lengths)])
-    # With its shape: all of these weights may be 0.
-    matrix = sp.csr_matrix((values, classes, indptr), shape=(features.size, classes.max(initial=0) + 1))
-    order = np.argsort(features)
-    matrix = matrix[order]
-    return _OfOneRow(features[order], matrix.indptr.astype(np.int64), matrix.indices, matrix.data)
+    def take(self, feature: int) -> list[np.ndarray]:
+        """Give the next ones, up to this feature; the memory of those that were taken before is gone."""
+        begin = self._taken
+        for memory, array in zip(self._memory, self._arrays, strict=True):
+            used = begin * array.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
+            if used > 0:
+                memory.madvise(mmap.MADV_DONTNEED, 0, used)
+        self._taken += int(np.searchsorted(self._arrays[0][begin:], np.uint32(feature)))
+        return [array[begin : self._taken] for array in self._arrays]

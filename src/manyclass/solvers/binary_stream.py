@@ -7,6 +7,7 @@ import numpy as np
 
 from .._native import core
 from ..problems import Binary, Problem
+from .binary_variables import count_bits, only_rows
 from .solver import Certificate, Progress, StopRule, native
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
@@ -28,7 +29,8 @@ class BinaryStream:
         self._problem, self._K = problem, shape.n_classes
         self._dtype, self._seed, self._threads, self._interrupt = np.dtype(dtype), seed, threads, interrupt
         self._heads = shape.places.heads
-        self._kernel = native(core, "BinaryStream", self._dtype)(self._heads, self._K, problem.loss)
+        kernel = native(core, "BinaryStream", self._dtype)
+        self._kernel = kernel(self._heads, self._K, problem.loss, shape.first_class // kernel.width)
         self._B = self._kernel.vectors
         self._passes = 0
         # Of each vector of classes: the gap that passes have seen, and one over all rows; how much is asked of it;
@@ -57,7 +59,7 @@ class BinaryStream:
                 continue
             values = part["values"]
             if project and self._problem.loss == "hinge":
-                of_row = begin + np.repeat(part["rows"], _count_bits(part["lanes"]))
+                of_row = begin + np.repeat(part["rows"], count_bits(part["lanes"]))
                 values = np.minimum(values, block.C[of_row])
             values = values.astype(self._dtype, copy=False)
             self._kernel.set_variables(begin, end, part["counts"], part["rows"], part["lanes"], values)
@@ -78,18 +80,7 @@ class BinaryStream:
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
         """Those of some of the rows that they belong to."""
-        place = np.full(before, -1, np.int32)
-        place[rows] = np.arange(rows.size)
-        kept = place[variables["rows"]] >= 0
-        of_vector = np.repeat(np.arange(self._B), variables["counts"])[kept]
-        active = np.unpackbits(variables["active"].reshape(self._B, -1), axis=1, bitorder="little", count=before)
-        return {
-            "counts": np.bincount(of_vector, minlength=self._B),
-            "rows": place[variables["rows"][kept]],
-            "lanes": variables["lanes"][kept],
-            "values": variables["values"][np.repeat(kept, _count_bits(variables["lanes"]))],
-            "active": np.packbits(active[:, rows], axis=1, bitorder="little").reshape(-1),
-        }
+        return only_rows(variables, rows, before)
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
         """Visit the rows for the classes that are not done."""
@@ -197,7 +188,3 @@ class BinaryStream:
     def weight_bytes(self) -> int:
         """Of the weights."""
         return self._kernel.weight_bytes
-
-
-def _count_bits(lanes: np.ndarray) -> np.ndarray:
-    return np.unpackbits(lanes.view(np.uint8)).reshape(-1, 16).sum(axis=1, dtype=np.int64)

@@ -33,6 +33,27 @@ def _feature_rows(X: RowMatrix) -> np.ndarray:
     return np.count_nonzero(X.dense, axis=0)
 
 
+def support_of_a_class(n_rows: int, constant: bool) -> int:
+    """How many rows support a class of one-vs-rest, usually."""
+    return int(n_rows * SUPPORT_OF_A_CLASS[constant]) + 1
+
+
+def expected_nonzeros(rows_of: np.ndarray, n_rows: int, n_classes: int, constant: bool) -> float:
+    """How many weights of one-vs-rest are not 0, usually.
+
+    Parameters
+    ----------
+    rows_of : ndarray
+        How many rows each feature occurs in.
+    n_rows, n_classes : int
+    constant : bool
+        Whether there is a constant feature.
+    """
+    # A feature in r of the n rows is in none of the supporting ones with probability about exp(-support r / n).
+    support = support_of_a_class(n_rows, constant)
+    return float((1 - np.exp(-support * rows_of / n_rows)).sum()) * n_classes
+
+
 def estimate_memory(
     X: RowMatrix,
     n_classes: int,
@@ -103,10 +124,8 @@ def estimate_memory(
         weights = int(min(X.n_features * problem.columns(n_classes) * value, nonzeros * (4 + value)))
         scratch += threads * ((heads + n) * value + heads * 8) * LANES[value]
     else:
-        support = int(n * SUPPORT_OF_A_CLASS[fit_intercept]) + 1
-        dual = support * n_classes * (4 + value)
-        # A feature in r of the n rows is in none of the supporting ones with probability about exp(-support r / n).
-        nonzeros = float((1 - np.exp(-support * rows_of / n)).sum()) * n_classes
+        dual = support_of_a_class(n, fit_intercept) * n_classes * (4 + value)
+        nonzeros = expected_nonzeros(rows_of, n, n_classes, fit_intercept)
         weights = int(min(X.n_features * n_classes * value, nonzeros * (4 + value)))
         scratch += threads * ((heads + n) * value + heads * 8) * LANES[value]
     parts = {"data": data, "weights": weights, "dual_variables": dual, "scratch": scratch}

@@ -71,6 +71,8 @@ class StreamShape:
     constant : float
         Value of the constant feature; 0 for none.
     n_rows : int
+    first_class : int
+        Of a range of classes: where it begins among all of them.
     """
 
     places: Any
@@ -78,6 +80,7 @@ class StreamShape:
     width: float
     constant: float
     n_rows: int
+    first_class: int = 0
 
 
 class Stream(Protocol):
