@@ -37,7 +37,9 @@ def test_other_ranks_wait_before_they_speak(rank, command, shell, svm, monkeypat
         assert waited == [ranks.PATIENCE] * number
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md", "docs/clusters.md", "src/manyclass/cli/train.py"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/command-line.md", "docs/clusters.md", "src/manyclass/cli/train.py"]
+)
 def test_commands_for_mpirun_are_printed_for_machines_of_two_cores(page):
     """Open MPI starts no more ranks than there are cores unless it is told to."""
     lines = [line for line in (ROOT / page).read_text().splitlines() if line.startswith("  ") and "mpirun -n" in line]

@@ -55,12 +55,15 @@ class StepFormat:
         The class.
     takes_text : bool
         Whether it makes rows of raw texts; other steps take rows, and give as many features as they get.
+    learns : bool
+        Whether it has to be fitted; some versions of scikit-learn ask it of steps that learn nothing.
     left_out : tuple of str
         Parameters that are not stored: they do not change what it does, or are among what it has learned.
     """
 
     kind: ClassVar[type]
     takes_text: ClassVar[bool] = False
+    learns: ClassVar[bool] = True
     left_out: ClassVar[tuple[str, ...]] = ()
 
     def store(self, step: Any) -> StoredStep:
@@ -73,7 +76,8 @@ class StepFormat:
         sklearn.exceptions.NotFittedError
             If it has not learned anything yet.
         """
-        check_is_fitted(step)
+        if self.learns:
+            check_is_fitted(step)
         parameters = {
             name: _plain(step, name, value)
             for name, value in step.get_params(deep=False).items()

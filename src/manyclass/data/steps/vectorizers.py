@@ -34,6 +34,7 @@ class Hashing(_TextFormat):
     """Words that are hashed: nothing is learned."""
 
     kind: ClassVar[type] = HashingVectorizer
+    learns: ClassVar[bool] = False
 
     def learned(self, step: Any) -> dict[str, Any]:
         return {}
