@@ -24,7 +24,7 @@ def main() -> None:
         error = 1 - machine.score(X_test, y_test)
         dual = machine.memory_["dual_variables"] / 1e6
         print(
-            f"{machine.loss:14}{seconds:9.2f}{machine.n_iter_:8}{machine.certificate_.gap:9.1e}"
+            f"{machine.loss:14}{seconds:9.2f}{machine.n_iter_[0]:8}{machine.certificate_.gap:9.1e}"
             f"{error:8.1%}{machine.model_.density:9.1%}{dual:9.1f}"
         )
 

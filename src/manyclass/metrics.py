@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from ._native import core
-from .model.linear import thread_count
+from .model.threads import thread_count
 
 # What the core adds up over the rows for each k, in its order.
 SUMS = ("hits", "gain", "recall", "weighted_hits", "weighted_gain", "best_hits", "best_gain")

@@ -16,8 +16,8 @@ def with_constant(X):
 
 
 def weights_of(fitted):
-    """With those of the constant feature."""
-    return np.vstack([fitted.coef_.T, fitted.intercept_])
+    """Of all columns of the model, with those of the constant feature."""
+    return np.vstack([sp.csr_matrix(fitted.model_.matrix).toarray(), fitted.model_.intercept])
 
 
 def variables_of(fitted, store, loss, C=1.0):

@@ -65,7 +65,7 @@ def test_they_end_sooner(loss, monkeypatch):
     fitted = MulticlassSVC(loss, **parameters).fit(X, y)
     assert fitted.certificate_.exit_reason == "converged"
     monkeypatch.setattr(coupled_rows, "EASY_PASSES", 10**9)
-    parameters["max_iter"] = fitted.n_iter_
+    parameters["max_iter"] = int(fitted.n_iter_[0])
     with pytest.warns(UserWarning, match="max_iter"):
         plain = MulticlassSVC(loss, **parameters).fit(X, y)
     assert plain.certificate_.gap > 3 * fitted.certificate_.gap

@@ -107,7 +107,7 @@ def _measure(loss: Loss, done: Fit, X_test: Any, codes: np.ndarray, jobs: int | 
         "loss": loss.value,
         "title": TITLES[loss],
         "seconds": done.seconds,
-        "epochs": done.estimator.n_iter_,
+        "epochs": int(done.estimator.n_iter_[0]),
         "primal": certificate.primal,
         "dual": certificate.dual,
         "gap": certificate.gap,

@@ -11,8 +11,8 @@ from ..data.block_store import BlockStore
 from ..data.manifest import JOURNAL, MANIFEST
 from ..model import LinearModel, load_model
 from ..model.file import looks_like_model
-from ..model.linear import thread_count
 from ..model.shards import INDEX, stored_bytes
+from ..model.threads import thread_count
 from ..model.weights import column_of, value_type
 from ..solvers import estimate_memory
 from . import output, ranks

@@ -115,6 +115,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.estimator_.predict_proba(X)
 
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities of `predict_proba`."""
+        check_is_fitted(self)
+        return self.estimator_.predict_log_proba(X)
+
     def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
         """Find the k most likely classes of each row and their probabilities, without ever holding those of all.
 

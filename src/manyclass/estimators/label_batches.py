@@ -12,7 +12,7 @@ from ..data import BlockStore
 from ..data.steps import chain_fingerprint
 from ..engines import COMPLETE, Done, Result, StoredRows, fingerprint, peers_of, run_batches
 from ..model import LinearModel, ShardWriter, load_model
-from ..model.linear import thread_count
+from ..model.threads import thread_count
 from ..problems import Binary, Problem
 from ..solvers import Certificate, TrainingSet
 from .linear_classifier import LinearClassifier
@@ -49,6 +49,7 @@ class LabelBatches(LinearClassifier):
 
     shards: str | os.PathLike[str] | None
     _takes_sets: ClassVar[bool] = True
+    _one_vs_rest: ClassVar[bool] = True
     _folders: ClassVar[str] = "checkpoint=... or shards=..."
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

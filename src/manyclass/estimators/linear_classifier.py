@@ -29,7 +29,7 @@ from ..engines import (
     together,
 )
 from ..model import LinearModel
-from ..model.linear import thread_count
+from ..model.threads import thread_count
 from ..problems import PROBLEMS, Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 from .class_weights import weights_by_class
@@ -210,7 +210,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         self.history_ = result.history
         self.times_ = result.times
         self.memory_ = result.memory
-        self.n_iter_ = result.n_iter
+        self.n_iter_ = np.array([result.n_iter], np.int32)
         self.model_ = model
         self.model_.settings["multilabel"] = multilabel
         if multilabel and self._probability:

@@ -21,6 +21,7 @@ class OneVsRestLogistic(LinearClassifier):
     loss = "logistic"
     _losses: ClassVar[tuple[str, ...]] = ("logistic",)
     _takes_sets: ClassVar[bool] = True
+    _one_vs_rest: ClassVar[bool] = True
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("logistic",)}
     _reducible: ClassVar[tuple[str, ...]] = ("logistic",)
     _probability: ClassVar[dict[str, Any]] = {"method": "sigmoid", "slope": 1.0, "offset": 0.0}

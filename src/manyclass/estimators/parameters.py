@@ -57,8 +57,9 @@ PARAMETERS = """
     warm_start : bool
         Keep the dual variables, and start the next fit on the same rows from them.
     n_jobs : int, optional
-        Threads; None or -1 for all cores, which the ranks of "mpi" on one host share. The result is the same to the
-        last bit for any number.
+        Threads; -1 for all cores, which the ranks of "mpi" on one host share. None is the same as -1, but within
+        `joblib.parallel_config(n_jobs=...)` it is that number, and in a worker of joblib or Dask that worker's share
+        of the cores. The result is the same to the last bit for any number.
     random_state : int, RandomState or None
         Seed of the order in which rows are visited.
     dtype : "float32" or "float64"
@@ -102,13 +103,13 @@ PARAMETERS = """
         Bytes of data, weights and dual variables while training.
     copies_ : list of str
         What of X had to be copied, with sizes.
-    n_iter_ : int
+    n_iter_ : int array of shape (1,)
         Passes over the rows.
     kept_weights_ : int
         Weights that the model can have, the constants not counted: all, or with `feature_reduction` those of features
         that rows of the class have.
     model_ : LinearModel
         Weights of shape (d, K), dense or sparse; can be saved with `manyclass.save_model`.
-    coef_, intercept_ : arrays of shape (K, d) and (K,)
-        As scikit-learn has them.
+    coef_, intercept_ : arrays of shape (K, d) and (K,), of two classes (1, d) and (1,)
+        As scikit-learn has them; other values may be assigned.
 """

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..data import BlockStore, RowMatrix, check_matrix
 from ..model import LinearModel
 from ..model.label_sets import predict_sets, topk_matrix
+from .two_classes import PAIRS, REST, TOGETHER, model_columns, one_column
 
 
 def _knows_probabilities(estimator: "Predictor") -> bool:
@@ -29,6 +30,7 @@ class Predictor:
     n_jobs: int | None
     _sparse_coef: bool = False
     _indicator_dtype: np.dtype | None = None  # of y, if it was an array of zeros and ones
+    _one_vs_rest: ClassVar[bool] = False  # classes do not know each other
     _probability: ClassVar[dict[str, Any] | None] = None  # from scores to probabilities, if the loss knows how
 
     def predict(self, X: Any, *, k: int | None = None, threshold: float = 0.0) -> np.ndarray | sp.csr_matrix:
@@ -101,10 +103,14 @@ class Predictor:
         Returns
         -------
         ndarray of shape (n, K), or (n,) for two classes
-            With two classes, one a row, the difference of the two scores, as scikit-learn has it.
+            With two classes and one label per row, as scikit-learn has it: positive where `classes_[1]` is predicted.
+            One-vs-rest gives the score of that class, all others the difference of the two scores; one-vs-one the
+            votes for that class, as `OneVsOneClassifier` does.
         """
         (scores,) = self._for_rows(X, lambda rows: (self.model_.scores(rows, n_jobs=self.n_jobs),))
-        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 and not self.model_.multilabel else scores
+        if not self._has_two_classes:
+            return scores
+        return scores[:, 1] if self.model_.pairs else one_column(scores, self._trained)[:, 0]
 
     @available_if(_knows_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -122,6 +128,21 @@ class Predictor:
         ndarray of shape (n, K)
         """
         (found,) = self._for_rows(X, lambda rows: (self.model_.probabilities(rows, n_jobs=self.n_jobs),))
+        return found
+
+    @available_if(_knows_probabilities)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the probabilities, exact also where these are too small for a number.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or BlockStore
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        (found,) = self._for_rows(X, lambda rows: (self.model_.log_probabilities(rows, n_jobs=self.n_jobs),))
         return found
 
     @available_if(_knows_probabilities)
@@ -145,32 +166,72 @@ class Predictor:
 
     @property
     def coef_(self) -> np.ndarray | sp.csr_matrix:
-        """Weights of shape (K, d): an array, after `sparsify` a sparse matrix.
+        """Weights of shape (K, d), of two classes (1, d): an array, after `sparsify` a sparse matrix.
 
-        The model itself (`model_.weights`, of shape (d, K)) is sparse where that is smaller; this property
-        makes an array of it at each access.
+        The model itself (`model_.weights`, of shape (d, K)) is sparse where that is smaller; this property makes an
+        array of it at each access, which cannot be written to. Assign other weights to change the model; its
+        certificate stays that of the fit.
         """
         check_is_fitted(self)
         weights = self.model_.matrix
+        if self._has_two_classes:
+            weights = one_column(weights, self._trained)
         if self._sparse_coef:
             return sp.csr_matrix(weights.T)
-        if not sp.issparse(weights):
-            return weights.T
-        try:
-            return weights.toarray().T
-        except MemoryError as error:
-            features, labels = weights.shape
-            raise MemoryError(
-                f"coef_ of {labels} labels and {features} features takes "
-                f"{weights.dtype.itemsize * features * labels / 1e9:.0f} GB as an array; call sparsify() first, "
-                "which makes it a sparse matrix, or use model_.weights"
-            ) from error
+        if sp.issparse(weights):
+            weights = _as_array(weights)
+        shown = weights.T.view()
+        shown.flags.writeable = False
+        return shown
+
+    @coef_.setter
+    def coef_(self, coef: Any) -> None:
+        check_is_fitted(self)
+        weights: Any = sp.csr_matrix(coef) if sp.issparse(coef) else np.asarray(coef)
+        columns = 1 if self._has_two_classes else self.model_.weights.shape[1]
+        expected = (columns, self.model_.n_features)
+        if weights.shape != expected:
+            raise ValueError(f"coef_ must have the shape {expected} as after fit, got {weights.shape}")
+        weights = weights.T.astype(self.model_.intercept.dtype)
+        if self._has_two_classes:
+            weights = model_columns(weights, self._trained)
+        self.model_.weights = sp.csr_matrix(weights) if sp.issparse(weights) else np.ascontiguousarray(weights)
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Constant of each class, zeros without `fit_intercept`."""
+        """Constant of each class, of shape (K,), of two classes (1,); zeros without `fit_intercept`.
+
+        Assign others to change the model.
+        """
         check_is_fitted(self)
-        return self.model_.intercept
+        intercept = self.model_.intercept
+        if self._has_two_classes:
+            intercept = one_column(intercept[None, :], self._trained)[0]
+        shown = intercept.view()
+        shown.flags.writeable = False
+        return shown
+
+    @intercept_.setter
+    def intercept_(self, intercept: Any) -> None:
+        check_is_fitted(self)
+        expected = self.intercept_.shape
+        given = np.asarray(intercept, self.model_.intercept.dtype)
+        if given.ndim == 0:
+            given = np.full(expected, given)
+        if given.shape != expected:
+            raise ValueError(f"intercept_ must have the shape {expected} as after fit, got {given.shape}")
+        if self._has_two_classes:
+            given = model_columns(given[None, :], self._trained)[0]
+        self.model_.intercept = np.array(given)
+
+    @property
+    def _has_two_classes(self) -> bool:
+        """And one label per row, which scikit-learn calls binary."""
+        return len(self.classes_) == 2 and not self.model_.multilabel
+
+    @property
+    def _trained(self) -> str:
+        return PAIRS if self.model_.pairs else REST if self._one_vs_rest else TOGETHER
 
     def sparsify(self) -> "Predictor":
         """Store only the non-zero weights, and give `coef_` as a sparse matrix.
@@ -232,6 +293,18 @@ class Predictor:
             return by_blocks(X, self.model_, find)
         # A model that was trained on a store knows by which steps its rows came about.
         return tuple(find(self.model_.prepare(X) if self.model_.chain else self._check_rows(X, reset=False)))
+
+
+def _as_array(weights: sp.csr_matrix) -> np.ndarray:
+    try:
+        return weights.toarray()
+    except MemoryError as error:
+        features, labels = weights.shape
+        raise MemoryError(
+            f"coef_ of {labels} labels and {features} features takes "
+            f"{weights.dtype.itemsize * features * labels / 1e9:.0f} GB as an array; call sparsify() first, "
+            "which makes it a sparse matrix, or use model_.weights"
+        ) from error
 
 
 def by_blocks(

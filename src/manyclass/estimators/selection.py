@@ -12,7 +12,7 @@ from sklearn.model_selection import KFold, check_cv
 
 from ..data import BlockStore, check_matrix, encode_label_sets, encode_labels, has_label_sets
 from ..engines import Budget, FoldResults, StopAll, cross_validate, disk_engine, listening
-from ..model.linear import thread_count
+from ..model.threads import thread_count
 from ..solvers import StopRule
 from .linear_classifier import LinearClassifier
 

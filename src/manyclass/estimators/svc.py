@@ -224,6 +224,7 @@ class OneVsRestSVC(BinarySVC):
     """
 
     _takes_sets: ClassVar[bool] = True
+    _one_vs_rest: ClassVar[bool] = True
     _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("squared_hinge",)}
     _reducible: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
 

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from .._native import core
 from ..solvers.solver import native
 from .label_order import LabelOrder
-from .linear import ROWS_AT_ONCE, LinearModel, thread_count
+from .linear import ROWS_AT_ONCE, LinearModel
+from .threads import thread_count
 from .weights import as_matrix
 
 BRANCHING = 128

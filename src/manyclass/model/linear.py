@@ -1,6 +1,5 @@
 """A trained linear model: weights by features, scores, the best classes."""
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,23 +11,14 @@ from ..data import Chain, RowMatrix, check_matrix
 from .compression import compress_weights
 from .label_order import LabelOrder
 from .label_sets import predict_sets
-from .probability import probabilities
+from .probability import log_probabilities, probabilities
+from .threads import thread_count
 from .weights import JoinedWeights, as_matrix, is_sparse, make_scorer, nbytes, nonzeros
 
 # Rows scored by one call into the core: Ctrl-C is answered in between.
 ROWS_AT_ONCE = 4096
 # Scores held at once where all of a row are needed.
 SCORES_AT_ONCE = 1 << 24
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Translate scikit-learn's `n_jobs`: None and -1 mean all the cores this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None:
-        return cores
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; use 1 for one thread or -1 for all cores")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
 @dataclass
@@ -212,6 +202,10 @@ class LinearModel:
         ndarray of shape (n, K)
         """
         return probabilities(self._probability_rule(), self.scores(X, n_jobs=n_jobs))
+
+    def log_probabilities(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
+        """Logarithm of the probability of every class for every row; see `probabilities`."""
+        return log_probabilities(self._probability_rule(), self.scores(X, n_jobs=n_jobs))
 
     def topk_probabilities(self, X: Any, k: int, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Find the k most likely classes of each row, without ever holding the probabilities of all.

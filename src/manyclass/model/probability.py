@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 
 METHODS = ("softmax", "sigmoid")
 
@@ -29,6 +29,22 @@ def probabilities(rule: dict[str, Any], scores: np.ndarray) -> np.ndarray:
     alone = expit(scores * scores.dtype.type(rule["slope"]) + scores.dtype.type(rule["offset"]))
     if rule.get("alone", False):
         return alone
-    sums = alone.sum(axis=1, keepdims=True)
-    # Every class may have ruled a row out to the last bit.
-    return np.divide(alone, sums, out=np.full_like(alone, 1 / alone.shape[1]), where=sums > 0)
+    sums = alone.sum(axis=1)
+    found = np.divide(alone, sums[:, None], out=np.empty_like(alone), where=sums[:, None] > 0)
+    ruled_out = sums == 0  # by every class, to the last bit
+    found[ruled_out] = np.exp(log_probabilities(rule, scores[ruled_out]))
+    return found
+
+
+def log_probabilities(rule: dict[str, Any], scores: np.ndarray) -> np.ndarray:
+    """Turn scores into logarithms of probabilities, without computing these; parameters as for `probabilities`."""
+    scaled = scores * scores.dtype.type(rule["slope"])
+    if rule["method"] == "softmax":
+        return log_softmax(scaled, axis=1)
+    alone = log_expit(scaled + scores.dtype.type(rule["offset"]))
+    if rule.get("alone", False):
+        return alone
+    sums = logsumexp(alone, axis=1, keepdims=True)
+    # No class may have been trained.
+    equal = np.full_like(alone, -np.log(alone.shape[1]))
+    return np.subtract(alone, sums, out=equal, where=np.isfinite(sums))
