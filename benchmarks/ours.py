@@ -40,7 +40,7 @@ def fit(state):
 def outcome(classifier) -> Outcome:
     weights = classifier.model_.weights
     if classifier.fit_intercept and weights.shape[0] == classifier.n_features_in_:
-        intercept = np.asarray(classifier.intercept_).reshape(1, -1)
+        intercept = np.asarray(classifier.model_.intercept).reshape(1, -1)
         weights = sp.vstack([weights, intercept]) if sp.issparse(weights) else np.vstack([weights, intercept])
     certificate = classifier.certificate_
     figures = {name: float(getattr(certificate, name)) for name in ("primal", "dual", "gap", "violation")}
