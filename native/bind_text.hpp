@@ -9,11 +9,11 @@ namespace manyclass {
 template <class T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// None, or the line, the column and the reason of what `parse` rejected.
+// None, or the line, the column and the reason of what `parse` rejected, with the key of a remedy.
 template <class Parse>
 nb::object failure_of(Parse parse) {
   std::int64_t line = 0, column = 0;
-  std::string reason;
+  std::string reason, remedy;
   {
     nb::gil_scoped_release released;
     try {
@@ -22,10 +22,11 @@ nb::object failure_of(Parse parse) {
       line = failure.line;
       column = failure.column;
       reason = failure.what();
+      remedy = failure.remedy;
     }
   }
   if (line == 0) return nb::none();
-  return nb::make_tuple(line, column, reason);
+  return nb::make_tuple(line, column, reason, remedy);
 }
 
 // What a parser has is moved into arrays of exactly its length.

@@ -152,8 +152,8 @@ class RowParser {
 
   Place place(const char* p) const { return {line_, p - line_begin_ + 1}; }
 
-  [[noreturn]] void fail(const char* at, const std::string& what) const {
-    throw ParseFailure(line_, at - line_begin_ + 1, what);
+  [[noreturn]] void fail(const char* at, const std::string& what, const char* remedy = "") const {
+    throw ParseFailure(line_, at - line_begin_ + 1, what, remedy);
   }
 
   void parse_lines(const char* p, const char* end) {
@@ -276,8 +276,8 @@ class RowParser {
   void note_label_count(const char* at, std::int64_t count) {
     if (count == 1) return;
     if (options_.multilabel == Choice::no)
-      fail(at, "expected one label, found " + (count ? std::to_string(count) : std::string("none")) +
-                   "; read the file with multilabel=True, or give every row one label");
+      fail(at, "expected one label, found " + (count ? std::to_string(count) : std::string("none")),
+           "several_labels");
     if (!other_than_one_.line) other_than_one_ = place(at);
   }
 
@@ -316,7 +316,7 @@ class RowParser {
     if (count == 0) return;
     if (smallest == 0 && options_.zero_based == Choice::no)
       fail(feature_token(std::find(indices, indices + count, 0) - indices),
-           "index 0 in a file declared to count from 1; read it with zero_based=True or \"auto\"");
+           "index 0, but features are counted from 1 here", "index_zero");
     if (largest > max_index_) {
       max_index_ = largest;
       max_index_at_ = place(largest_at);
@@ -361,11 +361,10 @@ class RowParser {
       fail(number, "expected a number after the colon of " + shown(token) + ", found " + shown(number) +
                        "; write the value as a decimal such as 0.25 or 1e-3");
     if (status == NumberStatus::overflow)
-      fail(number, "value " + shown(number) + " is too large for float" + std::to_string(8 * sizeof(Value)) +
-                       (sizeof(Value) == 4 ? "; read with dtype=float64" : "") + "; or scale the feature");
+      fail(number, "value " + shown(number) + " is too large for float" + std::to_string(8 * sizeof(Value)),
+           sizeof(Value) == 4 ? "too_large" : "too_large_for_float64");
     if (status == NumberStatus::nonfinite && !options_.allow_nonfinite)
-      fail(number,
-           "value " + shown(number) + " is not finite; remove the feature or read with allow_nonfinite=True");
+      fail(number, "value " + shown(number) + " is not finite", "nonfinite");
   }
 
   // Where the k-th feature of the current line starts.
@@ -425,8 +424,9 @@ class RowParser {
     throw ParseFailure(max_index_at_.line, max_index_at_.column,
                        "index " + std::to_string(max_index_) + " does not fit " + limit + " features" +
                            (options_.xmc ? ", the number in the header; correct the index or the header"
-                            : from_zero  ? " counted from 0; raise n_features or leave it out"
-                                         : " counted from 1; raise n_features or leave it out"));
+                            : from_zero  ? " counted from 0"
+                                         : " counted from 1"),
+                       options_.xmc ? "" : "unknown_feature");
   }
 
   void check_header_kept() const {

@@ -10,10 +10,12 @@
 
 namespace manyclass {
 
+// `remedy` is the key of an advice that each interface gives in its own words; see remedies.py.
 struct ParseFailure : std::runtime_error {
-  ParseFailure(std::int64_t line, std::int64_t column, const std::string& what)
-      : std::runtime_error(what), line(line), column(column) {}
+  ParseFailure(std::int64_t line, std::int64_t column, const std::string& what, const char* remedy = "")
+      : std::runtime_error(what), line(line), column(column), remedy(remedy) {}
   std::int64_t line, column;
+  const char* remedy;
 };
 
 inline bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }

@@ -147,7 +147,7 @@ def test_bad_label_lists_are_named_by_file_and_line(shell, files, text, message)
 
 
 def test_one_label_a_row_is_what_other_losses_and_models_want(shell, files, svm):
-    one_vs_rest = "several labels a row are trained one-vs-rest (--loss squared_hinge, hinge, logistic"
+    one_vs_rest = "several labels per row are trained one-vs-rest (--loss squared_hinge, hinge, logistic"
     X, Y = rows(200, 0)
     save_svmlight(X, Y, "several.svm")
     refused = shell("train", "several.svm", "--loss", "cs", code=2).stderr

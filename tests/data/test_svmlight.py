@@ -159,7 +159,7 @@ def test_errors_name_the_place_and_the_reason(text, line, column, reason):
 
 
 def test_errors_of_declarations():
-    with pytest.raises(ParseError, match=r":2:7: index 0 in a file declared to count from 1"):
+    with pytest.raises(ParseError, match=r":2:7: index 0, but features are counted from 1"):
         read("1 1:1\n1 3:1 0:1\n", zero_based=False)
     with pytest.raises(ParseError, match=r":1:3: index 4 does not fit 3 features"):
         read("1 4:1\n", n_features=3)

@@ -31,7 +31,7 @@ TABLES = {"csv": (as_csv(), 3), "tsv": (as_csv("\t"), 3), "jsonl": (as_jsonl(), 
 @pytest.mark.parametrize("format", TABLES)
 def test_rows_without_a_label_are_refused_with_line_and_number(format):
     data, line = TABLES[format]
-    with pytest.raises(ParseError, match=r"no label in 'label'; 3 rows have none: .* unlabelled=\"skip\"") as caught:
+    with pytest.raises(ParseError, match=r"no label in 'label'; 3 rows have none; .* unlabelled=\"skip\"") as caught:
         read_table(BytesIO(data), format=format)
     assert caught.value.line == line
 

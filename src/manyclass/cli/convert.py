@@ -13,11 +13,10 @@ from ..data.hashed_text import HASH_BITS
 from ..data.row_parts import RowSource, TextRows
 from ..data.sizes import parse_size
 from ..data.store_changes import more_of
-from ..data.svmlight import ParseError
 from ..data.table_rows import TableRows
 from . import normalizing, output, ranks
 from .fitting import Dtype
-from .inputs import Columns, naming, told_by_file
+from .inputs import Columns, told_by_file
 from .options import SkipUnlabelled
 from .output import InputError
 
@@ -99,20 +98,16 @@ def convert(
         source = _more(BlockStore(store), files, format, columns, dtype, hash_bits, normalize)
     else:
         source = _source(files, format, columns, dtype, hash_bits, normalize)
-    try:
-        made = Conversion(
-            source,
-            store,
-            append=append,
-            memory=memory,
-            blocks=blocks,
-            seed=seed,
-            compression=compression.value,
-            level=level,
-        ).run()
-    except ParseError:
-        with naming(files[0]):  # which knows the names of options
-            raise
+    made = Conversion(
+        source,
+        store,
+        append=append,
+        memory=memory,
+        blocks=blocks,
+        seed=seed,
+        compression=compression.value,
+        level=level,
+    ).run()
     report = describe_store(made) | {"seconds": time.perf_counter() - begin}
     if as_json:
         typer.echo(output.to_json(report))

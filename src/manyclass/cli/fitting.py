@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..estimators import ESTIMATORS, DiSMEC, MulticlassSVC, PPDSparse, estimator_for
 from ..estimators.label_batches import LabelBatches
 from ..estimators.provenance import Provenance
+from .wording import with_options
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -125,7 +126,7 @@ def fit(
 
 def _log_warning(message: Warning | str, *where: Any, **more: Any) -> None:
     """A line without the place in the code that it comes from."""
-    logger.warning("warning: %s", message)
+    logger.warning("warning: %s", with_options(str(message)))
 
 
 def forget_peak_memory() -> bool:

@@ -22,12 +22,9 @@ from ..data.xmc import looks_like_xmc
 from ..engines import join_rows, share_rows
 from . import ranks
 from .output import InputError
+from .wording import SEVERAL_LABELS, told
 
 ROWS_OF_FEATURES = ("svmlight", "xmc")
-ONE_VS_REST = (
-    "several labels a row are trained one-vs-rest (--loss squared_hinge, hinge, logistic, ppd_squared_hinge or "
-    "ppd_hinge) or by --loss max_margin"
-)
 
 
 ALWAYS_UNIT = "rows of texts always have length 1; leave out --no-normalize"
@@ -134,14 +131,12 @@ def naming(path: str) -> Iterator[None]:
     """Put the name of the file before errors that do not know it."""
     try:
         yield
-    except ParseError as error:
-        # These are Python's names; the commands have options.
-        reason = error.reason.replace("with text= and label=", "with --text-column and --label-column")
-        reason = reason.replace('with unlabelled="skip"', "with --skip-unlabelled")
-        reason = reason.replace("read the file with multilabel=True", ONE_VS_REST)
-        raise ParseError(error.file, error.line, error.column, reason) from error
-    except ValueError as error:
+    except ParseError:
+        raise
+    except InputError as error:
         raise InputError(f"{stream_name(path)}: {error}") from error
+    except ValueError as error:
+        raise InputError(f"{stream_name(path)}: {told(error)}") from error
 
 
 def open_store(path: str) -> BlockStore | None:
@@ -239,7 +234,7 @@ def read_labelled(
     check_is_file(path)
     kind = format.value if format is not DataFormat.auto else told_by_file(path)
     if kind == "xmc" and not several:
-        raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {ONE_VS_REST}")
+        raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {SEVERAL_LABELS}")
     if normalize is False and kind not in ROWS_OF_FEATURES:
         raise InputError(f"{stream_name(path)}: {ALWAYS_UNIT}")
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..engines import started_by_mpirun
+from .wording import told
 
 UNLIMITED = 10_000
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -78,8 +79,10 @@ def explained(error: BaseException) -> tuple[str, ExitCode]:
         case MemoryError():
             advice = "`manyclass inspect DATA --estimate` tells what a fit takes"
             return f"not enough memory; {advice}", ExitCode.DEFECT
-        case ValueError() | ImportError():
+        case InputError():
             return str(error), ExitCode.BAD_INPUT
+        case ValueError() | ImportError():
+            return told(error), ExitCode.BAD_INPUT
     return "".join(traceback.format_exception(error)).rstrip(), ExitCode.DEFECT
 
 

@@ -1,7 +1,7 @@
 """Read and write svmlight (LIBSVM) text."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from .._native import core
 from .known_features import KnownFeatures
 from .matrix import check_matrix
+from .remedies import REMEDIES
 from .streams import CHUNK, PathOrFile, StreamError, open_input, open_output, stream_name
 
 ROWS_A_BLOCK = 4096
@@ -26,17 +27,27 @@ class ParseError(ValueError):
         The file as it was given.
     line, column : int
         Where the offending text starts; both count from 1, the column in bytes.
+    reason : str
+        What is wrong, in words that fit any interface.
+    remedy : str
+        Which entry of `REMEDIES` says what to do; empty if the reason does.
     """
 
-    def __init__(self, file: str, line: int, column: int, reason: str):
-        super().__init__(file, line, column, reason)
+    def __init__(self, file: str, line: int, column: int, reason: str, remedy: str = ""):
+        super().__init__(file, line, column, reason, remedy)
         self.file = file
         self.line = line
         self.column = column
         self.reason = reason
+        self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}: {self.reason}"
+        return self.told(REMEDIES)
+
+    def told(self, remedies: Mapping[str, str]) -> str:
+        """The message, with the remedy in the words of an interface."""
+        advice = f"; {remedies[self.remedy]}" if self.remedy else ""
+        return f"{self.file}:{self.line}:{self.column}: {self.reason}{advice}"
 
 
 def _choice(name: str, value: bool | str) -> int:

@@ -135,10 +135,7 @@ def parquet_rows(path: PathOrFile, text: str, label: str) -> Iterator[tuple[int,
             missing = [column for column in (text, label) if column not in columns]
             if missing:
                 found = ", ".join(map(repr, columns))
-                reason = (
-                    f"no column {missing[0]!r}; the columns are {found}: name the ones to read with text= and label="
-                )
-                raise ParseError(name, 1, 1, reason)
+                raise ParseError(name, 1, 1, f"no column {missing[0]!r}; the columns are {found}", "columns")
             for batch in file.iter_batches(ROWS_AT_ONCE // 16, columns=[text, label]):
                 texts, labels = (batch.column(batch.schema.get_field_index(wanted)) for wanted in (text, label))
                 for one, its_label in zip(texts.to_pylist(), labels.to_pylist(), strict=True):

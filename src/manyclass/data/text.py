@@ -46,7 +46,8 @@ def _missing(name: str, line: int, wanted: list[str], found: Iterable[str]) -> P
         name,
         line,
         1,
-        f"no column {lacking}; the columns are {columns}: name the ones to read with text= and label=",
+        f"no column {lacking}; the columns are {columns}",
+        "columns",
     )
 
 

@@ -46,7 +46,8 @@ def labelled(
                 name,
                 line,
                 1,
-                f'no label in {column!r}; {found} none: fill them in, or leave these rows out with unlabelled="skip"',
+                f"no label in {column!r}; {found} none",
+                "unlabelled",
             )
     if skipped:
         rows_without = "1 row without a label was" if skipped == 1 else f"{skipped:,} rows without a label were"
