@@ -80,13 +80,18 @@ class BinaryBlocks {
   }
 
   // `release`: the variables are not needed here any more.
-  VariablesByRow<T> by_rows(bool release = false) { return {alpha_, data_, release}; }
+  VariablesByRow<T> by_rows(bool release = false) { return {alpha_, data_, loss_, release}; }
 
-  // As `by_rows` gives them, but all on the positive side.
+  // The variables a_i by rows.
   void set_alpha(const int64_t* ptr, const int32_t* problem, const T* values) {
     std::vector<BlockVariables<T>> divided(alpha_.size());
     divide_variables(data_.problems, data_.rows.n, ptr, problem, values, divided);
     check_variables(divided);
+    check_sides(divided);
+    with_loss(loss_, [&]<Binary loss>() {
+      for (BlockVariables<T>& one : divided)
+        one.replace([&](int32_t i, T a) { return BinaryLoss<loss>::state(vec<T>{} + a, data_.C[i])[0]; });
+    });
     alpha_ = std::move(divided);
   }
 
@@ -113,7 +118,10 @@ class BinaryBlocks {
           return std::pair(chosen[k], (1u << data_.problems.blocks()[chosen[k]].many()) - 1);
         },
         counts, rows, row, lanes, entries, values, found);
-    check_variables(found);
+    with_loss(loss_, [&]<Binary loss>() {
+      for (int64_t b : chosen) check_states<loss>("values", found[b], [&](int32_t i) { return data_.C[i]; });
+    });
+    check_sides(found);
     for (int64_t b : chosen) alpha_[b] = std::move(found[b]);
   }
   int64_t features() const { return model_.features(); }
@@ -146,18 +154,24 @@ class BinaryBlocks {
 
  private:
   // Variables are within their bounds, and each of a row that takes part in its problem.
+  // Of variables, not of states.
   void check_variables(const std::vector<BlockVariables<T>>& found) const {
-    RowSides sides = data_.no_sides();
-    for (size_t b = 0; b < found.size(); ++b) {
-      if (found[b].row.empty()) continue;
-      found[b].for_each([&](int32_t i, int, T a) {
+    for (const BlockVariables<T>& one : found)
+      one.for_each([&](int32_t i, int, T a) {
         const T high =
             loss_ == Binary::squared_hinge ? std::numeric_limits<T>::max() : with_rounding(data_.C[i]);
         if (!(a >= 0 && a <= high))
           reject("values", "that of row " + std::to_string(i) + " is " + in_digits(a) + ", outside 0 to " +
                                in_digits(high));
       });
-      if (!data_.pairs) continue;
+  }
+
+  // One-vs-one: rows have variables only in problems that they take part in.
+  void check_sides(const std::vector<BlockVariables<T>>& found) const {
+    if (!data_.pairs) return;
+    RowSides sides = data_.no_sides();
+    for (size_t b = 0; b < found.size(); ++b) {
+      if (found[b].row.empty()) continue;
       data_.add_sides(static_cast<int64_t>(b), sides);
       for (size_t r = 0; r < found[b].row.size(); ++r) {
         const int32_t i = found[b].row[r];

@@ -84,9 +84,9 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
       .def("alpha",
            [](Blocks& s) {
              auto a = s.by_rows();
-             for (T& value : a.values) value = std::abs(value);
+             auto values = a.variables();
              return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.problem)),
-                                    to_numpy(std::move(a.values)));
+                                    to_numpy(std::move(values)));
            })
       .def("set_alpha",
            [](Blocks& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {

@@ -167,12 +167,12 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
   layout.def(nb::init<>())
       .def(
           "begin_rows",
-          [](Layout<T>& self, const FeaturePlaces& places, int64_t rows, int64_t entries) {
+          [](Layout<T>& self, const FeaturePlaces& places, int64_t rows, int64_t entries, double longest) {
             check_number("rows", rows, 0, INT32_MAX);
             check_number("entries", entries, 0);
-            begin_rows(self, places, rows, entries);
+            begin_rows(self, places, rows, entries, longest);
           },
-          "places"_a, "rows"_a, "entries"_a, NoGil())
+          "places"_a, "rows"_a, "entries"_a, "longest"_a = Layout<T>::largest, NoGil())
       .def_prop_ro("bytes", &Layout<T>::bytes)
       .def_prop_ro("heads", &Layout<T>::heads)
       .def_prop_ro("tails", &Layout<T>::tails);

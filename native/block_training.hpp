@@ -69,9 +69,7 @@ class BlockTraining {
     for (int32_t f : work_.features) std::fill_n(work_.W.data() + int64_t(f) * width, width, T(0));
     const vec<T> nothing = vec<T>{} + static_cast<T>(Loss::start);
     for (int32_t i : work_.rows) store(work_.state.data() + int64_t(i) * width, nothing);
-    from.for_each([&](int32_t i, int lane, T a) {
-      work_.state[int64_t(i) * width + lane] = Loss::state(vec<T>{} + a, data_.C[i])[0];
-    });
+    from.for_each([&](int32_t i, int lane, T state) { work_.state[int64_t(i) * width + lane] = state; });
     if (warm_) certificate_.set_weights();
   }
   ~BlockTraining() { data_.clear_sides(b_, work_.sides); }
@@ -103,8 +101,9 @@ class BlockTraining {
       if (lanes == 0) continue;
       kept.row.push_back(i);
       kept.lanes.push_back(static_cast<uint16_t>(lanes));
-      const vec<T> a = variable(i);
-      for (uint32_t left = lanes; left != 0; left &= left - 1) kept.values.push_back(a[__builtin_ctz(left)]);
+      const T* state = work_.state.data() + int64_t(i) * width;
+      for (uint32_t left = lanes; left != 0; left &= left - 1)
+        kept.values.push_back(state[__builtin_ctz(left)]);
     }
     return kept;
   }

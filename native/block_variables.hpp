@@ -1,5 +1,6 @@
 // The dual variables of binary problems: by blocks while they are trained, by rows for models and states.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -14,7 +15,8 @@
 
 namespace manyclass {
 
-// Those of one block that are not 0: for each row that has any, which lanes and their values.
+// Those of one block that are not 0: for each row that has any, which lanes and their states
+// (binary_loss.hpp), which tell the variables more closely than T could.
 template <class T>
 struct BlockVariables {
   static_assert(Lanes<T>::count <= 16);
@@ -28,6 +30,14 @@ struct BlockVariables {
     const T* value = values.data();
     for (size_t r = 0; r < row.size(); ++r)
       for (uint32_t left = lanes[r]; left != 0; left &= left - 1) f(row[r], __builtin_ctz(left), *value++);
+  }
+
+  // value = f(row, value)
+  template <class F>
+  void replace(F f) {
+    T* value = values.data();
+    for (size_t r = 0; r < row.size(); ++r)
+      for (uint32_t left = lanes[r]; left != 0; left &= left - 1, ++value) *value = f(row[r], *value);
   }
 
   int64_t bytes() const {
@@ -105,35 +115,51 @@ void check_states(const char* name, const BlockVariables<T>& states, Penalty C) 
   });
 }
 
-// All of them by rows, as coefficients of the weights: t_i a_i.
+// All of them by rows, as coefficients of the weights, t_i a_i: in float64, as the certificates have them.
 template <class T>
 struct VariablesByRow {
   std::vector<int64_t> ptr;
   std::vector<int32_t> problem;  // ascending within a row
-  std::vector<T> values;
+  std::vector<T> state;
+  std::vector<bool> positive;
   const BinaryData<T>& data;
+  const Binary loss;
 
   // `release`: the blocks' own are not needed any more.
-  VariablesByRow(std::vector<BlockVariables<T>>& blocks, const BinaryData<T>& data, bool release)
-      : ptr(data.rows.n + 1, 0), data(data) {
+  VariablesByRow(std::vector<BlockVariables<T>>& blocks, const BinaryData<T>& data, Binary loss, bool release)
+      : ptr(data.rows.n + 1, 0), data(data), loss(loss) {
     for (const auto& block : blocks)
       for (size_t r = 0; r < block.row.size(); ++r)
         ptr[block.row[r] + 1] += __builtin_popcount(block.lanes[r]);
     for (size_t i = 1; i < ptr.size(); ++i) ptr[i] += ptr[i - 1];
     problem.resize(ptr.back());
-    values.resize(ptr.back());
+    state.resize(ptr.back());
+    positive.resize(ptr.back());
     std::vector<int64_t> next(ptr.begin(), ptr.end() - 1);
     RowSides sides = data.no_sides();
     for (size_t b = 0; b < blocks.size(); ++b) {
       const auto& number = data.problems.blocks()[b].problem;
       data.add_sides(b, sides);
-      blocks[b].for_each([&](int32_t i, int lane, T a) {
+      blocks[b].for_each([&](int32_t i, int lane, T value) {
         problem[next[i]] = number[lane];
-        values[next[i]++] = sides.positive[i] >> lane & 1 ? a : -a;
+        positive[next[i]] = sides.positive[i] >> lane & 1;
+        state[next[i]++] = value;
       });
       data.clear_sides(b, sides);
       if (release) blocks[b] = {};
     }
+  }
+
+  // a_i of the e-th state, which is of row i.
+  double variable(int64_t i, int64_t e) const {
+    return loss == Binary::logistic ? double(data.C[i]) / (1 + std::exp(-double(state[e])))
+                                    : double(state[e]);
+  }
+  std::vector<T> variables() const {
+    std::vector<T> all(state.size());
+    for (size_t i = 0; i + 1 < ptr.size(); ++i)
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) all[e] = static_cast<T>(variable(i, e));
+    return all;
   }
 
   static constexpr bool centred() { return false; }
@@ -142,11 +168,12 @@ struct VariablesByRow {
   int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
   template <class F>
   void for_each(int64_t i, F f) const {
-    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) f(problem[e], static_cast<double>(values[e]));
+    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e)
+      f(problem[e], positive[e] ? variable(i, e) : -variable(i, e));
   }
 };
 
-// The other way, from arrays as VariablesByRow has them, but a_i.
+// The other way, from arrays as VariablesByRow gives them: blocks of variables, not of states.
 template <class T>
 void divide_variables(const BinaryProblems<T>& problems, int64_t n, const int64_t* ptr,
                       const int32_t* problem, const T* values, std::vector<BlockVariables<T>>& blocks) {

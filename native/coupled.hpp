@@ -413,7 +413,8 @@ class CoupledSolver {
 
   // With a relaxation steps are taken as if the dual curved less than it does: each still raises it.
   typename RowSolver<T>::Row row_of(int64_t i) const {
-    return {alpha_[i], y_[i], C_[i], rows_.norm[i] / relax_};
+    const T k = rows_.norm[i] / relax_;
+    return {alpha_[i], y_[i], C_[i], loss_.simplex ? workable_curvature(k, C_[i]) : k};
   }
 
   // W += theta x_i (change of the coefficients) for the columns [low, high), rows in order

@@ -7,6 +7,8 @@
 //     box       loss = sum_c (cap_c / C_i) max(0, e_c),  0 <= alpha_c <= cap_c
 //     simplex   loss = max(0, max_c e_c),  sum_c alpha_c <= C_i
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -47,6 +49,14 @@ struct FeasibleSet {
  private:
   static constexpr T unlimited = std::numeric_limits<T>::infinity();
 };
+
+// The curvature with which variables that share a total C move. Where C k is so small that a unit of the
+// margin, which moves them by 1 / k, hides C from the rounding of A, the dual is taken to curve more than it
+// does: each step still raises it.
+template <class A>
+A workable_curvature(A k, A C) {
+  return C > 0 ? std::max(k, std::sqrt(std::numeric_limits<A>::epsilon()) / C) : k;
+}
 
 // Simplex: what the variables leave of C_i is the variable of "no violation". Is it in use, but for rounding?
 template <class T>

@@ -25,7 +25,7 @@ struct LabelRule {
   int64_t max_rounds;
 
   bool met(const Certificate& c) const {
-    return by_gap ? c.primal - c.dual <= tol * std::max(std::abs(c.primal), 1e-12) : c.violation <= tol;
+    return by_gap ? c.primal - c.dual <= tol * std::abs(c.primal) : c.violation <= tol;
   }
 };
 

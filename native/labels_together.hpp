@@ -14,6 +14,7 @@
 #include "elastic_net.hpp"
 #include "inverted_index.hpp"
 #include "label_training.hpp"
+#include "layout.hpp"
 #include "shuffle.hpp"
 #include "vector.hpp"
 #include "wide.hpp"
@@ -37,8 +38,8 @@ class LabelsTogether {
     for (int64_t i = 0; i < X_.n; ++i) {
       double norm = net_.constant * net_.constant;
       for (int64_t e = X_.ptr[i]; e < X_.ptr[i + 1]; ++e) norm += double(X_.value[e]) * double(X_.value[e]);
-      curve_[i] = static_cast<T>(norm / net_.tau);
-      if (norm > 0) filled_.push_back(static_cast<int32_t>(i));
+      curve_[i] = usable_norm<T>(norm / net_.tau, Layout<T>::largest);
+      if (curve_[i] > 0) filled_.push_back(static_cast<int32_t>(i));
     }
   }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -51,8 +52,19 @@ struct Uncleared : std::allocator<T> {
   }
 };
 
+// k = x.x as the solvers use it. A row so short that 1 / k would not be finite counts as one without
+// features: with penalties that a type can hold (solvers/scale.py) it moves no objective by as much as
+// rounding does.
+template <class T>
+T usable_norm(double norm, double longest) {
+  if (!(norm <= longest)) throw std::overflow_error("a row is too long for the type of the weights");
+  return norm < double(std::numeric_limits<T>::min()) ? T(0) : static_cast<T>(norm);
+}
+
 template <class T>
 struct Layout {
+  static constexpr double largest = std::numeric_limits<T>::max();
+
   int64_t n = 0;
   std::vector<int64_t> head_features, tail_features;  // their indices in the caller's matrix
   std::vector<int64_t> head_ptr, tail_ptr;            // by row
@@ -67,6 +79,7 @@ struct Layout {
   std::vector<T> single_value;
   std::vector<T> norm;       // k_i = x_i.x_i
   std::vector<T> tail_norm;  // the part of k_i that features outside the head make
+  double longest = largest;  // what no k_i may exceed
 
   int64_t heads() const { return static_cast<int64_t>(head_features.size()); }
   int64_t tails() const { return static_cast<int64_t>(tail_features.size()); }
@@ -222,17 +235,19 @@ Layout<T> lay_out(const View& X, const FeaturePlaces& places) {
       out.head_index[h] = place[d - 1];
       out.head_value[h] = static_cast<T>(X.constant);
     }
-    out.norm[i] = static_cast<T>(norm);
-    out.tail_norm[i] = static_cast<T>(tail_norm);
+    out.norm[i] = usable_norm<T>(norm, out.longest);
+    out.tail_norm[i] = out.norm[i] == 0 ? T(0) : static_cast<T>(tail_norm);
   }
   return out;
 }
 
-// Rows that come in parts, in place of those that were there before, whose memory they take.
+// Rows that come in parts, in place of those that were there before, whose memory they take. `longest`: the
+// squared length that none of them may exceed.
 template <class T>
-void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64_t entries) {
+void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64_t entries, double longest) {
   if (!places.tail_features.empty()) throw std::logic_error("rows that come in parts have no tail");
   out.n = 0;
+  out.longest = std::min(longest, Layout<T>::largest);
   if (out.head_features != places.head_features) out.head_features = places.head_features;
   for (auto* ptr : {&out.head_ptr, &out.tail_ptr, &out.single_ptr}) {
     ptr->reserve(rows + 1);
@@ -302,8 +317,8 @@ class RowAdder {
     out_.head_ptr.push_back(h_);
     out_.tail_ptr.push_back(0);
     out_.single_ptr.push_back(static_cast<int64_t>(out_.single_index.size()));
-    out_.norm.push_back(static_cast<T>(norm_ + constant_ * constant_));
-    out_.tail_norm.push_back(static_cast<T>(single_norm_));
+    out_.norm.push_back(usable_norm<T>(norm_ + constant_ * constant_, out_.longest));
+    out_.tail_norm.push_back(out_.norm.back() == 0 ? T(0) : static_cast<T>(single_norm_));
     norm_ = single_norm_ = 0;
     ++out_.n;
   }

@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "coupled_loss.hpp"
 #include "dual_rows.hpp"
 #include "equal_sums.hpp"
 #include "label_sets.hpp"
@@ -193,7 +194,7 @@ class MaxMarginSolver {
   }
 
   // The most that the dual can curve along the variables of a row.
-  double curvature(int64_t i) const { return double(rows_.norm[i]) / net_.tau; }
+  double curvature(int64_t i) const { return workable_curvature<double>(rows_.norm[i] / net_.tau, C_[i]); }
 
   Cuts solve(int64_t i, double q, SubProblem& sub) const {
     sub.v.resize(sub.size());

@@ -1,29 +1,68 @@
-// Whether sparse rows can be read as they are.
+// Whether rows can be used as they are: in order, finite, and short enough for the arithmetic to come.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
 namespace manyclass {
 
-// Row pointers that ascend from 0 to `stored` at the most, indices of each row that ascend strictly within
-// the features, values that are finite.
+// The first row at fault, or one of these; and the squared length of the longest row before it.
+struct RowCheck {
+  static constexpr int64_t clean = -1, malformed = -2;
+  int64_t row = clean;
+  double longest = 0;
+};
+
+// Adds one row to a check: whether all its values are finite, and their squares add up to at most `most`.
+// Without a limit (infinity) finite values may have squares that are not.
+template <class X>
+bool check_row(const X* value, int64_t count, double most, double& longest) {
+  double square = 0;
+#pragma omp simd reduction(+ : square)
+  for (int64_t e = 0; e < count; ++e) square += double(value[e]) * double(value[e]);
+  if (std::isfinite(square)
+          ? square > most
+          : std::isfinite(most) || !std::all_of(value, value + count, [](X x) { return std::isfinite(x); }))
+    return false;
+  longest = std::max(longest, square);
+  return true;
+}
+
+// Sparse rows: row pointers must ascend from 0 to at most `stored`, the indices of each row ascend strictly
+// within the features.
 template <class X, class I>
-bool rows_are_clean(const I* ptr, const I* index, const X* value, int64_t rows, int64_t features,
-                    int64_t stored) {
-  if (ptr[0] != 0) return false;
+RowCheck check_rows(const I* ptr, const I* index, const X* value, int64_t rows, int64_t features,
+                    int64_t stored, double most) {
+  RowCheck found{RowCheck::malformed};
+  if (rows < 0 || ptr[0] != 0) return found;
   for (int64_t i = 0; i < rows; ++i)
-    if (ptr[i] > ptr[i + 1]) return false;
-  if (ptr[rows] > stored) return false;
+    if (ptr[i] > ptr[i + 1]) return found;
+  if (ptr[rows] > stored) return found;
+  int64_t unfit = RowCheck::clean;
   for (int64_t i = 0; i < rows; ++i) {
     int64_t last = -1;
-    bool clean = true;
+    bool ascending = true;
     for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) {
-      clean = clean && index[e] > last && std::isfinite(value[e]);
+      ascending = ascending && index[e] > last;
       last = index[e];
     }
-    if (!clean || last >= features) return false;
+    if (!ascending || last >= features) return found;
+    if (unfit < 0 && !check_row(value + ptr[i], ptr[i + 1] - ptr[i], most, found.longest)) unfit = i;
   }
-  return true;
+  found.row = unfit;
+  return found;
+}
+
+// Dense rows.
+template <class X>
+RowCheck check_dense_rows(const X* value, int64_t rows, int64_t features, double most) {
+  RowCheck found;
+  for (int64_t i = 0; i < rows; ++i)
+    if (!check_row(value + i * features, features, most, found.longest)) {
+      found.row = i;
+      break;
+    }
+  return found;
 }
 
 }  // namespace manyclass

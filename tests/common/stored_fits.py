@@ -52,4 +52,4 @@ def _values(stored, rows, K, loss, C):
     vector = np.repeat(np.arange(len(stored["counts"])), stored["counts"])[entry]
     state = np.full((rows, K), -20.0 if loss == "logistic" else 0.0)
     state[stored["rows"][entry], vector * width + lane] = stored["values"]
-    return C / (1 + np.exp(-state)) if loss == "logistic" else state
+    return C / (1 + np.exp(np.minimum(-state, 700))) if loss == "logistic" else state

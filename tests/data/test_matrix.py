@@ -98,9 +98,50 @@ def test_nonfinite_values_are_refused_with_their_place(value, name):
             check_matrix(X)
 
 
+def every_layout(dense):
+    return [dense, np.asfortranarray(dense), sp.csr_matrix(dense), sp.csc_matrix(dense)]
+
+
 def test_values_that_overflow_on_conversion_are_refused():
-    with np.errstate(over="ignore"), pytest.raises(ValueError, match="infinity at row 0, column 1"):
-        check_matrix(sp.csr_matrix([[1.0, 1e300]]), dtype=np.float32)
+    dense = np.zeros((5, 4))
+    dense[3, 2], dense[3, 0] = 1e300, 1.0
+    for X in every_layout(dense):
+        with pytest.raises(ValueError, match=r"1e\+300 at row 3, column 2, too large for float32.* or use float64"):
+            check_matrix(X, dtype=np.float32)
+        assert check_matrix(X, dtype=np.float64).dtype == np.float64
+    assert check_matrix(dense / 1e280, dtype=np.float32).dense[3, 2] == np.float32(
+        1e20
+    )  # nothing is computed with it
+
+
+@pytest.mark.parametrize("kept_in", [np.float32, np.float64])
+def test_rows_too_long_for_the_type_they_are_used_in_are_refused(kept_in):
+    dense = np.ones((5, 4), kept_in)
+    dense[3] = 1, -1.5e19, 1.4e19, 0  # each has a square in float32, their sum has none
+    for X in every_layout(dense):
+        with pytest.raises(ValueError, match=r"-1.5e\+19 at row 3, column 1, too large for float32.*4.21e\+38"):
+            check_matrix(X, used_as=np.float32)
+        assert check_matrix(X, used_as=np.float64).longest == pytest.approx(4.21e38, rel=1e-3)
+    dense[3] = 1, -1.5e19, 1e19, 0
+    for X in every_layout(dense):
+        assert check_matrix(X, used_as=np.float32).dtype == kept_in
+
+
+def test_a_square_that_overflows_float64_is_refused():
+    dense = np.ones((5, 4))
+    dense[3, 2] = -1.7e308
+    for X in every_layout(dense):
+        with pytest.raises(
+            ValueError, match=r"-1.7e\+308 at row 3, column 2, too large for float64: .* rescale the feature$"
+        ):
+            check_matrix(X, used_as=np.float64)
+        assert check_matrix(X).longest == np.inf
+
+
+def test_duplicates_that_add_up_to_too_much_are_refused():
+    X = sp.csr_matrix((np.full(2, 1.2e19), [1, 1], [0, 0, 2]), shape=(2, 3))
+    with pytest.raises(ValueError, match=r"2.4e\+19 at row 1, column 1, too large for float32"):
+        check_matrix(X, used_as="float32")
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ def test_what_is_refused(tmp_path):
         OneVsRestSVC(solver="newton").fit(store)
     with pytest.raises(ValueError, match="engine='joblib' wants rows in memory"):
         OneVsRestSVC(engine="joblib").fit(store)
-    with pytest.raises(ValueError, match="60 numbers"):
+    with pytest.raises(ValueError, match="60 finite numbers"):
         OneVsRestSVC().fit(store, sample_weight=np.ones(3))
     for wrong in ({"memory": "much"}, {"rounds": 0}, {"rounds": "twice"}, {"together": 0}):
         with pytest.raises(ValueError, match=r"size|rounds|together"):

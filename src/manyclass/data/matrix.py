@@ -1,8 +1,9 @@
 """The one view of the rows that everything to the right of `data` works on, made without hidden copies."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +16,9 @@ logger = logging.getLogger("manyclass")
 # Checks look at this many values at a time, so that their masks stay small next to the data.
 CHECKED_AT_ONCE = 1 << 20
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+LARGEST = {dtype: float(np.finfo(dtype).max) for dtype in FLOATS}
 INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
+CLEAN = -1  # what the core says of rows that can be used as they are
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,8 @@ class RowMatrix:
         Dense rows in C order, in place of the three arrays above.
     copies : list of str
         What had to be copied to get here, and its size.
+    longest : float
+        The squared length of the longest row.
     """
 
     n_rows: int
@@ -41,6 +46,7 @@ class RowMatrix:
     values: np.ndarray | None = None
     dense: np.ndarray | None = None
     copies: list[str] = field(default_factory=list)
+    longest: float = np.nan
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -85,6 +91,24 @@ class RowMatrix:
         arrays = (self.indptr, self.indices, self.values, self.dense)
         return sum(array.nbytes for array in arrays if array is not None)
 
+    def check_fits(self, dtype: np.dtype) -> None:
+        """Refuse rows whose squared length does not fit a type.
+
+        Raises
+        ------
+        ValueError
+            With row, column and value.
+        """
+        if self.longest <= LARGEST[dtype]:
+            return
+        if self.dense is not None:
+            row, _ = core.check_dense_rows(self.dense, LARGEST[dtype])
+            _refuse(self.dense[row], None, row, dtype)
+        assert self.indptr is not None and self.indices is not None and self.values is not None
+        row, _ = core.check_rows(self.indptr, self.indices, self.values, self.n_features, LARGEST[dtype])
+        entries = slice(self.indptr[row], self.indptr[row + 1])
+        _refuse(self.values[entries], self.indices[entries], row, dtype)
+
     def as_csr(self) -> sp.csr_matrix:
         """Give the rows as a scipy matrix: the same arrays if they are sparse, a copy if they are dense."""
         if self.dense is not None:
@@ -98,6 +122,10 @@ def _wrap(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tupl
     matrix = sp.csr_matrix(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
+
+
+class UnfitRowError(ValueError):
+    """A row of X that nothing can be computed from."""
 
 
 class _Copies:
@@ -132,11 +160,47 @@ def _first_nonfinite(values: np.ndarray) -> int | None:
     return None
 
 
-def _reject_nonfinite(value: float, row: int, column: int) -> None:
-    kind = "NaN" if np.isnan(value) else "infinity"
-    raise ValueError(
-        f"X contains {kind} at row {row}, column {column}; remove or fill in such values before fitting or predicting"
+def _refuse(values: np.ndarray, columns: np.ndarray | None, row: int, used_as: np.dtype | None) -> NoReturn:
+    """Raise an error about the worst of the values of a row, which are in these columns (None: in all)."""
+    finite = np.isfinite(values)
+    worst = int(np.argmin(finite)) if not finite.all() else int(np.argmax(np.abs(values)))
+    column = worst if columns is None else int(columns[worst])
+    value = values[worst]
+    if not np.isfinite(value):
+        kind = "NaN" if np.isnan(value) else "infinity"
+        raise UnfitRowError(
+            f"X contains {kind} at row {row}, column {column}; remove or fill in such values before fitting or "
+            "predicting"
+        )
+    assert used_as is not None
+    with np.errstate(over="ignore"):
+        square = float(np.square(values, dtype=np.float64).sum())
+    raise UnfitRowError(
+        f"X has {value:g} at row {row}, column {column}, too large for {used_as}: the squared length of a row, here "
+        f"{square:.3g}, can be at most {LARGEST[used_as]:.3g}; rescale the feature{_or_float64(used_as)}"
     )
+
+
+def _or_float64(dtype: np.dtype) -> str:
+    return ", or use float64" if dtype == np.float32 else ""
+
+
+def _convert(values: np.ndarray, dtype: np.dtype, place: Callable[[int], tuple[int, int]]) -> np.ndarray:
+    """Convert values to another type; `place` gives row and column of the one that does not fit it."""
+    try:
+        with np.errstate(over="ignore"):
+            converted = values.astype(dtype, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"X has type {values.dtype}, which holds something that is no number: {error}") from error
+    if values.dtype.kind == "f" and values.dtype.itemsize > dtype.itemsize:
+        position = _first_nonfinite(converted.reshape(-1))
+        if position is not None and np.isfinite(values.flat[position]):
+            row, column = place(position)
+            raise ValueError(
+                f"X has {values.flat[position]:g} at row {row}, column {column}, too large for {dtype}, whose "
+                f"largest number is {LARGEST[dtype]:.3g}; rescale the feature{_or_float64(dtype)}"
+            )
+    return converted
 
 
 def _check_pointers(indptr: np.ndarray, n_rows: int, stored: int) -> None:
@@ -166,10 +230,10 @@ def _check_indices(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> 
         )
 
 
-def _is_clean(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, n_rows: int, n_features: int, dtype: DTypeLike | None
+def _can_check(
+    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, n_rows: int, dtype: DTypeLike | None
 ) -> bool:
-    """Whether nothing has to be changed or said: one look at all of it, which for a single row is worth its speed."""
+    """Whether the arrays need no conversion, so that the core can look at them as they are."""
     return bool(
         values.dtype in FLOATS
         and (dtype is None or values.dtype == dtype)
@@ -180,15 +244,17 @@ def _is_clean(
         and indptr.flags.c_contiguous
         and indices.flags.c_contiguous
         and values.flags.c_contiguous
-        and core.rows_are_clean(indptr, indices, values, n_features)
     )
 
 
-def _check_sparse(X: Any, dtype: DTypeLike | None) -> RowMatrix:
+def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> RowMatrix:
     n_rows, n_features = X.shape
-    if X.format == "csr" and _is_clean(X.indptr, X.indices, X.data, n_rows, n_features, dtype):
-        stored = X.indptr[-1]
-        return RowMatrix(n_rows, n_features, X.indptr, X.indices[:stored], X.data[:stored])
+    if X.format == "csr" and _can_check(X.indptr, X.indices, X.data, n_rows, dtype):
+        # One look at everything, which for a single row is worth its speed.
+        row, longest = core.check_rows(X.indptr, X.indices, X.data, n_features, _most(used_as))
+        if row == CLEAN:
+            stored = X.indptr[-1]
+            return RowMatrix(n_rows, n_features, X.indptr, X.indices[:stored], X.data[:stored], longest=longest)
     copies = _Copies()
     value_type = _float_type(X.dtype, dtype)
     if X.format != "csr":
@@ -211,11 +277,9 @@ def _check_sparse(X: Any, dtype: DTypeLike | None) -> RowMatrix:
         indptr, indices, values = map(np.ascontiguousarray, (indptr, indices, values))
         copies.add("made strided csr arrays contiguous", indptr, indices, values)
     if values.dtype != value_type:
-        found, values = values.dtype, values.astype(value_type)
+        found = values.dtype
+        values = _convert(values, value_type, lambda e: (_row_of(indptr, e), int(indices[e])))
         copies.add(f"converted {found} to {value_type}", values)
-    position = _first_nonfinite(values)
-    if position is not None:
-        _reject_nonfinite(values[position], _row_of(indptr, position), int(indices[position]))
     # A fresh wrapper: the flags that X itself carries may be out of date.
     view = _wrap(values, indices, indptr, (n_rows, n_features))
     if not view.has_canonical_format:
@@ -223,14 +287,14 @@ def _check_sparse(X: Any, dtype: DTypeLike | None) -> RowMatrix:
         view.sum_duplicates()
         indptr, indices, values = view.indptr, view.indices, view.data
         copies.add("sorted csr rows and added up duplicates", indptr, indices, values)
-        # Two large values may add up to infinity.
-        position = _first_nonfinite(values)
-        if position is not None:
-            _reject_nonfinite(values[position], _row_of(indptr, position), int(indices[position]))
-    return RowMatrix(n_rows, n_features, indptr, indices, values, copies=copies.made)
+    row, longest = core.check_rows(indptr, indices, values, n_features, _most(used_as))
+    if row != CLEAN:
+        entries = slice(indptr[row], indptr[row + 1])
+        _refuse(values[entries], indices[entries], row, used_as)
+    return RowMatrix(n_rows, n_features, indptr, indices, values, copies=copies.made, longest=longest)
 
 
-def _check_dense(X: Any, dtype: DTypeLike | None) -> RowMatrix:
+def _check_dense(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> RowMatrix:
     copies = _Copies()
     found = np.asarray(X)
     if found.ndim != 2:
@@ -242,23 +306,23 @@ def _check_dense(X: Any, dtype: DTypeLike | None) -> RowMatrix:
     if not isinstance(X, np.ndarray):
         copies.add(f"converted {type(X).__name__} to an array", found)
     if found.dtype != value_type:
-        name = found.dtype
-        try:
-            found = found.astype(value_type, order="C")
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"X has type {name}, which holds something that is no number: {error}") from error
+        name, width = found.dtype, found.shape[1]
+        found = _convert(found, value_type, lambda e: divmod(e, width))
         copies.add(f"converted {name} to {value_type}", found)
-    if not found.flags.c_contiguous:
-        found = np.ascontiguousarray(found)
+    if not (found.flags.c_contiguous and found.flags.aligned):
+        found = np.array(found, order="C")
         copies.add("converted to C order", found)
-    flat = found.reshape(-1)
-    position = _first_nonfinite(flat)
-    if position is not None:
-        _reject_nonfinite(flat[position], *divmod(position, found.shape[1]))
-    return RowMatrix(found.shape[0], found.shape[1], dense=found, copies=copies.made)
+    row, longest = core.check_dense_rows(found, _most(used_as))
+    if row != CLEAN:
+        _refuse(found[row], None, row, used_as)
+    return RowMatrix(found.shape[0], found.shape[1], dense=found, copies=copies.made, longest=longest)
 
 
-def check_matrix(X: Any, *, dtype: DTypeLike | None = None) -> RowMatrix:
+def _most(used_as: np.dtype | None) -> float:
+    return np.inf if used_as is None else LARGEST[used_as]
+
+
+def check_matrix(X: Any, *, dtype: DTypeLike | None = None, used_as: DTypeLike | None = None) -> RowMatrix:
     """Check a matrix and give its rows, sharing memory with it wherever that is possible.
 
     What can be used as it is, is not copied: CSR with 32- or 64-bit indices that are sorted and unique, and
@@ -271,6 +335,9 @@ def check_matrix(X: Any, *, dtype: DTypeLike | None = None) -> RowMatrix:
         The rows.
     dtype : float32, float64 or None
         The type of the values wanted; None keeps float32 and float64 and makes everything else float64.
+    used_as : float32, float64 or None
+        The type that training or prediction computes in, whatever the values are kept in: the squared length of
+        every row has to fit it. None if nothing is computed.
 
     Returns
     -------
@@ -279,7 +346,8 @@ def check_matrix(X: Any, *, dtype: DTypeLike | None = None) -> RowMatrix:
     Raises
     ------
     ValueError
-        For NaN and infinity (with row and column), for column indices outside the shape, and for arrays that
-        do not fit together.
+        For NaN, infinity and values that are too large (with row and column), for column indices outside the shape,
+        and for arrays that do not fit together.
     """
-    return _check_sparse(X, dtype) if sp.issparse(X) else _check_dense(X, dtype)
+    in_type = None if used_as is None else np.dtype(used_as)
+    return _check_sparse(X, dtype, in_type) if sp.issparse(X) else _check_dense(X, dtype, in_type)

@@ -29,7 +29,7 @@ from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 
 FORMAT = "manyclass checkpoint"
-VERSION = 1
+VERSION = 2  # 2: variables of the logistic loss as states
 # A dot before and letters after: a temporary file of `open_atomic`.
 FILE = re.compile(r"\.?checkpoint-(\d+)(-\d+)?\.(json|safetensors)(\.\w+)?")
 MANIFEST = re.compile(r"checkpoint-(\d+)\.json")
@@ -192,7 +192,7 @@ class CheckpointFolder:
         content = written["content"]
         if written["checksum"] != _checksum(content):
             raise ValueError(f"the checksum of {manifest.name} is wrong")
-        if content["format"] != FORMAT or content["format_version"] > VERSION:
+        if content["format"] != FORMAT or content["format_version"] != VERSION:
             raise ValueError(f"{manifest.name} has the format {content['format']!r}, {content['format_version']}")
         parts = [self._read_part(Part(**part)) for part in content["parts"]]
         return Stored(generation, content["info"], parts)

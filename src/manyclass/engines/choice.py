@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..problems import Binary, MaxMargin, Problem, SparseBinary
-from ..solvers import Alone, CoupledRows, FrankWolfe, Leagues, Peers, Solver, TrainingSet, blocks_of
+from ..solvers import Alone, CoupledRows, FrankWolfe, Leagues, Peers, Solver, TrainingSet, blocks_of, check_scale
 from .class_ranges import from_disk
 from .disk_engine import DiskEngine
 from .dual_store import DualStore
@@ -105,6 +105,7 @@ def make_solver(
             threads=threads,
             interrupt=interrupt,
         )
+    check_scale(problem, data, dtype)
     if solver == "leagues" and problem.name == "ww":
         return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, leagues=leagues, peers=peers)
     if isinstance(problem, MaxMargin):

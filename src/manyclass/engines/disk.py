@@ -24,6 +24,7 @@ from ..solvers import (
     Stream,
     StreamShape,
     Variables,
+    longest_row,
 )
 from ..solvers.solver import native
 from .disk_engine import DiskEngine
@@ -87,7 +88,8 @@ class DiskFits:
     def set_data(self, data: StoredRows) -> None:
         """Go on with the same rows at other penalties."""
         self._data = data
-        self._reader = BlockReader(data, self._dtype)
+        longest = longest_row(self._problem, data.n_classes, *data.penalty_bounds(), self._dtype)
+        self._reader = BlockReader(data, self._dtype, longest)
         self._shape = self._reader.shape
         sizes = Sizes(data, self._shape, self._problem, self._engine, self._dtype, len(self._variables))
         # Of several ranges of classes, or of folds, this does not make the model.

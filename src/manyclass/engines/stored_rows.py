@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -59,6 +59,15 @@ class StoredRows:
         """Of the rows that the caller holds in memory: none."""
         return 0
 
+    def penalty_bounds(self) -> tuple[float, float]:
+        """Bounds on the sum of the penalties of all rows, and on the largest of them."""
+        largest = self.C
+        if self.class_weight is not None:
+            largest *= float(self.class_weight.max())
+        if self.sample_weight is None:
+            return largest * self.store.n_rows, largest
+        return largest * float(self.sample_weight.sum()), largest * float(self.sample_weight.max())
+
     def penalties(self, block: PackedBlock | Block) -> np.ndarray:
         """C of each row of a block."""
         C = np.full(block.ids.size, self.C)
@@ -107,10 +116,20 @@ class Batch:
 
 
 class BlockReader:
-    """Reads blocks, some at a time, one batch ahead."""
+    """Reads blocks, some at a time, one batch ahead.
 
-    def __init__(self, data: StoredRows, dtype: np.dtype):
-        self._data, self._dtype = data, np.dtype(dtype)
+    Parameters
+    ----------
+    data : StoredRows
+    dtype : float32 or float64
+        What rows and penalties are used in.
+    longest : float
+        The squared length that rows may have.
+    """
+
+    def __init__(self, data: StoredRows, dtype: np.dtype, longest: float = np.inf):
+        self._data, self._dtype, self._longest = data, np.dtype(dtype), longest
+        self._smallest = np.finfo(dtype).tiny  # of penalties: rows with less take no part
         self._spares: list[Any] = []  # layouts of batches that were used: the next ones take their memory
         store = data.store
         frequencies = np.append(store.frequencies, store.n_rows) if data.constant else store.frequencies
@@ -130,12 +149,14 @@ class BlockReader:
         ------
         BlockError
             If one is damaged.
+        ValueError
+            If a row is too long.
         """
         data = self._data
         entries = [data.store.manifest.blocks[number] for number in numbers]
         rows, nnz = sum(entry.rows for entry in entries), sum(entry.nnz for entry in entries)
         layout = self._spares.pop() if self._spares else native(core, "Layout", self._dtype)()
-        layout.begin_rows(self.shape.places, rows, nnz + rows * (data.constant != 0))
+        layout.begin_rows(self.shape.places, rows, nnz + rows * (data.constant != 0), self._longest)
         ids, labels, label_counts, C = [], [], [], []
         parts = one_ahead(data.store.read_packed, numbers, "manyclass-unzip")
         for number, part in zip(numbers, parts, strict=True):
@@ -144,7 +165,8 @@ class BlockReader:
             counts, own = data.labels(part)
             labels.append(own)
             label_counts.append(counts)
-            C.append(data.penalties(part).astype(self._dtype))
+            penalties = data.penalties(part).astype(self._dtype)
+            C.append(np.where(penalties < self._smallest, 0, penalties))
         ends = tuple(np.cumsum([part.size for part in ids]).tolist())
         label_ptr = np.concatenate([[0], np.cumsum(np.concatenate(label_counts))])
         rows_of_all = RowBlock(layout, label_ptr, np.concatenate(labels), np.concatenate(C), ends, batch)
@@ -152,13 +174,32 @@ class BlockReader:
 
     def _add(self, layout: Any, number: int, part: PackedBlock | Block) -> None:
         features = part.n_features, self._data.constant, self.shape.places
-        if isinstance(part, Block):
-            layout.add_rows(part.indptr, part.indices, part.values, *features)
-            return
         try:
-            layout.add_planes(part.indptr, part.index_planes, part.value_planes, *features)
+            if isinstance(part, Block):
+                layout.add_rows(part.indptr, part.indices, part.values, *features)
+            else:
+                layout.add_planes(part.indptr, part.index_planes, part.value_planes, *features)
+        except OverflowError:
+            self._refuse_long_row(number)
         except ValueError as error:
+            if isinstance(part, Block):
+                raise
             raise self._data.store.damage(number, error) from error
+
+    def _refuse_long_row(self, number: int) -> NoReturn:
+        """Raise an error about the longest row of a block."""
+        block = self._data.store.read(number)
+        rows = block.as_csr(self._data.store.n_features).astype(np.float64)
+        with np.errstate(over="ignore"):
+            longest = int(np.argmax(rows.multiply(rows).sum(axis=1).A1))
+        row = rows[longest]
+        place = int(np.argmax(np.abs(row.data)))
+        most = min(self._longest, float(np.finfo(self._dtype).max)) ** 0.5
+        raise ValueError(
+            f"{self._data.store.path}: the row with id {block.ids[longest]} has {row.data[place]:g} at column "
+            f"{row.indices[place]}, too large to train in {self._dtype} with these penalties, where rows can have a "
+            f"length of at most {most:.3g}; scale the features, lower C, or use float64"
+        )
 
     def batches(self, order: Sequence[int], at_once: int) -> Generator[Batch]:
         """Read these blocks, so many at once. A batch is good until the next one is asked for."""

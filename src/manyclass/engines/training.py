@@ -140,6 +140,23 @@ def message_of(rule: StopRule, found: Certificate, reason: str, budget: Budget, 
     )
 
 
+def finite(found: Certificate, dtype: np.dtype) -> Certificate:
+    """Refuse a certificate that says nothing, and with it the weights that it belongs to.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite.
+    """
+    if np.isfinite([found.primal, found.dual, found.violation]).all():
+        return found
+    raise ValueError(
+        f"training has overflowed {np.dtype(dtype)}: primal value {found.primal:g}, dual value {found.dual:g}. There "
+        "is no model; scale the features (for example to [-1, 1]), lower C"
+        + (", or use float64" if dtype == np.float32 else "")
+    )
+
+
 def _pieces(work: Solver, rule: StopRule, clock: _Clock, first: Progress | None) -> Iterator[Progress]:
     """What the solver says after each piece of work, without end; `first` is what a checkpoint remembers."""
     if first is not None:
@@ -273,7 +290,7 @@ def run(
             found = None
             if progress.ready or reason is not None:
                 with clock.phase("certificate"):
-                    found = work.certificate()
+                    found = finite(work.certificate(), dtype)
                 if work.meets(rule) if isinstance(work, LabelBlocks) else rule.met(found):
                     reason = "converged"
             if progress.row_ended or found is not None:

@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..data import BlockStore, RowMatrix, check_matrix
+from ..data.matrix import UnfitRowError
 from ..model import LinearModel
 from ..model.label_sets import predict_sets, topk_matrix
 from .two_classes import PAIRS, REST, TOGETHER, model_columns, one_column
@@ -28,6 +29,7 @@ class Predictor:
     classes_: np.ndarray
     n_features_in_: int
     n_jobs: int | None
+    dtype: Any
     _sparse_coef: bool = False
     _indicator_dtype: np.dtype | None = None  # of y, if it was an array of zeros and ones
     _one_vs_rest: ClassVar[bool] = False  # classes do not know each other
@@ -263,15 +265,16 @@ class Predictor:
         return hasattr(self, "model_")
 
     def _check_rows(self, X: Any, *, reset: bool) -> RowMatrix:
+        used_as = np.dtype(self.dtype) if reset else self.model_.dtype
         if sp.issparse(X):
             # scikit-learn records names and number of features; the values are checked once, here.
             X = validate_data(self, X, reset=reset, skip_check_array=True) if reset else X
-            rows = check_matrix(X)
+            rows = check_matrix(X, used_as=used_as)
             if reset:
                 self.n_features_in_ = rows.n_features
         else:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-            rows = check_matrix(X)
+            rows = check_matrix(X, used_as=used_as)
         if not reset and rows.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
@@ -339,7 +342,11 @@ def by_blocks(
         block = store.read(number)
         ids.append(block.ids)
         rows = block.as_csr(max(store.n_features, model.n_features))
-        found.append(find(check_matrix(left.transform(rows if keep is None else keep(rows)))))
+        try:
+            prepared = check_matrix(left.transform(rows if keep is None else keep(rows)), used_as=model.dtype)
+        except UnfitRowError as error:
+            raise ValueError(f"block {number} of {store.path}: {error}") from error
+        found.append(find(prepared))
     order = np.argsort(np.concatenate(ids))
     return tuple(put_together(column)[order] for column in zip(*found, strict=True))
 

@@ -58,6 +58,7 @@ class TrainingRows:
     solver: str
     feature_reduction: bool
     engine: Any
+    dtype: Any
     _pairs: ClassVar[bool] = False  # one-vs-one
     _takes_sets: ClassVar[bool] = False  # of labels a row: one-vs-rest
 
@@ -98,19 +99,31 @@ class TrainingRows:
         if sample_weight is not None:
             matrix = rows.as_csr() if rows.is_sparse else rows.dense
             sample_weight = _check_sample_weight(sample_weight, matrix, dtype=np.float64, ensure_non_negative=True)
-            weight *= sample_weight
+            with np.errstate(over="ignore"):
+                weight *= sample_weight
         if self.class_weight is not None:
             if Y is not None:
                 raise ValueError(
                     "class_weight is for one label a row: a row with several has no weight by its class; give rows "
                     "their weights with sample_weight"
                 )
-            weight *= weights_by_class(self.class_weight, classes, codes, sample_weight)[codes]
+            with np.errstate(over="ignore"):
+                weight *= weights_by_class(self.class_weight, classes, codes, sample_weight)[codes]
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        if not (weight > 0).all():
-            kept = np.flatnonzero(weight > 0)
-            if kept.size == 0:
+        unfit = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+        if unfit.size:
+            raise ValueError(
+                f"row {unfit[0]} has a penalty (C times its sample and class weights) of {weight[unfit[0]]:g}; "
+                "it must be a finite number of at least 0"
+            )
+        # Penalties so small that the type of the weights cannot hold them are zero in it.
+        takes_part = weight >= np.finfo(self.dtype).tiny
+        if not takes_part.all():
+            kept = np.flatnonzero(takes_part)
+            if not weight.any():
                 raise ValueError("all sample weights are zero; give at least one row a positive weight")
+            if kept.size == 0:
+                kept = np.flatnonzero(weight)  # which the solver refuses, as too small
             given: Any = rows.as_csr() if rows.is_sparse else rows.dense
             rows, weight = check_matrix(given[kept]), weight[kept]
             codes, Y = (codes[kept], None) if Y is None else (codes, Y[kept])
@@ -141,10 +154,11 @@ class TrainingRows:
             by_class = weights_by_class(self.class_weight, store.classes)
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight, float)
-            if sample_weight.shape != (store.manifest.next_id,) or not (sample_weight >= 0).all():
+            usable = np.isfinite(sample_weight) & (sample_weight >= 0)
+            if sample_weight.shape != (store.manifest.next_id,) or not usable.all():
                 raise ValueError(
-                    f"sample_weight must have {store.manifest.next_id} numbers of at least 0, one for each id that "
-                    f"was ever given to a row of the store; got shape {sample_weight.shape}"
+                    f"sample_weight must have {store.manifest.next_id} finite numbers of at least 0, one for each "
+                    f"id that was ever given to a row of the store; got shape {sample_weight.shape}"
                 )
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         return StoredRows(store, float(self.C), by_class, sample_weight, constant)

@@ -307,7 +307,11 @@ class LinearModel:
         RowMatrix
             To be passed to the other methods.
         """
-        rows = X if isinstance(X, RowMatrix) else check_matrix(self.chain.transform(X))
+        if isinstance(X, RowMatrix):
+            rows = X
+            rows.check_fits(self.dtype)
+        else:
+            rows = check_matrix(self.chain.transform(X), used_as=self.dtype)
         if rows.n_features != self.n_features:
             raise ValueError(
                 f"X has {rows.n_features} features, but LinearModel is expecting {self.n_features} features as input"

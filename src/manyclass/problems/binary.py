@@ -34,6 +34,9 @@ class Binary(Problem):
     def columns(self, n_classes: int) -> int:
         return n_classes * (n_classes - 1) // 2 if self.pairs else n_classes
 
+    def loss_at_zero(self, n_classes: int) -> float:
+        return float(self.loss_at(np.zeros(1))[0])
+
     def _signs(self, y: np.ndarray, problems: int) -> np.ndarray:
         if not self.pairs:
             return np.where(np.arange(problems) == y[:, None], 1.0, -1.0)
@@ -97,7 +100,7 @@ class SquaredHinge(Binary):
     loss = "squared_hinge"
 
     def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
-        return float((alpha - np.square(alpha) / (4 * C[:, None])).sum())
+        return float((alpha * (1 - alpha / (4 * C[:, None]))).sum())
 
     def loss_at(self, margin: np.ndarray) -> np.ndarray:
         return np.square(np.maximum(0, 1 - margin))

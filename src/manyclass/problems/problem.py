@@ -57,6 +57,10 @@ class Problem(ABC):
         """Columns of weights, scores and dual variables: the classes, for one-vs-one their pairs."""
         return n_classes
 
+    def loss_at_zero(self, n_classes: int) -> float:
+        """Loss of a row at weights 0; of binary problems, in one of them."""
+        return float(self.losses(np.zeros((1, n_classes)), np.zeros(1, np.int64))[0])
+
     def shrink(self, V: np.ndarray) -> np.ndarray:
         """Weights of `V = X' coef`: V itself, unless the problem has an l1 term."""
         return V

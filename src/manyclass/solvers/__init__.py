@@ -11,6 +11,7 @@ from .label_blocks import LabelBlocks, blocks_of
 from .leagues import Leagues
 from .peers import Alone, Peers, share
 from .pegasos_stream import PegasosStream
+from .scale import check_scale, longest_row
 from .solver import Certificate, Progress, Restorable, Solver, StopRule, TrainingSet
 from .stream import RowBlock, Stream, StreamShape, Variables
 
@@ -37,7 +38,9 @@ __all__ = [
     "TrainingSet",
     "Variables",
     "blocks_of",
+    "check_scale",
     "estimate_memory",
+    "longest_row",
     "refuse_absurd_pairs",
     "share",
 ]

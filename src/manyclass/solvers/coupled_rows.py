@@ -288,7 +288,7 @@ class CoupledRows:
                 primal, dual, violation, _ = self._kernel.certificate(self._threads, self._scale)
         self._from_state = False
         found = Certificate(primal, dual, violation)
-        if self._last_full is not None and found.gap > 0:
+        if self._last_full is not None and found.gap > 0 and self._last_full.primal != 0:
             estimated = self._last_full.gap / abs(self._last_full.primal)
             learned = 0.9 * estimated / found.gap
             self._believed = learned if self._groups is not None else min(self._believed, learned)

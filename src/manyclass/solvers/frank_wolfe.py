@@ -150,7 +150,7 @@ class FrankWolfe:
         """Certify all variables in float64."""
         found = Certificate(*self._kernel.certificate(self._threads))
         self._refresh()  # without the rounding of all steps so far
-        if self._last_full is not None and found.gap > 0:
+        if self._last_full is not None and found.gap > 0 and self._last_full.primal != 0:
             estimated = self._last_full.gap / abs(self._last_full.primal)
             self._believed = min(self._believed, 0.9 * estimated / found.gap)
         return found

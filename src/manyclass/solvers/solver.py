@@ -99,8 +99,9 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Relative duality gap, `(primal - dual) / max(|primal|, |dual|, 1e-12)`."""
-        return (self.primal - self.dual) / max(abs(self.primal), abs(self.dual), 1e-12)
+        """Relative duality gap, `(primal - dual) / max(|primal|, |dual|)`; 0 where both are 0."""
+        larger = max(abs(self.primal), abs(self.dual))
+        return (self.primal - self.dual) / larger if larger != 0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""Which penalties and rows a fit can compute with: nothing that overflows or vanishes in the type of its weights.
+
+At weights no worse than 0, `1/2 |W|^2` is at most what all rows lose at 0, `sum_i C_i loss(0)`. So no score is larger
+than `|x| |W|`, and that bounds every loss, step and sum of a fit. If the type can hold the bound, nothing overflows.
+"""
+
+import numpy as np
+
+from ..problems import Problem
+from .solver import TrainingSet
+
+
+def longest_row(problem: Problem, n_classes: int, total: float, largest: float, dtype: np.dtype) -> float:
+    """Check penalties, and find the squared length that rows may have with them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The loss.
+    n_classes : int
+        K.
+    total, largest : float
+        Sum of the penalties of all rows (or more), and the largest of them.
+    dtype : float32 or float64
+        What the fit computes in.
+
+    Returns
+    -------
+    float
+        The constant feature included.
+
+    Raises
+    ------
+    ValueError
+        If the penalties, or the factors of an elastic net, are too large or too small for the type.
+    """
+    limits = np.finfo(dtype)
+    most = float(limits.max)
+    wider = ", or use float64" if dtype == np.float32 else ""
+    tau = _check_elastic_net(problem, most**0.5, wider)
+    # Rows whose penalty the type cannot hold take no part: they have to be few against the others.
+    least = float(limits.tiny / limits.eps**2)
+    if largest < least:
+        raise ValueError(
+            f"the largest penalty C_i of a row is {largest:.3g}, too small for {np.dtype(dtype)}, which needs at "
+            f"least {least:.3g}; raise C or the weights of the rows{wider}"
+        )
+    if total > most / 16:
+        raise ValueError(
+            f"the penalties C_i of the rows add up to {total:.3g}, too much for {np.dtype(dtype)}; lower C or the "
+            f"weights of the rows{wider}"
+        )
+    # max(1, total) (1 + 2 |x| |W|)^2 <= most, with the |W| from above
+    reach = ((most / max(1.0, total)) ** 0.5 - 1) / 2
+    squares = 2 * total * problem.loss_at_zero(n_classes) / tau  # |W|^2
+    return min(most, most * tau, reach**2 / max(squares, 1 / most))
+
+
+def _check_elastic_net(problem: Problem, most: float, wider: str) -> float:
+    for name in ("lam", "tau"):
+        value = getattr(problem, name, 1.0)
+        least = 1 / most if name == "tau" else 0.0
+        if not least <= value <= most:
+            raise ValueError(f"{name} must be from {least:.3g} to {most:.3g}, got {value:.3g}{wider}")
+    return getattr(problem, "tau", 1.0)
+
+
+def check_scale(problem: Problem, data: TrainingSet, dtype: np.dtype) -> None:
+    """Refuse rows and penalties that overflow or vanish in the type of the weights.
+
+    Raises
+    ------
+    ValueError
+        With what is too large or too small, and what to do.
+    """
+    total, largest = float(data.C.sum()), float(data.C.max())
+    most = longest_row(problem, data.n_classes, total, largest, dtype)
+    square = data.constant * data.constant
+    if data.X.longest + square <= most:
+        return
+    wider = ", or use float64" if dtype == np.float32 else ""
+    if square > data.X.longest:
+        what, remedy = f"a constant feature (intercept_scaling) of {data.constant:g}", "lower it"
+    else:
+        what, remedy = f"rows of length {data.X.longest**0.5:.3g}", "scale the features, for example to [-1, 1]"
+    raise ValueError(
+        f"{what} and penalties C_i that add up to {total:.3g} are too much together for {np.dtype(dtype)}: with "
+        f"these penalties rows can have a length of at most {most**0.5:.3g}; {remedy}, or lower C{wider}"
+    )
