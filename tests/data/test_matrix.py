@@ -179,3 +179,12 @@ def test_vectors_complex_numbers_and_words_are_refused():
         check_matrix(np.array([["a", 1]], dtype=object))
     with pytest.raises(ValueError, match="dtype must be"):
         check_matrix(np.ones((2, 2)), dtype=np.int32)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_consecutive_rows_are_judged_by_their_own_lengths(kind):
+    rows = check_matrix(kind([[1.0, 2.0], [1e30, 0.0], [3.0, 4.0]]))
+    rows[:1].check_fits(np.dtype(np.float32))
+    rows[2:].check_fits(np.dtype(np.float32))
+    with pytest.raises(ValueError, match=r"1e\+30 at row 1, column 0"):
+        rows[:2].check_fits(np.dtype(np.float32))

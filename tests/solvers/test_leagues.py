@@ -208,10 +208,10 @@ def test_classes_stay_in_their_leagues_without_one():
 def test_leagues_that_do_not_exist_are_refused():
     kernel = make(small(), leagues=3)._kernel
     for division in ([0] * 6, [0] * 8):
-        with pytest.raises(ValueError, match="league: . entries instead of 7"):
+        with pytest.raises(ValueError, match=r"league: . entries instead of 7"):
             kernel.divide(np.array(division, np.int32))
     for wrong in (-1, 3):
-        with pytest.raises(ValueError, match="league: entry 6 .* outside 0 to 2"):
+        with pytest.raises(ValueError, match=r"league: entry 6 .* outside 0 to 2"):
             kernel.divide(np.array([0] * 6 + [wrong], np.int32))
 
 

@@ -36,7 +36,7 @@ class RowMatrix:
     copies : list of str
         What had to be copied to get here, and its size.
     longest : float
-        The squared length of the longest row.
+        No row has a larger squared length; infinity if that is not known.
     """
 
     n_rows: int
@@ -46,7 +46,7 @@ class RowMatrix:
     values: np.ndarray | None = None
     dense: np.ndarray | None = None
     copies: list[str] = field(default_factory=list)
-    longest: float = np.nan
+    longest: float = np.inf
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -60,11 +60,12 @@ class RowMatrix:
             raise ValueError(f"rows are taken one after the other, not with a step of {step}")
         end = max(begin, end)
         if self.dense is not None:
-            return RowMatrix(end - begin, self.n_features, dense=self.dense[begin:end])
+            return RowMatrix(end - begin, self.n_features, dense=self.dense[begin:end], longest=self.longest)
         assert self.indptr is not None and self.indices is not None and self.values is not None
         ends = self.indptr[begin : end + 1]
         entries = slice(ends[0], ends[-1])
-        return RowMatrix(end - begin, self.n_features, ends - ends[0], self.indices[entries], self.values[entries])
+        arrays = ends - ends[0], self.indices[entries], self.values[entries]
+        return RowMatrix(end - begin, self.n_features, *arrays, longest=self.longest)
 
     @property
     def is_sparse(self) -> bool:
@@ -103,11 +104,14 @@ class RowMatrix:
             return
         if self.dense is not None:
             row, _ = core.check_dense_rows(self.dense, LARGEST[dtype])
-            _refuse(self.dense[row], None, row, dtype)
+            if row != CLEAN:
+                _refuse(self.dense[row], None, row, dtype)
+            return
         assert self.indptr is not None and self.indices is not None and self.values is not None
         row, _ = core.check_rows(self.indptr, self.indices, self.values, self.n_features, LARGEST[dtype])
-        entries = slice(self.indptr[row], self.indptr[row + 1])
-        _refuse(self.values[entries], self.indices[entries], row, dtype)
+        if row != CLEAN:
+            entries = slice(self.indptr[row], self.indptr[row + 1])
+            _refuse(self.values[entries], self.indices[entries], row, dtype)
 
     def as_csr(self) -> sp.csr_matrix:
         """Give the rows as a scipy matrix: the same arrays if they are sparse, a copy if they are dense."""
