@@ -116,7 +116,7 @@ def test_files_are_appended_as_the_store_was_made(tmp_path):
     assert_holds(store, range(80), X, y)
     (tmp_path / "zero.svm").write_text("1 0:1 3:2\n")
     before = snapshot(store.path)
-    with pytest.raises(ValueError, match=r"zero.svm:1:3: index 0 in a file declared to count from 1"):
+    with pytest.raises(ValueError, match=r"zero.svm:1:3: index 0, but features are counted from 1"):
         store.append(tmp_path / "zero.svm")
     assert snapshot(store.path) == before
 
