@@ -144,7 +144,7 @@ def test_other_columns_and_labels_of_json():
         ("jsonl", b'{"text": "x", "label": 1}\n{"text": \n', 2, "must be a JSON object"),
         ("jsonl", b"[1]\n", 1, "a list"),
         ("jsonl", b'{"text": "x", "lable": 1}\n', 1, "the columns are 'text', 'lable'"),
-        ("jsonl", b'{"text": 5, "label": 1}\n', 1, "'text' is a int"),
+        ("jsonl", b'{"text": 5, "label": 1}\n', 1, "'text' is 5; a text must be a string"),
         ("jsonl", b'{"text": "x", "label": [1]}\n', 1, "'label' is [1]"),
         ("csv", b"text,label\nab,1\n\xff\xfe,1\n", 3, "not UTF-8"),
     ],
@@ -165,5 +165,5 @@ def test_the_format_must_be_known(tmp_path):
     with pytest.raises(ValueError, match="does not tell the format"):
         read_table(tmp_path / "x.dat")
     assert read_table(tmp_path / "x.dat", format="csv") == (["a"], ["b"])
-    with pytest.raises(ValueError, match="csv, tsv or jsonl"):
+    with pytest.raises(ValueError, match="csv, tsv, jsonl or parquet"):
         read_table(tmp_path / "x.dat", format="xml")

@@ -16,24 +16,12 @@ from ..data.store_changes import more_of
 from ..data.table_rows import TableRows
 from . import normalizing, output, ranks
 from .fitting import Dtype
-from .inputs import Columns, told_by_file
-from .options import SkipUnlabelled
+from .formats import ROWS_OF_FEATURES, DataFormat, TableOptions, kind_of
+from .options import Delimiter, LabelColumn, SkipUnlabelled, TextColumn
 from .output import InputError
 
 # What a non-zero takes in memory: an index, a value, and where they are.
 BYTES_A_NONZERO = 12
-
-
-class SourceFormat(str, Enum):
-    """How the files are to be read."""
-
-    auto = "auto"
-    svmlight = "svmlight"
-    xmc = "xmc"
-    csv = "csv"
-    tsv = "tsv"
-    jsonl = "jsonl"
-    parquet = "parquet"
 
 
 class Compression(str, Enum):
@@ -54,12 +42,11 @@ def convert(
         Any, typer.Option(parser=parse_size, metavar="SIZE", help="What the conversion may use.")
     ] = "512MB",
     blocks: Annotated[int | None, typer.Option(min=1, help="How many. [default: as the memory asks for]")] = None,
-    format: Annotated[
-        SourceFormat, typer.Option(help="auto: by the names; xmc by its first line.")
-    ] = SourceFormat.auto,
+    format: Annotated[DataFormat, typer.Option(help="auto: by the names; xmc by its first line.")] = DataFormat.auto,
     dtype: Annotated[Dtype | None, typer.Option(help="Of the values. [default: float32]")] = None,
-    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
     normalize: Annotated[
         bool | None,
@@ -93,11 +80,11 @@ def convert(
     for file in files:
         if file != "-" and Path(file).is_dir():
             raise InputError(f"{file}: a folder; pass files")
-    columns = Columns(text_column, label_column, skip_unlabelled)
+    table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
     if append:
-        source = _more(BlockStore(store), files, format, columns, dtype, hash_bits, normalize)
+        source = _more(BlockStore(store), files, format, table, dtype, hash_bits, normalize)
     else:
-        source = _source(files, format, columns, dtype, hash_bits, normalize)
+        source = _source(files, format, table, dtype, hash_bits, normalize)
     made = Conversion(
         source,
         store,
@@ -115,11 +102,9 @@ def convert(
         show_store(report)
 
 
-def _kind(files: list[str], format: SourceFormat) -> str:
+def _kind(files: list[str], format: DataFormat, table: TableOptions) -> str:
     """One format for all files."""
-    if format is not SourceFormat.auto:
-        return format.value
-    kinds = {"parquet" if file.lower().endswith(".parquet") else told_by_file(file) for file in files}
+    kinds = {kind_of(file, format.value, table, otherwise="svmlight") for file in files}
     if len(kinds) > 1:
         raise InputError(
             f"the files are of different kinds ({', '.join(sorted(kinds))}); convert one kind, append others"
@@ -129,59 +114,57 @@ def _kind(files: list[str], format: SourceFormat) -> str:
 
 def _source(
     files: list[str],
-    format: SourceFormat,
-    columns: Columns,
+    format: DataFormat,
+    table: TableOptions,
     dtype: Dtype | None,
     hash_bits: int | None,
     normalize: bool | None,
 ) -> RowSource:
-    kind = _kind(files, format)
-    if kind in ("svmlight", "xmc"):
-        _refuse(kind, **_of_tables(columns), hash_bits=hash_bits)
+    kind = _kind(files, format, table)
+    if kind in ROWS_OF_FEATURES:
+        _refuse(kind, hash_bits=hash_bits)
         return TextRows(files, xmc=kind == "xmc", dtype=(dtype or Dtype.float32).value, normalize=bool(normalize))
     _refuse(kind, dtype=dtype)
     normalizing.refuse_for_texts(kind, normalize)
     return TableRows(
         files,
-        text=columns.text,
-        label=columns.label,
-        format=kind,
+        text=table.text,
+        label=table.label,
+        format=kind,  # type: ignore[arg-type]
+        delimiter=table.delimiter,
         hash_bits=hash_bits or HASH_BITS,
-        unlabelled=columns.unlabelled,
+        unlabelled=table.unlabelled,
     )
-
-
-def _of_tables(columns: Columns) -> dict[str, Any]:
-    """Options that are for tables only, None where they were not given."""
-    return {
-        "text_column": columns.text,
-        "label_column": columns.label,
-        "skip_unlabelled": columns.skip_unlabelled or None,
-    }
 
 
 def _more(
     store: BlockStore,
     files: list[str],
-    format: SourceFormat,
-    columns: Columns,
+    format: DataFormat,
+    table: TableOptions,
     dtype: Dtype | None,
     hash_bits: int | None,
     normalize: bool | None,
 ) -> RowSource:
     _refuse("--append", dtype=dtype, hash_bits=hash_bits)
     normalizing.check_store(store, normalize)
-    kind = _kind(files, format)
-    numeric = kind in ("svmlight", "xmc")
-    if numeric:
-        _refuse(kind, **_of_tables(columns))
+    kind = _kind(files, format, table)
+    numeric = kind in ROWS_OF_FEATURES
     if numeric == store.chain.takes_text:
         raise InputError(
             f"{store.path} was made of {'texts' if numeric else 'rows of features'}, which {kind} files do not hold"
         )
     if numeric:
         return more_of(store, files, xmc=kind == "xmc")
-    return more_of(store, files, text=columns.text, label=columns.label, format=kind, unlabelled=columns.unlabelled)
+    return more_of(
+        store,
+        files,
+        text=table.text,
+        label=table.label,
+        format=kind,
+        delimiter=table.delimiter,
+        unlabelled=table.unlabelled,
+    )
 
 
 def _refuse(kind: str, **options: Any) -> None:

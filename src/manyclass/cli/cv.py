@@ -14,8 +14,9 @@ from ..engines import DiskEngine
 from ..estimators import ESTIMATORS, EdgeOfGridWarning, estimator_for, select_C
 from . import normalizing, output, ranks
 from .fitting import TAKE_SETS, USUAL, Dtype, Loss
-from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled
-from .options import SkipUnlabelled, document_frequency, positive, usual
+from .formats import DataFormat, TableOptions
+from .inputs import LabelledRows, naming, open_store, read_labelled
+from .options import Delimiter, LabelColumn, SkipUnlabelled, TextColumn, document_frequency, positive, usual
 
 logger = logging.getLogger("manyclass.cli")
 MOST_PENALTIES = 1000
@@ -77,8 +78,9 @@ def cv(
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the folds and of the order of rows.")] = 0,
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
-    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
     normalize: normalizing.Normalize = None,
     min_df: Annotated[
@@ -103,7 +105,8 @@ def cv(
     ones too. From a store all folds are trained together, so that a block is read once a pass for all of them.
     """
     output.log_to_stderr(quiet=quiet)
-    store = open_store(data)
+    table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
+    store = open_store(data, table)
     scaled = {loss: bool(normalizing.chosen(normalize, Loss(loss))) for loss in losses}
     engine: str | DiskEngine = "memory"
     if store is None:
@@ -112,7 +115,7 @@ def cv(
         rows: LabelledRows | BlockStore = read_labelled(
             data,
             format,
-            Columns(text_column, label_column, skip_unlabelled),
+            table,
             min_df=min_df,
             dtype=dtype.value,
             several=all(loss in TAKE_SETS for loss in losses),

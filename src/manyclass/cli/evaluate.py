@@ -13,9 +13,10 @@ from ..data import encode_known
 from ..data.label_sets import keep_known
 from ..model import LabelTree, LinearModel, load_model
 from . import output, quality, ranks
-from .inputs import Columns, DataFormat, naming
+from .formats import DataFormat, TableOptions
+from .inputs import naming
 from .model_inputs import ModelInput
-from .options import SkipUnlabelled
+from .options import Delimiter, SameLabelColumn, SameTextColumn, SkipUnlabelled
 from .output import InputError
 
 NAMED_AT_MOST = 10
@@ -68,8 +69,9 @@ def evaluate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse features that the model was not trained on.")
     ] = False,
-    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
+    text_column: SameTextColumn = None,
+    label_column: SameLabelColumn = None,
+    delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
     format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
@@ -104,7 +106,8 @@ def evaluate(
         raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
     with naming(str(model)):
         ask = _Questions(loaded, wanted[-1], beam, jobs)
-    rows = ModelInput(loaded, data, format, Columns(text_column, label_column, skip_unlabelled), strict=strict)
+    table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
+    rows = ModelInput(loaded, data, format, table, strict=strict)
     if loaded.multilabel or (rows.store is not None and rows.store.manifest.multilabel):
         labels, others, found = _sets_of(ask, data, rows)
         with naming(data):

@@ -2,69 +2,26 @@
 
 import contextlib
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
-from pathlib import Path, PurePath
-from typing import Any, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..data import BlockStore, Chain, ParseError, TextFeatures, UnitRows, read_table
 from ..data.label_sets import keep_known
-from ..data.streams import SUFFIXES, stream_name
+from ..data.streams import stream_name
 from ..data.svmlight import labels_of, matrix_of, parse_rows
-from ..data.text import FORMATS
 from ..data.unit_rows import scale_to_unit_length
-from ..data.xmc import looks_like_xmc
 from ..engines import join_rows, share_rows
 from . import ranks
+from .formats import ROWS_OF_FEATURES, DataFormat, TableOptions, kind_of
 from .output import InputError
 from .wording import SEVERAL_LABELS, told
 
-ROWS_OF_FEATURES = ("svmlight", "xmc")
-
-
 ALWAYS_UNIT = "rows of texts always have length 1; leave out --no-normalize"
-
-
-class DataFormat(str, Enum):
-    """How a data file is to be read."""
-
-    auto = "auto"
-    svmlight = "svmlight"
-    xmc = "xmc"
-    csv = "csv"
-    tsv = "tsv"
-    jsonl = "jsonl"
-
-
-class PredictFormat(str, Enum):
-    """How a file of rows to predict is to be read: labels are not needed."""
-
-    auto = "auto"
-    svmlight = "svmlight"
-    xmc = "xmc"
-    csv = "csv"
-    tsv = "tsv"
-    jsonl = "jsonl"
-    lines = "lines"
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Which columns of a table to read; None for what the model was trained on, or `text` and `label`."""
-
-    text: str | None = None
-    label: str | None = None
-    skip_unlabelled: bool = False
-
-    @property
-    def unlabelled(self) -> Literal["error", "skip"]:
-        """What to do with rows that have no label."""
-        return "skip" if self.skip_unlabelled else "error"
 
 
 @dataclass(frozen=True)
@@ -104,28 +61,6 @@ class LabelledRows:
         return replace(self, X=X, chain=Chain([UnitRows()]))
 
 
-def told_by_name(path: str) -> str | None:
-    """Tell the format of a table from the name of its file; None if the name does not tell."""
-    suffixes = [suffix.lower() for suffix in PurePath(path).suffixes]
-    if suffixes and suffixes[-1] in SUFFIXES:
-        suffixes.pop()
-    return FORMATS.get(suffixes[-1]) if suffixes else None
-
-
-def told_by_file(path: str) -> str:
-    """Tell the format of a file: of tables by its name, of XMC text by its first line; all else is svmlight text."""
-    return told_by_name(path) or ("xmc" if looks_like_xmc(path) else "svmlight")
-
-
-def stem(path: str) -> str:
-    """Give the name of a data file without folder, compression, format and the place for a rank."""
-    name = PurePath(re.sub(r"[-_.]?\{rank\}", "", path))
-    if name.suffix.lower() in SUFFIXES:
-        name = name.with_suffix("")
-    known = {*FORMATS, ".svm", ".svmlight", ".libsvm", ".xmc", ".txt"}
-    return name.stem if name.suffix.lower() in known else name.name
-
-
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
     """Put the name of the file before errors that do not know it."""
@@ -139,9 +74,25 @@ def naming(path: str) -> Iterator[None]:
         raise InputError(f"{stream_name(path)}: {told(error)}") from error
 
 
-def open_store(path: str) -> BlockStore | None:
-    """The store of that name, or None if it is not a folder."""
-    return BlockStore(path) if path != "-" and Path(path).is_dir() else None
+@contextlib.contextmanager
+def supposed(format: str, otherwise: str) -> Iterator[None]:
+    """Where a format was supposed and not given, say what else a file may be if its first line cannot be read."""
+    try:
+        yield
+    except ParseError as error:
+        if format != "auto" or error.line > 1 or error.remedy:
+            raise
+        raise ParseError(error.file, error.line, error.column, f"{error.reason}; {otherwise}") from error
+
+
+def open_store(path: str, table: TableOptions) -> BlockStore | None:
+    """The store of that name, or None if it is not a folder; options for tables are refused for a store."""
+    if path == "-" or not Path(path).is_dir():
+        return None
+    store = BlockStore(path)
+    if table.given:
+        raise InputError(f"{path}: {table.given[0]} has no meaning with a store")
+    return store
 
 
 def check_is_file(path: str) -> None:
@@ -198,7 +149,7 @@ def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
 def read_labelled(
     path: str,
     format: DataFormat,
-    columns: Columns,
+    table: TableOptions,
     *,
     min_df: int | float,
     dtype: Any,
@@ -213,9 +164,8 @@ def read_labelled(
         A file, or `-` for standard input. With `{rank}` in its name each rank of mpirun reads its own, and the rows
         of all are put together in their order.
     format : DataFormat
-        `auto` takes tables by the name of the file, XMC text by its first line, and everything else as svmlight text.
-    columns : Columns
-        Of a table.
+        `auto` is as `kind_of` has it.
+    table : TableOptions
     min_df : int or float
         As `TextFeatures` has it.
     dtype : numpy dtype
@@ -232,7 +182,7 @@ def read_labelled(
     """
     divided, path = ranks.one_each(path), ranks.own_file(path)
     check_is_file(path)
-    kind = format.value if format is not DataFormat.auto else told_by_file(path)
+    kind = kind_of(path, format.value, table, otherwise="svmlight")
     if kind == "xmc" and not several:
         raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {SEVERAL_LABELS}")
     if normalize is False and kind not in ROWS_OF_FEATURES:
@@ -240,19 +190,20 @@ def read_labelled(
 
     def read() -> Any:
         if kind in ROWS_OF_FEATURES:
-            multilabel = "auto" if several else False
-            return parsed(path, kind, dtype, multilabel=multilabel)
+            with supposed(format.value, "for a table of texts pass --text-column and --label-column, or --format"):
+                return parsed(path, kind, dtype, multilabel="auto" if several else False)
         return read_table(
             path,
-            text=columns.text,
-            label=columns.label,
+            text=table.text,
+            label=table.label,
             format=kind,  # type: ignore[arg-type]
-            unlabelled=columns.unlabelled,
+            delimiter=table.delimiter,
+            unlabelled=table.unlabelled,
         )
 
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
         if kind not in ROWS_OF_FEATURES:
-            return _as_features(parts, columns, min_df)
+            return _as_features(parts, table, min_df)
         rows = _as_rows(parts)
         return rows.normalized(copy=False) if normalize else rows
 
@@ -267,13 +218,15 @@ def _as_rows(parts: Sequence[ParsedRows]) -> LabelledRows:
     return LabelledRows(X, labels, classes, reading={"index_base": 0 if from_zero else 1})
 
 
-def _as_features(parts: Sequence[tuple[list[str], list[Any]]], columns: Columns, min_df: int | float) -> LabelledRows:
+def _as_features(
+    parts: Sequence[tuple[list[str], list[Any]]], table: TableOptions, min_df: int | float
+) -> LabelledRows:
     texts, labels = (list(itertools.chain.from_iterable(found)) for found in zip(*parts, strict=True))
     if not texts:
         raise ValueError("no rows; a header and at least two rows are needed")
     features = TextFeatures(min_df=min_df)
     X = features.fit_transform(texts)
-    reading = {"text_column": columns.text or "text", "label_column": columns.label or "label"}
+    reading = {"text_column": table.text or "text", "label_column": table.label or "label"}
     return LabelledRows(X, labels, chain=Chain([features]), reading=reading)
 
 

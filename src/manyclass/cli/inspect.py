@@ -18,8 +18,9 @@ from ..solvers import estimate_memory
 from . import output, ranks
 from .convert import describe_store, show_store
 from .fitting import USUAL, Dtype, Loss
-from .inputs import Columns, DataFormat, LabelledRows, class_sizes, naming, read_labelled
-from .options import SkipUnlabelled, document_frequency
+from .formats import DataFormat, TableOptions
+from .inputs import LabelledRows, class_sizes, naming, read_labelled
+from .options import Delimiter, LabelColumn, SkipUnlabelled, TextColumn, document_frequency
 from .output import InputError
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
@@ -39,8 +40,9 @@ def inspect(
     dtype: Annotated[Dtype, typer.Option(help="For --estimate.")] = Dtype.float32,
     intercept: Annotated[bool, typer.Option(help="For --estimate.")] = USUAL["fit_intercept"],
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="For --estimate.")] = None,
-    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
     min_df: Annotated[
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
@@ -75,7 +77,7 @@ def inspect(
     rows = read_labelled(
         file,
         format,
-        Columns(text_column, label_column, skip_unlabelled),
+        TableOptions(text_column, label_column, None, delimiter, skip_unlabelled),
         min_df=min_df,
         dtype=dtype.value,
         several=True,

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -12,25 +12,25 @@ from ..data import ParseError, RowMatrix, read_table
 from ..data.known_features import KnownFeatures
 from ..data.label_sets import keep_known
 from ..data.streams import open_input, stream_name
+from ..data.text import iter_texts
 from ..estimators.predictor import by_blocks
 from ..model import LinearModel
 from . import output, ranks
-from .inputs import (
+from .formats import (
     ROWS_OF_FEATURES,
-    Columns,
     DataFormat,
-    ParsedRows,
     PredictFormat,
-    check_is_file,
-    naming,
-    open_store,
-    parsed,
-    told_by_file,
-    told_by_name,
+    TableOptions,
+    kind_of,
+    look_like_features,
+    look_like_table,
 )
+from .inputs import ParsedRows, check_is_file, naming, open_store, parsed, supposed
 from .output import InputError
 
-LINES_AT_ONCE = 4096
+TEXTS_AT_ONCE = 4096
+# Lines that tell whether these are texts.
+LOOKED_AT = 10
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -47,8 +47,7 @@ class ModelInput:
         A file, a store, or `-` for standard input; with `{rank}` in its name each rank of mpirun reads its own.
     format : DataFormat or PredictFormat
         `auto` follows the model and the name of the file.
-    columns : Columns
-        Of a table.
+    table : TableOptions
     strict : bool
         Whether to refuse features that the model was not trained on.
 
@@ -65,18 +64,24 @@ class ModelInput:
         model: LinearModel,
         path: str,
         format: DataFormat | PredictFormat,
-        columns: Columns,
+        table: TableOptions,
         *,
         strict: bool,
     ):
-        self.store = open_store(path)
+        self.store = open_store(path, table)
         self.divided = ranks.one_each(path)
         self._model, self._name, self._path = model, path, path
-        self._format, self._columns, self._strict = format.value, columns, strict
+        self._format, self._table, self._strict = format.value, table, strict
         self._known = KnownFeatures(model.n_features)
         if self.store is None:
             self._path = ranks.own_file(path)
             check_is_file(self._path)
+        elif self.store.chain.takes_text != model.chain.takes_text:
+            kinds = ("rows of features", "texts")
+            raise InputError(
+                f"{path} was made of {kinds[self.store.chain.takes_text]}, but the model was trained on "
+                f"{kinds[model.chain.takes_text]}; convert the data in the same way as the training data"
+            )
         elif strict and self.store.n_features > model.n_features:
             raise InputError(
                 f"{path} has {self.store.n_features} features, but the model knows {model.n_features}; leave out "
@@ -87,7 +92,7 @@ class ModelInput:
 
     def labelled(self) -> tuple[RowMatrix, Any]:
         """Rows with one label each, prepared for the model."""
-        kind = self._kind("svmlight")
+        kind = self._kind()
         if kind == "xmc":
             raise InputError(
                 f"{stream_name(self._path)}: XMC text has sets of labels, but the model knows one label per row"
@@ -99,10 +104,11 @@ class ModelInput:
                 return self._model.prepare(found.X), found.labels
             texts, labels = read_table(
                 self._path,
-                text=self._columns.text or self._model.settings.get("text_column"),
-                label=self._columns.label or self._model.settings.get("label_column"),
+                text=self._text_column,
+                label=self._table.label or self._model.settings.get("label_column"),
                 format=kind,  # type: ignore[arg-type]
-                unlabelled=self._columns.unlabelled,
+                delimiter=self._table.delimiter,
+                unlabelled=self._table.unlabelled,
             )
             return self._model.prepare(texts), labels
 
@@ -120,7 +126,7 @@ class ModelInput:
         unknown : ndarray of shape (n,)
             How many others each row has.
         """
-        kind = self._kind("svmlight")
+        kind = self._kind()
         if kind not in ROWS_OF_FEATURES:
             raise InputError(
                 f"{stream_name(self._path)}: the rows of {kind} have one label each, the model knows sets of labels"
@@ -134,48 +140,90 @@ class ModelInput:
         with naming(self._path):
             return ranks.read_rows(read, divided=self.divided)
 
-    def unlabelled(self) -> Iterator[RowMatrix]:
-        """Rows, prepared for the model, whose labels do not matter; lines of text come in batches."""
-        prepare = self._model.prepare
-        kind = self._kind("lines" if self._model.chain.takes_text else "svmlight")
+    def unlabelled(self) -> Iterator[tuple[RowMatrix, list[Any] | None]]:
+        """Rows, prepared for the model, whose labels do not matter; texts come in batches.
 
-        def read() -> RowMatrix:
-            if kind in ROWS_OF_FEATURES:
-                return prepare(self._parsed(kind, multilabel="auto").X)
-            # A table to predict needs no labels: the text is read in their place, too.
-            column = self._columns.text or self._model.settings.get("text_column") or "text"
-            texts, _ = read_table(self._path, text=column, label=column, format=kind, unlabelled="keep")  # type: ignore[arg-type]
-            return prepare(texts)
-
+        With each batch come the values of the column `--id-column`, or None.
+        """
+        kind = self._kind(lines=True)
         with naming(self._path):
-            if kind != "lines":
-                yield ranks.read_rows(read, divided=self.divided)
-                return
-            for texts in _lines(self._path):
-                yield prepare(texts)
+            if kind in ROWS_OF_FEATURES:
 
-    def _kind(self, otherwise: str) -> str:
-        path, kind = self._path, self._format
-        if kind == "auto":
-            kind = told_by_file(path) if otherwise == "svmlight" else told_by_name(path) or otherwise
-        if kind not in ROWS_OF_FEATURES and not self._model.chain.takes_text:
+                def read() -> RowMatrix:
+                    return self._model.prepare(self._parsed(kind, multilabel="auto").X)
+
+                yield ranks.read_rows(read, divided=self.divided), None
+                return
+            rows = self._lines() if kind == "lines" else self._rows_of_table(kind)
+            while batch := list(islice(rows, TEXTS_AT_ONCE)):
+                texts, ids = (list(column) for column in zip(*batch, strict=True))
+                yield self._model.prepare(texts), None if self._table.id is None else ids
+
+    @property
+    def _text_column(self) -> str:
+        return self._table.text or self._model.settings.get("text_column") or "text"
+
+    def _rows_of_table(self, kind: str) -> Iterator[tuple[str, Any]]:
+        return iter_texts(
+            self._path,
+            text=self._text_column,
+            id=self._table.id,
+            format=kind,  # type: ignore[arg-type]
+            delimiter=self._table.delimiter,
+        )
+
+    def _lines(self) -> Iterator[tuple[str, None]]:
+        with open_input(self._path) as stream:
+            start = list(islice(stream, LOOKED_AT))
+            if self._format == "auto":
+                self._check_are_texts(start)
+            for number, line in enumerate(chain(start, stream), 1):
+                try:
+                    yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"), None
+                except UnicodeDecodeError as error:
+                    reason = f"not UTF-8 ({error.reason}); convert the file first"
+                    raise ParseError(stream_name(self._path), number, error.start + 1, reason) from error
+
+    def _check_are_texts(self, lines: list[bytes]) -> None:
+        if look_like_features(lines):
             raise InputError(
-                f"{stream_name(path)}: {kind} holds texts, but the model was trained on rows of features; "
+                "these look like rows of features, but the model was trained on texts; pass texts or a table, or "
+                "take each line as a text with --format lines"
+            )
+        if lines and (kind := look_like_table(lines[0], self._text_column)):
+            logger.warning(
+                "%s: each line is taken as a text, but the first looks like that of a table; --format %s reads it so",
+                stream_name(self._path),
+                kind,
+            )
+
+    def _kind(self, *, lines: bool = False) -> str:
+        name, on_texts = stream_name(self._path), self._model.chain.takes_text
+        kind = kind_of(self._path, self._format, self._table, otherwise="lines" if lines and on_texts else "svmlight")
+        if kind not in ROWS_OF_FEATURES and not on_texts:
+            raise InputError(
+                f"{name}: {kind} holds texts, but the model was trained on rows of features; "
                 "pass svmlight text (--format svmlight), or train on a table with a text column"
+            )
+        if kind in ROWS_OF_FEATURES and on_texts:
+            raise InputError(
+                f"{name}: {kind} holds rows of features, but the model was trained on texts; pass "
+                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not tell what it is"
             )
         return kind
 
     def _parsed(self, kind: str, *, multilabel: bool | str) -> ParsedRows:
         # A file of few rows may lack index 0 by chance: count as the training file did.
         base = self._model.settings.get("index_base")
-        found = parsed(
-            self._path,
-            kind,
-            self._model.dtype,
-            n_features=self._model.n_features if self._strict else None,
-            zero_based="auto" if base is None else base == 0,
-            multilabel=multilabel,
-        )
+        with supposed(self._format, "the model was trained on rows of features: pass svmlight or XMC text"):
+            found = parsed(
+                self._path,
+                kind,
+                self._model.dtype,
+                n_features=self._model.n_features if self._strict else None,
+                zero_based="auto" if base is None else base == 0,
+                multilabel=multilabel,
+            )
         return found._replace(X=self._known.keep(found.X))
 
     # ---- Stores
@@ -203,18 +251,3 @@ class ModelInput:
                 output.counted(known.features_ignored, "feature"),
             )
         return {"entries_ignored": known.entries_ignored, "features_ignored": known.features_ignored}
-
-
-def _lines(path: str) -> Iterator[list[str]]:
-    number = 0
-    with open_input(path) as stream:
-        while batch := list(islice(stream, LINES_AT_ONCE)):
-            texts = []
-            for line in batch:
-                number += 1
-                try:
-                    texts.append(line.decode().rstrip("\r\n"))
-                except UnicodeDecodeError as error:
-                    reason = f"not UTF-8 ({error.reason}); convert the file first"
-                    raise ParseError(stream_name(path), number, error.start + 1, reason) from error
-            yield texts

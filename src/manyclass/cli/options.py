@@ -5,8 +5,29 @@ from typing import Annotated, Any
 
 import typer
 
+from ..data.tables import check_delimiter
 from .fitting import USUAL
 
+
+def delimiter(text: str) -> Any:
+    """Read one character; a tab may be spelled out."""
+    try:
+        return check_delimiter("\t" if text in (r"\t", "tab") else text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+TextColumn = Annotated[str | None, typer.Option("--text-column", help="Of a table. [default: text]")]
+LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Of a table. [default: label]")]
+# Of files that are read for a model.
+SameTextColumn = Annotated[str | None, typer.Option("--text-column", help="Of a table. [default: as in training]")]
+SameLabelColumn = Annotated[str | None, typer.Option("--label-column", help="Of a table. [default: as in training]")]
+Delimiter = Annotated[
+    Any,
+    typer.Option(
+        parser=delimiter, metavar="CHAR", help="Between the fields of CSV, such as ';' or '\\t'. [default: ,]"
+    ),
+]
 SkipUnlabelled = Annotated[
     bool, typer.Option("--skip-unlabelled", help="Leave out rows of a table that have no label.")
 ]

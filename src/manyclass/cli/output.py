@@ -149,7 +149,7 @@ def one_line(label: Any) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Give strict JSON: arrays become lists, NaN and infinity null."""
+    """Give strict JSON: arrays become lists, NaN and infinity null, and all that JSON does not know strings."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
@@ -162,7 +162,7 @@ def _plain(value: Any) -> Any:
         return [_plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 # ---- Numbers for people

@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from itertools import pairwise, starmap
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +17,10 @@ from ..model.label_sets import scores_above
 from ..model.probability import probabilities as rule_of_scores
 from ..solvers import share
 from . import output, ranks
-from .inputs import Columns, PredictFormat, naming
+from .formats import PredictFormat, TableOptions
+from .inputs import naming
 from .model_inputs import ModelInput
+from .options import Delimiter, SameTextColumn
 from .output import InputError
 from .replacing import refuse_inputs
 
@@ -48,7 +50,11 @@ def predict(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse features that the model was not trained on.")
     ] = False,
-    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: as in training]")] = None,
+    text_column: SameTextColumn = None,
+    id_column: Annotated[
+        str | None, typer.Option(help="Of a table: print what it holds before the labels of each row.")
+    ] = None,
+    delimiter: Delimiter = None,
     format: Annotated[PredictFormat, typer.Option(help="auto: by the name of the file.")] = PredictFormat.auto,
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
@@ -56,8 +62,9 @@ def predict(
     """Predict the classes of rows or texts, one line a row.
 
     A model trained on svmlight or XMC text takes either; labels in it are ignored. A model trained on a
-    table takes tables with the same text column (labels are not needed), or plain text, one text a line. The rows
-    of a store are read block by block, and come in the order in which they were added to it. Features that the model
+    table takes tables with the same text column (labels are not needed), told by their names, and else plain text,
+    one text per line. Of a pipe say with --format, --text-column or --id-column that it is a table. The rows of a
+    store are read block by block, and come in the order in which they were added to it. Features that the model
     was not trained on are ignored and counted on standard error; --strict refuses them.
 
     \b
@@ -65,9 +72,13 @@ def predict(
       manyclass predict news20.manyclass news20.t.gz -o labels.txt
       echo "parliament votes on the budget" | manyclass predict news.manyclass - -k 5 --scores
       manyclass predict news.manyclass new.csv --json | head
+      manyclass predict news.manyclass new.parquet --id-column id -o topics.tsv
+      cat new.csv | manyclass predict news.manyclass - --format csv
 
     A model for sets of labels gives those with scores above 0, or above --threshold, the largest first, which may be
     none: an empty line. With -k it gives so many for each row.
+
+    With --id-column each line begins with the value in that column; with --json it is called "id".
 
     Labels and scores are separated by tabs. Backslash, tab and line end in a label are written \\\\, \\t
     and \\n.
@@ -97,7 +108,9 @@ def predict(
         )
     name = "probabilities" if probabilities else "scores" if scores else None
     peers = ranks.peers()
-    rows = ModelInput(loaded, data, format, Columns(text_column), strict=strict)
+    rows = ModelInput(
+        loaded, data, format, TableOptions(text_column, id=id_column, delimiter=delimiter), strict=strict
+    )
     with naming(str(model)):
         tree = None if beam is None else LabelTree(loaded, n_jobs=jobs)
 
@@ -108,22 +121,24 @@ def predict(
             return (scores_above(loaded, X, threshold or 0.0, jobs),)
         return (loaded.topk_probabilities if probabilities else loaded.topk)(X, k, n_jobs=jobs)
 
-    def as_lines(*found: Any) -> list[str]:
-        predicted = _of_matrix(loaded, found[0], probabilities) if by_threshold else _of_arrays(loaded, *found)
-        return [(_json_line if as_json else _tab_line)(labels, values, name) for labels, values in predicted]
+    def as_lines(found: tuple[Any, ...], ids: list[Any] | None = None) -> list[str]:
+        predicted = [*(_of_matrix(loaded, found[0], probabilities) if by_threshold else _of_arrays(loaded, *found))]
+        own: list[dict[str, Any]] = [{}] * len(predicted) if ids is None else [{"id": id} for id in ids]
+        write_line = _json_line if as_json else _tab_line
+        return [write_line(one, labels, values, name) for one, (labels, values) in zip(own, predicted, strict=True)]
 
-    def lines(X: Any) -> list[str]:
-        first, last = (0, X.shape[0]) if rows.divided else share(X.shape[0], peers)
-        return as_lines(*find(X[first:last]))
+    def lines(X: Any, ids: list[Any] | None) -> list[str]:
+        mine = slice(*((0, X.shape[0]) if rows.divided else share(X.shape[0], peers)))
+        return as_lines(find(X[mine]), ids and ids[mine])
 
     pieces: Iterable[list[str]]
     if rows.store is not None:
         with naming(data):
             found = rows.for_blocks(find)
-        mine = share(rows.store.n_rows, peers)
-        pieces = [as_lines(*(column[slice(*mine)] for column in found))]
+        mine = slice(*share(rows.store.n_rows, peers))
+        pieces = [as_lines(tuple(column[mine] for column in found))]
     else:
-        pieces = map(lines, rows.unlabelled())
+        pieces = starmap(lines, rows.unlabelled())
     if rows.divided:  # the rows of the first rank come first
         pieces = [[line for piece in pieces for line in piece]]
     with _writing(out if peers.rank == 0 else None) as write:
@@ -161,12 +176,12 @@ def _of_matrix(
         yield model.classes[scores.indices[order]].tolist(), values[order]
 
 
-def _tab_line(labels: list[Any], values: np.ndarray, name: str | None) -> str:
+def _tab_line(own: dict[str, Any], labels: list[Any], values: np.ndarray, name: str | None) -> str:
     fields = [output.one_line(label) for label in labels]
     if name is not None:
         fields = [text for pair in zip(fields, map(str, values), strict=True) for text in pair]
-    return "\t".join(fields)
+    return "\t".join([*("" if one is None else output.one_line(one) for one in own.values()), *fields])
 
 
-def _json_line(labels: list[Any], values: np.ndarray, name: str | None) -> str:
-    return output.to_json({"labels": labels} | ({} if name is None else {name: values.tolist()}))
+def _json_line(own: dict[str, Any], labels: list[Any], values: np.ndarray, name: str | None) -> str:
+    return output.to_json(own | {"labels": labels} | ({} if name is None else {name: values.tolist()}))

@@ -20,14 +20,18 @@ from ..model import LinearModel
 from . import normalizing, output, ranks
 from .destination import Destination, Writing, check_checkpoint, check_shards, way_of_writing
 from .fitting import SPARSE, TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit
-from .inputs import Columns, DataFormat, LabelledRows, naming, open_store, read_labelled, stem
+from .formats import DataFormat, TableOptions, stem
+from .inputs import LabelledRows, naming, open_store, read_labelled
 from .options import (
     Calibrate,
     ClassWeight,
+    Delimiter,
+    LabelColumn,
     Method,
     SkipUnlabelled,
     Solver,
     Stop,
+    TextColumn,
     Update,
     document_frequency,
     number_of_rounds,
@@ -45,7 +49,8 @@ logger = logging.getLogger("manyclass.cli")
 @ranks.as_one
 def train(
     data: Annotated[
-        str | None, typer.Argument(help="svmlight or XMC text, a CSV, TSV or JSONL table, or a store; - for stdin.")
+        str | None,
+        typer.Argument(help="svmlight or XMC text, a CSV, TSV, JSONL or Parquet table, or a store; - for stdin."),
     ] = None,
     named_data: Annotated[str | None, typer.Option("--data", help="The same, by name.")] = None,
     model: Annotated[
@@ -130,8 +135,9 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the order in which rows are visited.")] = 0,
     dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
-    text_column: Annotated[str | None, typer.Option(help="Of a table. [default: text]")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Of a table. [default: label]")] = None,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
     normalize: normalizing.Normalize = None,
     min_df: Annotated[
@@ -145,8 +151,8 @@ def train(
 ) -> None:
     """Train a model and certify it.
 
-    The data are LIBSVM/svmlight text (plain or compressed), or a table with a column of texts, which become
-    TF-IDF features; the vocabulary is saved with the model, so that predict takes raw text.
+    The data are LIBSVM/svmlight text (plain or compressed), or a table (CSV, TSV, JSONL or Parquet) with a column of
+    texts, which become TF-IDF features; the vocabulary is saved with the model, so that predict takes raw text.
 
     \b
     Examples:
@@ -193,7 +199,8 @@ def train(
         check_shards(target, resume=resume, force=force)
     jobs = ranks.threads(jobs)
     begin = time.perf_counter()
-    store = open_store(data)
+    table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
+    store = open_store(data, table)
     rows, codes = None, np.empty(0)
     if store is not None:
         normalizing.check_store(store, normalize)
@@ -202,7 +209,7 @@ def train(
         rows = read_labelled(
             data,
             format,
-            Columns(text_column, label_column, skip_unlabelled),
+            table,
             min_df=min_df,
             dtype=dtype.value,
             several=loss in TAKE_SETS,

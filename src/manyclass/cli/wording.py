@@ -16,7 +16,8 @@ REMEDIES = {
     "too_large_for_float64": "scale the feature",
     "nonfinite": "remove the feature, or write a finite value",
     "unknown_feature": "leave out --strict to ignore features that the model was not trained on",
-    "columns": "name the ones to read with --text-column and --label-column",
+    "columns": "name the ones to read with --text-column and the like, or say with --format what the file holds",
+    "delimiter": "say what separates the fields with --delimiter",
     "unlabelled": "fill them in, or leave these rows out with --skip-unlabelled",
 }
 # Options that are not called as the parameter is, with - for _.

@@ -8,5 +8,6 @@ REMEDIES = {
     "nonfinite": "remove the feature, or read with allow_nonfinite=True",
     "unknown_feature": 'raise n_features, leave it out, or pass unknown_features="ignore"',
     "columns": "name the ones to read with text= and label=",
+    "delimiter": "say what separates the fields with delimiter=",
     "unlabelled": 'fill them in, or leave these rows out with unlabelled="skip"',
 }

@@ -57,7 +57,7 @@ def more_of(store: BlockStore, files: Any, *, xmc: bool | None = None, **columns
     reading = store.manifest.reading
     if "text" in reading:
         named = {name: columns.get(name) or reading[f"{name}_column"] for name in ("text", "label")}
-        others = {name: columns[name] for name in ("format", "unlabelled") if name in columns}
+        others = {name: columns[name] for name in ("format", "delimiter", "unlabelled") if name in columns}
         return TableRows(files, **named, **reading["text"], **others)
     xmc = reading.get("format") == "xmc" if xmc is None else xmc
     return TextRows(files, xmc=xmc, dtype=store.dtype, index_base=reading.get("index_base", 0))

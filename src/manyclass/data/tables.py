@@ -1,0 +1,195 @@
+"""Tables of whatever format, read alike: the values of some columns, row by row."""
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
+from typing import Any, BinaryIO, Literal
+
+from .streams import SUFFIXES, PathOrFile, StreamError, open_input, stream_name
+from .svmlight import ParseError
+
+TableFormat = Literal["csv", "tsv", "jsonl", "parquet"]
+FORMATS: dict[str, TableFormat] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+}
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+# Characters of a field of delimited text: more than any text, less than a file with a quote that is never closed.
+LONGEST_FIELD = 1 << 24
+# Rows of Parquet that are taken at a time, and bytes of it that are read.
+ROWS_AT_ONCE = 1 << 10
+READ_AT_ONCE = 1 << 20
+
+# The place of a row, which is its line or in Parquet its number, and the values of the columns.
+Row = tuple[int, list[Any]]
+
+
+def format_by_name(name: str) -> TableFormat | None:
+    """Tell the format of a table from the name of its file; None if the name does not tell."""
+    suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
+    if suffixes and suffixes[-1] in SUFFIXES:
+        suffixes.pop()
+    return FORMATS.get(suffixes[-1]) if suffixes else None
+
+
+def check_delimiter(delimiter: str) -> str:
+    """Make sure that fields can be separated by this."""
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise ValueError(f"a delimiter is one character, and neither a quote nor a line end; got {delimiter!r}")
+    return delimiter
+
+
+def iter_columns(
+    path: PathOrFile, columns: Sequence[str], *, format: TableFormat | None = None, delimiter: str | None = None
+) -> Iterator[Row]:
+    """Read some columns of a table, row by row and in little memory.
+
+    Parameters
+    ----------
+    path : str, path-like or binary file object
+        CSV, TSV and JSON lines are UTF-8, plain or compressed; `-` is standard input, which Parquet cannot come from.
+    columns : sequence of str
+        Which to read.
+    format : "csv", "tsv", "jsonl" or "parquet", optional
+        Told from the name of the file if not given.
+    delimiter : str, optional
+        What separates the fields of CSV or TSV, if it is neither a comma nor a tab.
+
+    Yields
+    ------
+    place : int
+        The line where the row begins, or of Parquet its number; both from 1.
+    values : list
+        One for each column: strings from CSV and TSV, else whatever the file has there.
+
+    Raises
+    ------
+    ParseError
+        With the place of what is wrong, and of a missing column with those that there are.
+    """
+    name = stream_name(path)
+    kind = format or format_by_name(name)
+    if kind is None:
+        raise ValueError(f"{name}: the name does not tell the format; pass format='csv', 'tsv', 'jsonl' or 'parquet'")
+    if kind not in FORMATS.values():
+        raise ValueError(f"format must be csv, tsv, jsonl or parquet, got {kind!r}")
+    if delimiter is not None and kind not in DELIMITERS:
+        raise ValueError(f"{name}: {kind} has no delimiter; it is for csv and tsv")
+    if kind == "parquet":
+        return _parquet(path, name, columns)
+    if kind == "jsonl":
+        return _of_lines(path, lambda lines: _json_lines(lines, name, columns))
+    separator = check_delimiter(delimiter or DELIMITERS[kind])
+    return _of_lines(path, lambda lines: _separated(lines, name, columns, separator))
+
+
+def _missing(name: str, line: int, wanted: Sequence[str], found: Iterable[str]) -> ParseError:
+    there = list(found)
+    lacking = " and ".join(repr(column) for column in wanted if column not in there)
+    columns = ", ".join(map(repr, there)) or "none"
+    return ParseError(name, line, 1, f"no column {lacking}; the columns are {columns}", "columns")
+
+
+# ---- Text
+
+
+class _Lines:
+    """The lines of a binary stream as text, counted."""
+
+    def __init__(self, stream: BinaryIO):
+        self._stream = stream
+        self.number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._stream:
+            self.number += 1
+            yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
+
+
+def _of_lines(path: PathOrFile, read: Any) -> Iterator[Row]:
+    name = stream_name(path)
+    with open_input(path) as stream:
+        lines = _Lines(stream)
+        try:
+            yield from read(lines)
+        except UnicodeDecodeError as error:
+            raise ParseError(
+                name, lines.number, error.start + 1, f"not UTF-8 ({error.reason}); convert the file first"
+            ) from error
+        except StreamError as error:
+            raise ParseError(name, lines.number + 1, 1, str(error)) from error
+
+
+def _separated(lines: _Lines, name: str, columns: Sequence[str], delimiter: str) -> Iterator[Row]:
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_FIELD))
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        header = next(reader, [])
+        if not set(columns) <= set(header):
+            error = _missing(name, 1, columns, header)
+            if len(header) == 1 and any(mark in header[0] for mark in ",;\t|"):
+                error = ParseError(name, 1, 1, error.reason, "delimiter")
+            raise error
+        places = [header.index(column) for column in columns]
+        end = reader.line_num
+        for fields in reader:
+            start, end = end + 1, reader.line_num
+            if not fields:
+                continue
+            if len(fields) != len(header):
+                raise ParseError(
+                    name, start, 1, f"{len(fields)} fields, but the header has {len(header)}; quote the text"
+                )
+            yield start, [fields[place] for place in places]
+    except csv.Error as error:
+        raise ParseError(name, reader.line_num, 1, f"{error}; check the quotes and the format") from error
+
+
+def _json_lines(lines: _Lines, name: str, columns: Sequence[str]) -> Iterator[Row]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ParseError(name, number, error.colno, f"{error.msg}; each line must be a JSON object") from error
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets without end
+            raise ParseError(name, number, 1, f"JSON beyond all measure ({error}); simplify this line") from error
+        if not isinstance(record, dict):
+            raise ParseError(name, number, 1, f"a {type(record).__name__}; each line must be a JSON object")
+        if not record.keys() >= set(columns):
+            raise _missing(name, number, columns, record)
+        yield number, [record[column] for column in columns]
+
+
+# ---- Parquet
+
+
+def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Row]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ImportError('Parquet needs one more package: pip install "manyclass[blocks]"') from error
+    if name == "<stdin>":
+        raise ParseError(name, 1, 1, "Parquet cannot be read from a pipe; pass a file")
+    row = 0
+    try:
+        # Pages are read as they are needed: a group of rows can be as large as the file.
+        with pq.ParquetFile(path, buffer_size=READ_AT_ONCE, pre_buffer=False) as file:
+            there = file.schema_arrow.names
+            if not set(columns) <= set(there):
+                raise _missing(name, 1, columns, there)
+            for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(dict.fromkeys(columns))):
+                values = [batch.column(batch.schema.get_field_index(column)).to_pylist() for column in columns]
+                for found in zip(*values, strict=True):
+                    row += 1
+                    yield row, list(found)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ParseError(name, row + 1, 1, f"this is no Parquet, or damaged ({error})") from error
