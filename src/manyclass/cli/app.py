@@ -19,6 +19,7 @@ from .inspect import inspect
 from .predict import predict
 from .remove import remove
 from .reproduce import reproduce
+from .samples import samples
 from .train import train
 
 HELP = ("-h", "--help")
@@ -66,7 +67,7 @@ def manyclass_command(
     \b
     See it work, on the data set that comes with it:
       manyclass demo
-    Train on your own data, look at the model, use it:
+    Get small files to try it on (manyclass samples), or take your own; train, look at the model, use it:
       manyclass train news.csv --text-column body --label-column topic
       manyclass inspect news.manyclass
       echo "parliament votes on the budget" | manyclass predict news.manyclass -
@@ -77,5 +78,5 @@ def manyclass_command(
     """
 
 
-for command in (train, predict, evaluate, inspect, compress, index, convert, remove, cv, reproduce, demo):
+for command in (train, predict, evaluate, inspect, compress, index, convert, remove, cv, reproduce, samples, demo):
     app.command()(command)
