@@ -152,7 +152,7 @@ def test_rows_and_blocks_are_removed(shell, svm):
         (["convert", "none.svm", "t"], "No such file"),
         (["convert", "none.parquet", "t"], "No such file"),
         (["convert", "train.svm", "t", "--memory", "5MB"], "are needed to convert"),
-        (["inspect", "train.svm", "--verify"], "not a store"),
+        (["inspect", "train.svm", "--verify"], "neither a store nor a model"),
     ],
 )
 def test_what_is_wrong_is_said(arguments, message, shell, svm):

@@ -39,11 +39,17 @@ def rows(model, n=20):
     return sp.random(n, model.n_features, 0.5, format="csr", dtype=model.dtype, random_state=1)
 
 
-def rewrite(path, change):
-    """Change the header of a file: `change` gets and gives the parsed JSON."""
+def without_checksums(metadata):
+    return {name: value for name, value in metadata.items() if name not in ("checksums", "header_checksum")}
+
+
+def rewrite(path, change=lambda header: header):
+    """Change the header of a file, as earlier versions wrote it: `change` gets and gives the parsed JSON."""
     content = path.read_bytes()
     size = int.from_bytes(content[:8], "little")
-    header = json.dumps(change(json.loads(content[8 : 8 + size]))).encode()
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = without_checksums(header["__metadata__"])
+    header = json.dumps(change(header)).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + content[8 + size :])
 
 
@@ -51,7 +57,7 @@ def rewrite_tensors(path, **changed):
     """Write the file again with other tensors, as another program might; None removes one."""
     tensors = safetensors.numpy.load_file(path)
     with safetensors.safe_open(path, "numpy") as handle:
-        metadata = handle.metadata()
+        metadata = without_checksums(handle.metadata())
     tensors |= {name.replace("__", "."): array for name, array in changed.items()}
     tensors = {name: array for name, array in tensors.items() if array is not None}
     safetensors.numpy.save_file(tensors, path, metadata)

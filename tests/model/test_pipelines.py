@@ -160,7 +160,7 @@ def metadata_of(path):
 
 def rewrite(path, change_steps=None, metadata=(), **tensors):
     """Write a file again with other steps, metadata or tensors (None removes one), checksums left out."""
-    found = {name: value for name, value in metadata_of(path).items() if name != "checksums"} | dict(metadata)
+    found = {name: value for name, value in metadata_of(path).items() if "checksum" not in name} | dict(metadata)
     if change_steps:
         steps = json.loads(found["steps"])
         found["steps"] = json.dumps(change_steps(steps) or steps)

@@ -1,5 +1,6 @@
 """Models in several files: together they are the model that one file would hold."""
 
+import json
 import threading
 import tracemalloc
 
@@ -97,7 +98,12 @@ def test_shards_of_different_models_are_refused(tmp_path):
 def test_an_index_cannot_name_files_elsewhere(tmp_path):
     save_together(make_model(), tmp_path / "m", 2)
     index = tmp_path / "m" / "shards.json"
-    index.write_text(index.read_text().replace("shard-0", "../shard-0"))
+    content = json.loads(index.read_text().replace("shard-0", "../shard-0"))
+    with pytest.raises(ModelFileError, match="has changed since it was written"):
+        index.write_text(json.dumps(content))
+        load_model(tmp_path / "m")
+    del content["checksum"]
+    index.write_text(json.dumps(content))
     with pytest.raises(ModelFileError, match="does not name the shards"):
         load_model(tmp_path / "m")
 

@@ -10,7 +10,7 @@ from ..data import check_matrix, encode_labels
 from ..data.block_store import BlockStore
 from ..data.manifest import JOURNAL, MANIFEST
 from ..model import LinearModel, load_model
-from ..model.file import looks_like_model
+from ..model.file import looks_like_model, verify_model
 from ..model.shards import INDEX, stored_bytes
 from ..model.threads import thread_count
 from ..model.weights import column_of, value_type
@@ -48,7 +48,9 @@ def inspect(
         Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
     ] = "1",
     format: Annotated[DataFormat, typer.Option(help="Of data. auto: by its name.")] = DataFormat.auto,
-    verify: Annotated[bool, typer.Option("--verify", help="Of a store: read all blocks and check them.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Of a store or a model: compare all of it with its checksums.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Look into a model, a data file or a store.
@@ -59,19 +61,21 @@ def inspect(
       manyclass inspect news.manyclass --class politics --top 20
       manyclass inspect news20.gz
       manyclass inspect news20.gz --estimate --loss cs      the memory a fit will take
-      manyclass inspect store/ --verify                     whether all blocks are as they were written
+      manyclass inspect store/ --verify                     whether all of it is as it was written
     """
     output.log_to_stderr(quiet=True)
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
         _inspect_store(file, verify, as_json)
         return
-    if verify:
-        raise InputError(f"{file}: not a store; --verify is about the blocks of one")
     if _is_model(file):
         if estimate:
             raise InputError(f"{file}: a model; --estimate is about data to train on")
-        _inspect_model(Path(file), class_name, top, as_json)
+        if verify:
+            verify_model(file)
+        _inspect_model(Path(file), class_name, top, as_json, verify)
         return
+    if verify:
+        raise InputError(f"{file}: neither a store nor a model; --verify is about these")
     if class_name is not None:
         raise InputError(f"{file}: not a model; --class is about a model's weights")
     rows = read_labelled(
@@ -127,9 +131,9 @@ def _inspect_store(path: str, verify: bool, as_json: bool) -> None:
 # ---- Models
 
 
-def _inspect_model(path: Path, class_name: str | None, top: int, as_json: bool) -> None:
+def _inspect_model(path: Path, class_name: str | None, top: int, as_json: bool, verified: bool) -> None:
     model = load_model(path)
-    report = _describe_model(model, path)
+    report = _describe_model(model, path) | ({"verified": True} if verified else {})
     if class_name is not None:
         report |= {"class": class_name, "largest": largest_features(model, class_name, top)}
     if as_json:
@@ -211,6 +215,8 @@ def _show_model(report: dict[str, Any]) -> None:
         extra = output.counted(report["frequent_features"], "frequent feature")
         extra += f", {output.size(report['sketch_bytes'])}"
         pairs.append(("sketches, made to predict", extra))
+    if report.get("verified"):
+        pairs.insert(2, ("verified", "all of it is as it was written"))
     if report["classes_never_trained"]:
         pairs.append(("classes never trained", output.count(report["classes_never_trained"])))
     pairs += [(name, _text(name, value)) for name, value in sorted(report["settings"].items())]

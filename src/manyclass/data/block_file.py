@@ -18,21 +18,27 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from .compression import Plane, PlaneError, PlaneWriter, read_numbers, read_planes
+from .bad_file import BadFileError
+from .compression import Plane, PlaneWriter, read_numbers, read_planes
+from .json_content import Count, as_declared, shown
 from .tensor_file import TensorFile
 
 FORMAT = "manyclass block"
 VERSION = 1
 VALUE_TYPES = {4: np.float32, 8: np.float64}
 # What the metadata says in numbers.
+LONGEST_COUNT = 20
 COUNTS = ("rows", "nnz", "labels", "n_features", "value_bytes", "index_bytes")
 
 
-# What reading a file that is no block may raise.
-DAMAGE = (KeyError, ValueError, TypeError, AttributeError, OverflowError)
+# What rows may take in memory whatever their file takes: several times the largest blocks that conversion makes by
+# itself.
+ALWAYS_FITS = 1 << 27
+# And where they take more, how many times the size of the file. No writer of ours goes beyond that.
+MOST_EXPANSION = 1 << 10
 
 
-class BlockError(ValueError):
+class BlockError(BadFileError):
     """A block that cannot be used; the message names the file and the reason."""
 
 
@@ -118,7 +124,7 @@ class PackedBlock:
         try:
             indices = core.indices_of_planes(self.index_planes, self.indptr, self.n_features)
             values = core.join_planes(self.value_planes, int(self.indptr[-1])).view(self.value_type)
-        except (ValueError, MemoryError) as error:
+        except ValueError as error:
             raise BlockError(str(error)) from error
         return Block(self.ids, self.indptr, indices, values, self.label_ptr, self.labels, self.n_features)
 
@@ -154,6 +160,15 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
     )
 
 
+def _stored_bytes(tensors: Mapping[str, np.ndarray]) -> int:
+    return sum(tensors[name].nbytes for name in tensors)
+
+
+def _expands_too_far(unpacked: int, stored: int) -> bool:
+    """Whether rows take more memory than the size of their file justifies."""
+    return unpacked > max(ALWAYS_FITS, MOST_EXPANSION * stored)
+
+
 # ---- Writing
 
 
@@ -171,9 +186,9 @@ def block_tensors(block: Block, writer: PlaneWriter) -> tuple[dict[str, np.ndarr
         "indices": core.index_differences(block.indptr, block.indices),
         "values": block.values,
     }
-    tensors: dict[str, np.ndarray] = {}
-    for name, column in columns.items():
-        tensors |= writer.split(name, column)
+    tensors = _split(columns, writer)
+    if _expands_too_far(block.nbytes, _stored_bytes(tensors)):  # rows that are all alike: no reader would believe it
+        tensors = _split(columns, PlaneWriter("none", shortened=False))
     counts = (
         block.n_rows,
         block.indices.size,
@@ -186,7 +201,52 @@ def block_tensors(block: Block, writer: PlaneWriter) -> tuple[dict[str, np.ndarr
     return tensors, metadata | {"format": FORMAT, "version": str(VERSION)}
 
 
+def _split(columns: Mapping[str, np.ndarray], writer: PlaneWriter) -> dict[str, np.ndarray]:
+    tensors: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        tensors |= writer.split(name, column)
+    return tensors
+
+
 # ---- Reading
+
+
+@dataclass(frozen=True)
+class BlockCounts:
+    """What the metadata of a block says in numbers."""
+
+    rows: Count
+    nnz: Count
+    labels: Count
+    n_features: Count
+    value_bytes: Count
+    index_bytes: Count
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """What the arrays of the block take in memory."""
+        return 24 * (self.rows + 1) + 4 * self.labels + (self.index_bytes + self.value_bytes) * self.nnz
+
+
+def _counts_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> BlockCounts:
+    """The counts of a block, none of which stands for more than its arrays justify."""
+    if metadata.get("format") != FORMAT:
+        raise BlockError("this is no block of a store")
+    if metadata.get("version") != str(VERSION):
+        raise BlockError(
+            f"version {shown(metadata.get('version'))} of the format, which this manyclass does not read"
+        )
+    for name in COUNTS:
+        written = metadata.get(name, "")
+        if not (written.isascii() and written.isdecimal() and len(written) < LONGEST_COUNT):
+            raise BlockError(f"its metadata are damaged: {name} is {shown(written)}")
+    counts = as_declared(BlockCounts, {name: int(metadata[name]) for name in COUNTS})
+    if counts.value_bytes not in VALUE_TYPES or counts.index_bytes not in (4, 8):
+        raise BlockError(f"its metadata are damaged: numbers of {counts.value_bytes} and {counts.index_bytes} bytes")
+    stored = _stored_bytes(tensors)
+    if _expands_too_far(counts.unpacked_bytes, stored):
+        raise BlockError(f"{counts.rows} rows with {counts.nnz} values cannot come from {stored} bytes")
+    return counts
 
 
 def packed_block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> PackedBlock:
@@ -197,32 +257,20 @@ def packed_block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, st
     BlockError
         If they are not those of a block, or damaged.
     """
-    if metadata.get("format") != FORMAT:
-        raise BlockError("this is no block of a store")
-    if metadata.get("version") != str(VERSION):
-        raise BlockError(f"version {metadata.get('version')} of the format, which this manyclass does not read")
     try:
-        counts = {name: int(metadata[name]) for name in COUNTS}
-        if min(counts.values()) < 0:
-            raise ValueError("a negative count")
-        value_type = np.dtype(VALUE_TYPES[counts["value_bytes"]])
-    except (KeyError, ValueError, TypeError) as error:
-        raise BlockError(f"its metadata are damaged ({error})") from error
-    rows, nnz, labels = counts["rows"], counts["nnz"], counts["labels"]
-    try:
-        indptr = _pointers(tensors, "lengths", rows, nnz)
-        label_ptr = _pointers(tensors, "label_counts", rows, labels)
+        counts = _counts_of(tensors, metadata)
+        value_type = np.dtype(VALUE_TYPES[counts.value_bytes])
         return PackedBlock(
-            ids=np.cumsum(read_numbers(tensors, "ids", np.int64, rows)),
-            indptr=indptr,
-            index_planes=read_planes(tensors, "indices", counts["index_bytes"], nnz),
-            value_planes=read_planes(tensors, "values", value_type.itemsize, nnz),
+            ids=np.cumsum(read_numbers(tensors, "ids", np.int64, counts.rows)),
+            indptr=_pointers(tensors, "lengths", counts.rows, counts.nnz),
+            index_planes=read_planes(tensors, "indices", counts.index_bytes, counts.nnz),
+            value_planes=read_planes(tensors, "values", value_type.itemsize, counts.nnz),
             value_type=value_type,
-            label_ptr=label_ptr,
-            labels=read_numbers(tensors, "labels", np.int32, labels),
-            n_features=counts["n_features"],
+            label_ptr=_pointers(tensors, "label_counts", counts.rows, counts.labels),
+            labels=read_numbers(tensors, "labels", np.int32, counts.labels),
+            n_features=counts.n_features,
         )
-    except (PlaneError, ValueError, OverflowError, TypeError, MemoryError) as error:
+    except ValueError as error:
         raise BlockError(str(error)) from error
 
 
@@ -237,9 +285,9 @@ def _pointers(tensors: Mapping[str, np.ndarray], name: str, rows: int, total: in
 def read_ids(path: str | os.PathLike[str]) -> np.ndarray:
     """The ids of a block's rows, without the rest of it."""
     try:
-        file = TensorFile(path, checked=False)
-        return np.cumsum(read_numbers(file, "ids", np.int64, int(file.metadata["rows"])))
-    except DAMAGE as error:
+        file = TensorFile(path)
+        return np.cumsum(read_numbers(file, "ids", np.int64, _counts_of(file, file.metadata).rows))
+    except ValueError as error:
         raise damaged(path, error) from error
 
 
@@ -254,11 +302,11 @@ def read_packed(path: str | os.PathLike[str], *, rows: int, nnz: int) -> PackedB
         If it cannot be opened.
     """
     try:
-        file = TensorFile(path, checked=False)
+        file = TensorFile(path)
         if (file.metadata.get("rows"), file.metadata.get("nnz")) != (str(rows), str(nnz)):
             raise BlockError("not the block that the manifest names")
         return packed_block_of(file, file.metadata)
-    except DAMAGE as error:
+    except ValueError as error:
         raise damaged(path, error) from error
 
 
@@ -273,4 +321,5 @@ def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
 
 def damaged(path: str | os.PathLike[str], error: Exception) -> BlockError:
     """What to say of a file in which something was found."""
-    return BlockError(f"{os.fspath(path)}: {error}; get it again, or convert the data anew")
+    reason = str(error).removeprefix(f"{os.fspath(path)}: ")
+    return BlockError(f"{os.fspath(path)}: {reason}; get it again, or convert the data anew")

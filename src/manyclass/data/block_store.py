@@ -12,6 +12,7 @@ next who writes.
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -103,7 +104,10 @@ class BlockStore:
         packed, removed = self._read(number), self.catalogue.removed
         gone = np.isin(packed.ids, removed, assume_unique=True) if removed.size else np.zeros(1, bool)
         block = self._unpack(number, packed).take(np.flatnonzero(~gone)) if gone.any() else packed
-        return replace(block, labels=self.catalogue.class_of_code[block.labels])
+        labels = self.catalogue.class_of_code[block.labels]
+        if (labels < 0).any():
+            raise self.damage(number, BlockError("it has labels that no row should have"))
+        return replace(block, labels=labels)
 
     def expect(self, number: int) -> None:
         """Tell the system that a block will be read soon: a wish, on which nothing depends."""
@@ -136,6 +140,10 @@ class BlockStore:
             raise BlockError(f"{path}: it has rows that the store does not know")
         if block.n_features > self.n_features:
             raise BlockError(f"{path}: it has features that the store does not know")
+        if block.value_type != self.dtype:
+            raise BlockError(f"{path}: its values are {block.value_type}, those of the store {self.dtype}")
+        if not self.manifest.multilabel and (np.diff(block.label_ptr) != 1).any():
+            raise BlockError(f"{path}: a row has other than one label")
         codes = self.catalogue.class_of_code.size
         if block.labels.size and not 0 <= block.labels.min() <= block.labels.max() < codes:
             raise BlockError(f"{path}: it has labels that the store does not know")
@@ -191,20 +199,22 @@ class BlockStore:
         y : ndarray of shape (n,), or csr_matrix of shape (n, K)
             Labels; ones for them by the order of `classes`, where rows have other than one each.
         """
-        lengths = np.zeros(self.manifest.next_id, np.int64)
-        there = np.zeros(self.manifest.next_id, bool)
-        for number in range(self.n_blocks):
-            block = self.read(number)
-            lengths[block.ids], there[block.ids] = np.diff(block.indptr), True
-        ends = np.cumsum(lengths)
+        # By the rows that there are: ids may be far beyond their number.
+        rows = [(block.ids, np.diff(block.indptr)) for block in map(self.read_packed, range(self.n_blocks))]
+        ids, lengths = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+        order = np.argsort(ids)
+        ends = np.empty_like(lengths)
+        ends[order] = np.cumsum(lengths[order])  # of each row as it was read, where it is to end
         X = sp.csr_matrix((self.n_rows, self.n_features), dtype=self.dtype)
-        X.indptr = np.concatenate([[0], ends[there]])
+        X.indptr = np.concatenate([[0], ends[order]])
         index_type = np.int32 if self.n_features <= np.iinfo(np.int32).max else np.int64
-        X.data, X.indices = np.empty(ends[-1], self.dtype), np.empty(ends[-1], index_type)
-        for number in range(self.n_blocks):
-            block = self.read(number)
-            place = np.repeat(ends[block.ids] - block.indptr[1:], np.diff(block.indptr)) + np.arange(block.indptr[-1])
+        X.data, X.indices = np.empty(X.indptr[-1], self.dtype), np.empty(X.indptr[-1], index_type)
+        first = 0
+        for block in map(self.read, range(self.n_blocks)):
+            its_ends = ends[first : first + block.n_rows]
+            place = np.repeat(its_ends - block.indptr[1:], np.diff(block.indptr)) + np.arange(block.indptr[-1])
             X.data[place], X.indices[place] = block.values, block.indices
+            first += block.n_rows
         if self.manifest.multilabel:
             return X, self.label_matrix(np.arange(self.classes.size), self.classes.size)
         return X, self.labels()
@@ -344,8 +354,10 @@ class BlockStore:
 
 def _check_size(path: Path, size: int) -> None:
     try:
-        found = path.stat().st_size
+        found = path.stat()
     except FileNotFoundError:
         raise StoreError(f"{path} is missing; restore it, or convert the data anew") from None
-    if found != size:
-        raise StoreError(f"{path} has {found} bytes instead of {size}; restore it, or convert the data anew")
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path} is no file; restore it, or convert the data anew")
+    if found.st_size != size:
+        raise StoreError(f"{path} has {found.st_size} bytes instead of {size}; restore it, or convert the data anew")

@@ -17,6 +17,9 @@ WORDS = {4: np.uint32, 8: np.uint64}
 # How a plane is stored: as it is, not at all, or compressed.
 AS_IT_IS, ZERO = "raw", "zero"
 PALETTE = "palette"
+LARGEST_PALETTE = 16
+# Of zstd: what it looks back at.
+LARGEST_WINDOW = 1 << 27
 # The bytes of a plane, packed or not, and its palette, as the native functions take them.
 Plane = tuple[np.ndarray | None, np.ndarray | None]
 
@@ -25,18 +28,45 @@ class PlaneError(ValueError):
     """A plane that cannot be read back."""
 
 
+def _packed_size(count: int, colours: int) -> int:
+    """Bytes of a plane with a palette, as in `native/planes.hpp`."""
+    bits = 1 if colours <= 2 else 2 if colours <= 4 else 4
+    return (count * bits + 7) // 8
+
+
 _of_thread = threading.local()  # a decompressor must not be used by two threads at the same time
 
 
 def _unzstd(packed: Any, size: int) -> bytes:
+    zstandard = zstandard_package()
+    # A frame may say how long its content is, and is taken at its word whatever limit is given.
+    if zstandard.frame_content_size(packed) > size:
+        raise PlaneError("it is longer than it should be")
     if not hasattr(_of_thread, "zstd"):
-        _of_thread.zstd = zstandard_package().ZstdDecompressor()
+        _of_thread.zstd = zstandard.ZstdDecompressor(max_window_size=LARGEST_WINDOW)
     return _of_thread.zstd.decompress(packed, max_output_size=size)
 
 
 def _unzlib(packed: Any, size: int) -> bytes:
     # One byte more than wanted: a longer plane is noticed, and never fills the memory.
     return zlib.decompressobj().decompress(packed, size + 1)
+
+
+def decompress(how: str, packed: Any, size: int) -> bytes:
+    """Decompress what has this size, in memory of no more than that.
+
+    Raises
+    ------
+    PlaneError
+        If it is damaged, or of another size.
+    """
+    try:
+        content = READERS[how](packed, size)
+    except Exception as error:  # each library has exceptions of its own
+        raise PlaneError(f"damaged ({error})") from error
+    if len(content) != size:
+        raise PlaneError(f"{len(content)} bytes instead of {size}")
+    return content
 
 
 READERS: dict[str, Callable[[Any, int], bytes]] = {"zstd": _unzstd, "zlib": _unzlib}
@@ -53,12 +83,14 @@ class PlaneWriter:
         "zstd"; "zlib", as in Yu et al.; or "none".
     level : int, optional
         As the compressor counts.
+    shortened : bool
+        Whether planes of zeros and of few different bytes are stored as such.
     """
 
-    def __init__(self, compression: str = "zstd", level: int | None = None):
+    def __init__(self, compression: str = "zstd", level: int | None = None, *, shortened: bool = True):
         if compression not in COMPRESSIONS:
             raise ValueError(f"compression must be one of {', '.join(COMPRESSIONS)}, got {compression!r}")
-        self.compression = compression
+        self.compression, self._shortened = compression, shortened
         level = COMPRESSIONS[compression] if level is None else level
         self._compress: Callable[[Any], bytes] | None = None
         if compression == "zstd":
@@ -76,6 +108,8 @@ class PlaneWriter:
         return tensors
 
     def _pack(self, name: str, plane: np.ndarray) -> dict[str, np.ndarray]:
+        if not self._shortened:
+            return self._compressed(name, plane)
         if not plane.any():
             return {f"{name}.{ZERO}": plane[:0]}
         palette = core.palette_of(plane)
@@ -112,12 +146,17 @@ def _read_plane(tensors: Mapping[str, np.ndarray], name: str, count: int) -> Pla
     bytes_, palette = tensors[f"{name}.{how}"], tensors.get(f"{name}.{PALETTE}")
     if any(array.dtype != np.uint8 or array.ndim != 1 for array in (bytes_, palette) if array is not None):
         raise PlaneError(f"plane {name} is no row of bytes")
-    if how != AS_IT_IS:
-        try:
-            bytes_ = np.frombuffer(READERS[how](bytes_.data, count), np.uint8)
-        except Exception as error:  # each library has exceptions of its own
-            raise PlaneError(f"plane {name} is damaged ({error})") from error
-    return bytes_, palette
+    if palette is not None and palette.size > LARGEST_PALETTE:
+        raise PlaneError(f"plane {name} has a palette of {palette.size}")
+    size = count if palette is None else _packed_size(count, palette.size)
+    if how == AS_IT_IS:
+        if bytes_.size != size:
+            raise PlaneError(f"plane {name}: {bytes_.size} bytes instead of {size}")
+        return bytes_, palette
+    try:
+        return np.frombuffer(decompress(how, bytes_.data, size), np.uint8), palette
+    except PlaneError as error:
+        raise PlaneError(f"plane {name}: {error}") from error
 
 
 def read_numbers(tensors: Mapping[str, np.ndarray], name: str, dtype: Any, count: int) -> np.ndarray:

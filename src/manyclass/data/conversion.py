@@ -27,12 +27,13 @@ from .block_file import Block, block_tensors, join_blocks, read_block
 from .block_store import BlockStore
 from .checksums import write_checked
 from .compression import PlaneWriter
-from .dealing import Bins, LabelCodes, Spill, shuffled
-from .manifest import JOURNAL, MANIFEST, BlockEntry, Catalogue, Manifest, StoreError
+from .dealing import NEW_LABELS, Bins, LabelCodes, Spill, shuffled
+from .json_content import Count, as_declared, parse_json, shown
+from .manifest import JOURNAL, MANIFEST, OWN_FILES, BlockEntry, Catalogue, Manifest, StoreError
 from .row_parts import Place, RowPart, RowSource
 from .store_lock import LOCK, sweep, writing
 from .streams import open_atomic
-from .tensor_file import TensorFile, tensor_file_content
+from .tensor_file import tensor_file_content
 from .unit_rows import scale_to_unit_length
 
 # Shares of the memory: what bins may hold before they are spilled, and what a block may be when it is read: training
@@ -54,15 +55,15 @@ class Journal:
     """How far a conversion has come."""
 
     settings: dict[str, Any]
-    bins: int = 0
+    bins: Count = 0
     place: Place = field(default_factory=Place)
-    rows: int = 0
+    rows: Count = 0
     min_index: int = np.iinfo(np.int64).max
     max_index: int = -1
     multilabel: bool = False
     spills: list[str] = field(default_factory=list)
     blocks: list[BlockEntry] = field(default_factory=list)
-    dealt: int = 0  # bins that are blocks by now
+    dealt: Count = 0  # bins that are blocks by now
 
     def write(self, folder: Path) -> None:
         with open_atomic(folder / JOURNAL) as out:
@@ -71,13 +72,18 @@ class Journal:
     @classmethod
     def read(cls, folder: Path) -> "Journal | None":
         try:
-            content = json.loads((folder / JOURNAL).read_bytes())
-            content["place"] = Place(**content["place"])
-            content["blocks"] = [BlockEntry(**entry) for entry in content["blocks"]]
-            return cls(**content)
+            text = (folder / JOURNAL).read_bytes()
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError) as error:
+        try:
+            found = as_declared(cls, parse_json(text))
+            for name in (*found.spills, *(entry.file for entry in found.blocks)):
+                if not OWN_FILES.fullmatch(name):
+                    raise ValueError(f"{shown(name)} is no file of a store")
+            if found.bins > MOST_BINS or found.dealt > found.bins:
+                raise ValueError(f"{found.dealt} of {found.bins} bins")
+            return found
+        except ValueError as error:
             raise StoreError(f"{folder / JOURNAL} is damaged ({error}); delete it to begin anew") from error
 
 
@@ -182,7 +188,7 @@ class Conversion:
         if found is not None and self._goes_on(found):
             self._journal = found
             for spill in found.spills:
-                known += json.loads(TensorFile(self._folder / spill)["new_labels"].tobytes())
+                known += Spill(self._folder / spill, found.bins).new_labels
             self._rows.min_index, self._rows.max_index = found.min_index, found.max_index
         else:
             sweep(self._folder, self._files(self._before.manifest) if self._before else ())
@@ -260,7 +266,7 @@ class Conversion:
         journal.bins = journal.bins or self._wanted or self._choose_bins(place)
         tensors = self._bins.tensors(journal.bins, self._seed)
         new = json.dumps(self._labels.labels[self._labels.spilled :]).encode()
-        tensors["new_labels"] = np.frombuffer(new, np.uint8)
+        tensors[NEW_LABELS] = np.frombuffer(new, np.uint8)
         name = f"spill-{len(journal.spills)}.safetensors"
         with open_atomic(self._folder / name) as out:
             out.writelines(tensor_file_content(tensors, {}))
@@ -275,7 +281,7 @@ class Conversion:
 
     def _write_blocks(self) -> None:
         journal = self._journal
-        spills = [Spill(self._folder / name) for name in journal.spills]
+        spills = [Spill(self._folder / name, journal.bins) for name in journal.spills]
         base = self._rows.index_base
         self._base = (0 if journal.min_index == 0 else 1) if base is None else base
         self._start_counts(max(0, journal.max_index + 1 - self._base))

@@ -1,16 +1,21 @@
 """Rows dealt to bins at random: in memory, and in files to which they are spilled."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .block_file import Block
+from .json_content import as_declared, parse_json
 from .labels import number_labels
+from .manifest import JOURNAL, StoreError
 from .tensor_file import Pieces, Tensor, TensorFile
 
 # What a spill has for each bin: where its rows, features and labels begin.
 BOUNDS = ("bins.rows", "bins.nnz", "bins.labels")
+ROW_ARRAYS = ("ids", "lengths", "label_counts", "indices", "values", "labels")
+NEW_LABELS = "new_labels"
 
 
 def shuffled(ids: np.ndarray, seed: int) -> np.ndarray:
@@ -74,11 +79,40 @@ class Bins:
 
 
 class Spill:
-    """Rows of all bins in a file."""
+    """Rows of all bins in a file.
 
-    def __init__(self, path: Any):
-        self._file = TensorFile(path)
-        self._bounds = [self._file[name].tolist() for name in BOUNDS]
+    Parameters
+    ----------
+    path : path-like
+    bins : int
+        How many there are.
+
+    Attributes
+    ----------
+    new_labels : list
+        Labels that no spill before has had, in the order of their codes.
+
+    Raises
+    ------
+    StoreError
+        If it is damaged, or not one of so many bins.
+    """
+
+    def __init__(self, path: Path, bins: int):
+        try:
+            self._file = TensorFile(path)
+            missing = {*BOUNDS, *ROW_ARRAYS, NEW_LABELS} - set(self._file)
+            if missing:
+                raise ValueError(f"no {min(missing)}")
+            self._bounds = [self._file[name].tolist() for name in BOUNDS]
+            if any(len(bounds) != bins + 1 or bounds != sorted(bounds) for bounds in self._bounds):
+                raise ValueError(f"not of {bins} bins")
+            self.new_labels: list[Any] = as_declared(
+                list[Any], parse_json(self._file[NEW_LABELS].tobytes()), "labels"
+            )
+        except ValueError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            raise StoreError(f"{path}: {reason}; delete {JOURNAL} to begin anew") from error
         self._bytes = self._file["indices"].itemsize + self._file["values"].itemsize
 
     def size(self, first: int, last: int) -> int:

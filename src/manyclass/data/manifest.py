@@ -3,16 +3,17 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 
+from .bad_file import BadFileError
 from .checksums import checksum_of, write_checked
 from .class_names import class_tensors, read_classes
+from .json_content import LARGEST, Count, as_declared, parse_object, shown
 from .labels import as_labels, number_labels
 from .steps import Chain, StoredStep
 from .streams import open_atomic
@@ -26,7 +27,7 @@ JOURNAL = "conversion.json"  # of a conversion under way; see `conversion.py`
 OWN_FILES = re.compile(r"(block-\d+-\d+|catalogue-\d+|spill-\d+)\.safetensors")
 
 
-class StoreError(ValueError):
+class StoreError(BadFileError):
     """A folder that cannot be used as a store; the message names it and the reason."""
 
 
@@ -47,9 +48,9 @@ class BlockEntry:
     """
 
     file: str
-    rows: int
-    nnz: int
-    size: int
+    rows: Count
+    nnz: Count
+    size: Count
     checksum: str
 
 
@@ -79,13 +80,13 @@ class Manifest:
     catalogue_checksum : str
     """
 
-    generation: int
-    rows: int
-    nnz: int
-    n_features: int
-    next_id: int
+    generation: Count
+    rows: Count
+    nnz: Count
+    n_features: Count
+    next_id: Count
     reading: dict[str, Any]
-    value_bytes: int
+    value_bytes: Count
     multilabel: bool
     catalogue: str
     catalogue_checksum: str
@@ -122,41 +123,59 @@ class Manifest:
         """
         path = folder / MANIFEST
         try:
-            content = json.loads(path.read_bytes())
+            text = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise StoreError(_no_store(folder)) from None
+        try:
+            content = parse_object(text)
         except ValueError as error:
             raise StoreError(f"{path} is no JSON ({error}); convert the data anew") from error
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
+        if content.pop("format", None) != FORMAT:
             raise StoreError(f"{path} is not the manifest of a store; name the folder that `convert` has made")
-        if content.get("version") not in (VERSION, NORMALIZED):
-            raise StoreError(f"{path} has version {content.get('version')}, which this manyclass does not read")
+        version = content.pop("version", None)
+        if version not in (VERSION, NORMALIZED):
+            raise StoreError(f"{path} has version {shown(version)}, which this manyclass does not read")
         try:
-            blocks = tuple(BlockEntry(**entry) for entry in content.pop("blocks"))
-            del content["format"], content["version"]
-            manifest = cls(**content, blocks=blocks)
+            manifest = as_declared(cls, content)
             manifest._check()
             return manifest
-        except (KeyError, TypeError, ValueError) as error:
+        except (ValueError, TypeError) as error:  # the latter from a step with other parameters
             raise StoreError(f"{path} is damaged ({error}); convert the data anew") from error
 
     def _check(self) -> None:
-        things: list[Manifest | BlockEntry] = [self, *self.blocks]
-        for thing in things:
-            for about in fields(thing):
-                value = getattr(thing, about.name)
-                if about.type is int and (type(value) is not int or value < 0):
-                    raise ValueError(f"{about.name} is {value!r}")
         if self.value_bytes not in (4, 8):
             raise ValueError(f"value_bytes is {self.value_bytes}")
-        if not isinstance(self.reading, dict):
-            raise ValueError(f"reading is {self.reading!r}")
-        if not isinstance(self.reading.get("text", {}), dict) or self.reading.get("normalize", "l2") != "l2":
-            raise ValueError(f"reading is {self.reading!r}")
+        as_declared(Reading, {name: self.reading[name] for name in self.reading if name in READING}, "reading")
+        if self.reading.get("normalize", "l2") != "l2" or self.index_base not in (0, 1):
+            raise ValueError(f"reading is {shown(self.reading)}")
+        if "text" in self.reading and not {"text_column", "label_column"} <= set(self.reading):
+            raise ValueError("reading has text, but not the columns that it came from")
         self.chain.check_features(self.n_features)
         for name in (self.catalogue, *(entry.file for entry in self.blocks)):
-            if not isinstance(name, str) or not OWN_FILES.fullmatch(name):
-                raise ValueError(f"{name!r} is no file of a store")
+            if not OWN_FILES.fullmatch(name):
+                raise ValueError(f"{shown(name)} is no file of a store")
+        if len({entry.file for entry in self.blocks}) != len(self.blocks):
+            raise ValueError("a block is there twice")
+        stored = sum(entry.rows for entry in self.blocks)
+        if not 0 < self.rows <= stored <= self.next_id or self.nnz > sum(entry.nnz for entry in self.blocks):
+            raise ValueError(
+                f"rows is {self.rows}, nnz {self.nnz} and next_id {self.next_id}, for {stored} in blocks"
+            )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What `Manifest.reading` may say, and of which type it is; it may say other things, which nobody reads."""
+
+    index_base: Count = 0
+    text: dict[str, Any] = field(default_factory=dict)
+    text_column: str = ""
+    label_column: str = ""
+    normalize: str = "l2"
+    format: str = ""
+
+
+READING = {about.name for about in fields(Reading)}
 
 
 def _sync(folder: Path) -> None:
@@ -236,13 +255,46 @@ class Catalogue:
             if checksum_of(path) != manifest.catalogue_checksum:
                 raise StoreError(f"{path} is not the file that the manifest names; restore it, or convert anew")
             tensors = dict(TensorFile(path, mmap=False))
+            missing = [about.name for about in fields(cls)[1:] if about.name not in tensors]
+            if missing:
+                raise ValueError(f"no {missing[0]}")
             found = cls(read_classes(tensors), *(tensors[about.name] for about in fields(cls)[1:]))
-            if found.class_of_code.max(initial=-1) >= found.classes.size:
-                raise ValueError("it has codes of unknown classes")
-            if found.frequencies.shape != (manifest.n_features,):
-                raise ValueError(f"it has {found.frequencies.size} features instead of {manifest.n_features}")
+            found._check(manifest)
             return found
-        except StoreError:
-            raise
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise StoreError(f"{path}: {error}; restore it, or convert the data anew") from error
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}; restore it, or convert the data anew") from error
+        except ValueError as error:
+            if isinstance(error, StoreError):
+                raise
+            reason = str(error).removeprefix(f"{path}: ")
+            raise StoreError(f"{path}: {reason}; restore it, or convert the data anew") from error
+
+    def _check(self, manifest: Manifest) -> None:
+        codes = self.class_of_code.size
+        wanted: Mapping[str, tuple[type, int]] = {
+            "class_of_code": (np.int32, codes),
+            "rows_of_code": (np.int64, codes),
+            "frequencies": (np.int64, manifest.n_features),
+            "removed": (np.int64, self.removed.size),
+        }
+        for name, (dtype, size) in wanted.items():
+            array = getattr(self, name)
+            if array.dtype != dtype or array.shape != (size,):
+                raise ValueError(
+                    f"{name} is {array.dtype} of shape {array.shape}, not {np.dtype(dtype)} of shape ({size},)"
+                )
+        _check_range("class_of_code", self.class_of_code, -1, self.classes.size)
+        _check_range("rows_of_code", self.rows_of_code, 0, LARGEST)
+        _check_range("frequencies", self.frequencies, 0, manifest.rows + 1)
+        _check_range("removed", self.removed, 0, manifest.next_id)
+        if (self.removed[1:] <= self.removed[:-1]).any():
+            raise ValueError("removed does not ascend")
+        if not np.array_equal(np.unique(self.class_of_code[self.class_of_code >= 0]), np.arange(self.classes.size)):
+            raise ValueError("class_of_code does not name every class")
+        if sum(entry.rows for entry in manifest.blocks) - self.removed.size != manifest.rows:
+            raise ValueError(f"removed has {self.removed.size} rows, and the manifest {manifest.rows} that are left")
+
+
+def _check_range(name: str, numbers: np.ndarray, low: int, limit: int) -> None:
+    if numbers.size and not low <= numbers.min() <= numbers.max() < limit:
+        raise ValueError(f"{name} has numbers outside {low} to {limit - 1}")

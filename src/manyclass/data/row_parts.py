@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import DTypeLike
 
+from .json_content import Count
 from .streams import CHUNK, PathOrFile, StreamError, open_input, stream_name
 from .svmlight import ParseError, new_parser
 
@@ -20,10 +21,10 @@ TEXT_AT_ONCE = 16 << 20
 class Place:
     """Where in several files reading has come to: after so many bytes of text, lines and rows of one of them."""
 
-    file: int = 0
-    offset: int = 0
-    line: int = 0
-    rows: int = 0
+    file: Count = 0
+    offset: Count = 0
+    line: Count = 0
+    rows: Count = 0
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from .bad_file import BadFileError
+
 PathOrFile = str | os.PathLike[str] | BinaryIO
 
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -22,7 +24,7 @@ COMPRESSED_READ = 1 << 14
 CHUNK = 1 << 20
 
 
-class StreamError(ValueError):
+class StreamError(BadFileError):
     """A compressed stream that is damaged or ends too early."""
 
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 
 from .._native import core
+from .bad_file import BadFileError
 from .known_features import KnownFeatures
 from .matrix import check_matrix
 from .remedies import REMEDIES
@@ -18,7 +19,7 @@ ROWS_A_BLOCK = 4096
 PARSERS = {np.dtype(np.float32): core.RowParserFloat32, np.dtype(np.float64): core.RowParserFloat64}
 
 
-class ParseError(ValueError):
+class ParseError(BadFileError):
     """Text that is not what its format says it is.
 
     Attributes

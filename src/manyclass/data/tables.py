@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, BinaryIO, Literal
@@ -20,6 +21,8 @@ FORMATS: dict[str, TableFormat] = {
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 # Characters of a field of delimited text: more than any text, less than a file with a quote that is never closed.
 LONGEST_FIELD = 1 << 24
+# Bytes of a line: a few compressed bytes may stand for very many.
+LONGEST_LINE = 1 << 26
 # Rows of Parquet that are taken at a time, and bytes of it that are read.
 ROWS_AT_ONCE = 1 << 10
 READ_AT_ONCE = 1 << 20
@@ -94,26 +97,34 @@ def _missing(name: str, line: int, wanted: Sequence[str], found: Iterable[str]) 
     return ParseError(name, line, 1, f"no column {lacking}; the columns are {columns}", "columns")
 
 
+def _refuse_twice(name: str, wanted: Sequence[str], found: Sequence[str]) -> None:
+    for column in wanted:
+        if found.count(column) > 1:
+            raise ParseError(name, 1, 1, f"the column {column!r} is there twice; rename one of them")
+
+
 # ---- Text
 
 
 class _Lines:
     """The lines of a binary stream as text, counted."""
 
-    def __init__(self, stream: BinaryIO):
-        self._stream = stream
+    def __init__(self, stream: BinaryIO, name: str):
+        self._stream, self._name = stream, name
         self.number = 0
 
     def __iter__(self) -> Iterator[str]:
-        for line in self._stream:
+        while line := self._stream.readline(LONGEST_LINE + 1):
             self.number += 1
+            if len(line) > LONGEST_LINE:
+                raise ParseError(self._name, self.number, 1, f"a line of more than {LONGEST_LINE >> 20} MiB; divide it")
             yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
 
 def _of_lines(path: PathOrFile, read: Any) -> Iterator[Row]:
     name = stream_name(path)
     with open_input(path) as stream:
-        lines = _Lines(stream)
+        lines = _Lines(stream, name)
         try:
             yield from read(lines)
         except UnicodeDecodeError as error:
@@ -134,6 +145,7 @@ def _separated(lines: _Lines, name: str, columns: Sequence[str], delimiter: str)
             if len(header) == 1 and any(mark in header[0] for mark in ",;\t|"):
                 error = ParseError(name, 1, 1, error.reason, "delimiter")
             raise error
+        _refuse_twice(name, columns, header)
         places = [header.index(column) for column in columns]
         end = reader.line_num
         for fields in reader:
@@ -184,12 +196,14 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
             there = file.schema_arrow.names
             if not set(columns) <= set(there):
                 raise _missing(name, 1, columns, there)
+            _refuse_twice(name, columns, there)
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=list(dict.fromkeys(columns))):
                 values = [batch.column(batch.schema.get_field_index(column)).to_pylist() for column in columns]
                 for found in zip(*values, strict=True):
                     row += 1
                     yield row, list(found)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise
-        raise ParseError(name, row + 1, 1, f"this is no Parquet, or damaged ({error})") from error
+        if isinstance(error, OSError) and error.errno is not None:  # of the system: it cannot be opened
+            raise OSError(error.errno, os.strerror(error.errno), name) from error
+        reason = " ".join(str(error).split())
+        raise ParseError(name, row + 1, 1, f"this is no Parquet, or damaged ({reason})") from error

@@ -5,15 +5,21 @@ copies every array once.
 """
 
 import json
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from mmap import ACCESS_READ
 from mmap import mmap as Mapped  # noqa: N812
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
-from safetensors import safe_open
+
+from .bad_file import BadFileError
+from .json_content import LARGEST, Count, as_declared, parse_object, shown
 
 # The kernels read whole cache lines.
 ALIGNMENT = 64
@@ -31,6 +37,12 @@ TYPES = {
     "F32": np.float32,
     "F64": np.float64,
 }
+# In the metadata: the CRC-32 of each array; and that of the header, computed with zeros in its place.
+CHECKSUMS, HEADER_CHECKSUM = "checksums", "header_checksum"
+NO_CHECKSUM = "0" * 8
+# As safetensors has it.
+LONGEST_HEADER = 100_000_000
+MOST_DIMENSIONS = 8
 NAMES: dict[np.dtype[Any], str] = {np.dtype(dtype): name for name, dtype in TYPES.items()}
 
 
@@ -52,7 +64,7 @@ Tensor = np.ndarray | Pieces
 
 
 def tensor_file_content(
-    tensors: Mapping[str, Tensor], metadata: dict[str, str], aligned: tuple[str, ...] = ()
+    tensors: Mapping[str, Tensor], metadata: dict[str, str], aligned: tuple[str, ...] = (), *, checked: bool = False
 ) -> Iterator[bytes | memoryview]:
     """What a file of these arrays holds, piece by piece and without copying them.
 
@@ -64,6 +76,8 @@ def tensor_file_content(
         What else the file should say.
     aligned : tuple of str
         Names of which one is there: that array starts at a multiple of 64 bytes.
+    checked : bool
+        Whether the file has checksums: see `TensorFile.verify`.
 
     Yields
     ------
@@ -72,11 +86,35 @@ def tensor_file_content(
     # There are no holes between tensors, and each must start at a multiple of its type: wide types first. Of
     # their type the aligned ones, so that aligning them leaves the wider ones aligned.
     names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name not in aligned, name))
-    yield _header(tensors, names, metadata, aligned)
+    if checked:
+        sums = {name: _in_hex(_checksum(_bytes_of(tensors[name]))) for name in names}
+        metadata = metadata | {CHECKSUMS: json.dumps(sums, sort_keys=True), HEADER_CHECKSUM: NO_CHECKSUM}
+    header = _header(tensors, names, metadata, aligned)
+    yield _with_checksum(header, _in_hex(zlib.crc32(header))) if checked else header
     for name in names:
-        tensor = tensors[name]
-        for piece in tensor if isinstance(tensor, Pieces) else (tensor,):
-            yield piece.reshape(-1).view(np.uint8).data
+        yield from _bytes_of(tensors[name])
+
+
+def _bytes_of(tensor: Tensor) -> Iterator[memoryview]:
+    for piece in tensor if isinstance(tensor, Pieces) else (tensor,):
+        yield piece.reshape(-1).view(np.uint8).data
+
+
+def _checksum(pieces: Iterable[memoryview]) -> int:
+    found = 0
+    for piece in pieces:
+        found = zlib.crc32(piece, found)
+    return found
+
+
+def _in_hex(checksum: int) -> str:
+    return f"{checksum:08x}"
+
+
+def _with_checksum(header: bytes, checksum: str) -> bytes:
+    """The header with another checksum of itself."""
+    before, mark, rest = header.partition(f'"{HEADER_CHECKSUM}":"'.encode())
+    return before + mark + checksum.encode() + rest[len(checksum) :]
 
 
 def _header(
@@ -96,11 +134,21 @@ def _header(
     return len(text).to_bytes(8, "little") + text
 
 
-class TensorFile(Mapping[str, np.ndarray]):
-    """A file of arrays by name, its header checked.
+class TensorFileError(BadFileError):
+    """A file that is no safetensors, or a damaged one."""
 
-    An array is looked at when it is asked for: KeyError and ValueError then tell of a type that NumPy does not have,
-    or a shape that does not fit.
+
+@dataclass(frozen=True)
+class _Entry:
+    """What the header says of an array."""
+
+    dtype: str
+    shape: list[Count]
+    data_offsets: list[Count]
+
+
+class TensorFile(Mapping[str, np.ndarray]):
+    """A file of arrays by name, whose header is checked: the arrays fill it to its end, without holes and overlaps.
 
     Parameters
     ----------
@@ -108,40 +156,74 @@ class TensorFile(Mapping[str, np.ndarray]):
         The file.
     mmap : bool
         Map the file into memory, so that arrays are read when they are used; False reads all of it.
-    checked : bool
-        Whether the arrays have to fill the file to its end without holes and overlaps. False is for many small files
-        of which each array is checked when it is used: it may then be shorter than it says, and what is wrong with
-        the header raises whatever it does.
+    verified : bool
+        Compare the arrays with their checksums, too, if the file has any. Those of the header always are.
 
     Attributes
     ----------
     metadata : dict of str to str
+    has_checksums : bool
 
     Raises
     ------
-    safetensors.SafetensorError
+    TensorFileError
         If the file is no safetensors, or cut short.
+    OSError
+        If it cannot be read.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True, checked: bool = True):
-        with open(path, "rb") as file:  # unlike safetensors, the system names what it cannot open
-            if checked:
-                with safe_open(path, framework="numpy"):
-                    pass
-            if mmap:
-                content = np.frombuffer(Mapped(file.fileno(), 0, access=ACCESS_READ), np.uint8)
-            else:
-                content = np.fromfile(file, np.uint8)
-        size = 8 + int.from_bytes(content[:8].tobytes(), "little")
-        self._entries: dict[str, Any] = json.loads(content[8:size].tobytes())
-        self._content = content[size:]
-        self._path, self._begin = path, size
-        self.metadata: dict[str, str] = self._entries.pop("__metadata__", {})
+    def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True, verified: bool = False):
+        self._path = path
+        content = _content(path, mmap)
+        try:
+            self._begin, header = _parse_header(content)
+            self.metadata: dict[str, str] = as_declared(
+                dict[str, str], header.pop("__metadata__", {}), "__metadata__"
+            )
+            self._entries = {name: as_declared(_Entry, entry, name) for name, entry in header.items()}
+            _check_layout(self._entries, content.size - self._begin)
+            self.has_checksums = _check_header(content[: self._begin].tobytes(), self.metadata)
+        except ValueError as error:
+            raise TensorFileError(f"{os.fspath(path)}: no file of arrays, or a damaged one: {error}") from error
+        self._content = content[self._begin :]
+        if verified:
+            self.verify()
+
+    def verify(self, without: str = "") -> None:
+        """Compare arrays with their checksums, if the file has any.
+
+        Parameters
+        ----------
+        without : str
+            Leave out arrays whose names begin so.
+
+        Raises
+        ------
+        TensorFileError
+            Naming the first array that has changed since it was written.
+        """
+        if not self.has_checksums:
+            return
+        try:
+            wanted = as_declared(dict[str, str], parse_object(self.metadata[CHECKSUMS]), CHECKSUMS)
+            if set(wanted) != set(self._entries):
+                raise ValueError("the checksums are not those of its arrays")
+            for name, entry in self._entries.items():
+                if without and name.startswith(without):
+                    continue
+                if _in_hex(zlib.crc32(self._content[slice(*entry.data_offsets)].data)) != wanted[name]:
+                    raise ValueError(f"{name} has changed since it was written")
+        except ValueError as error:
+            raise TensorFileError(f"{os.fspath(self._path)}: {error}") from error
 
     def __getitem__(self, name: str) -> np.ndarray:
         entry = self._entries[name]
-        begin, end = entry["data_offsets"]
-        array = self._content[begin:end].view(TYPES[entry["dtype"]]).reshape(entry["shape"])
+        begin, end = entry.data_offsets
+        if entry.dtype not in TYPES:
+            raise TensorFileError(
+                f"{os.fspath(self._path)}: {name} is of type {entry.dtype}, which is not known here"
+            )
+        array: np.ndarray = self._content[begin:end].view(TYPES[entry.dtype]).reshape(entry.shape)
         # Other writers may lay a file out otherwise; what the kernels read must be aligned.
         return array if array.flags.aligned else array.copy()
 
@@ -163,9 +245,62 @@ class TensorFile(Mapping[str, np.ndarray]):
             If the file has become shorter.
         """
         entry = self._entries[name]
-        dtype = np.dtype(TYPES[entry["dtype"]])
-        offset = self._begin + entry["data_offsets"][0] + begin * dtype.itemsize
+        dtype = np.dtype(TYPES[entry.dtype])
+        if not 0 <= begin <= end <= math.prod(entry.shape):
+            raise TensorFileError(f"{os.fspath(self._path)}: {name} has no entries {begin} to {end}")
+        offset = self._begin + entry.data_offsets[0] + begin * dtype.itemsize
         found = np.fromfile(self._path, dtype, end - begin, offset=offset)
         if found.size != end - begin:
             raise OSError(f"{os.fspath(self._path)} is cut short")
         return found
+
+
+def _content(path: str | os.PathLike[str], mmap: bool) -> np.ndarray:
+    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # open() refuses folders
+        raise TensorFileError(f"{os.fspath(path)}: a pipe or a device, not a file")
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return np.empty(0, np.uint8)
+        if mmap:
+            return np.frombuffer(Mapped(file.fileno(), 0, access=ACCESS_READ), np.uint8)
+        return np.fromfile(file, np.uint8)
+
+
+def _parse_header(content: np.ndarray) -> tuple[int, dict[str, Any]]:
+    """Where the arrays begin, and what the header says."""
+    if content.size < 8:
+        raise ValueError(f"it has {content.size} bytes")
+    length = int.from_bytes(content[:8].tobytes(), "little")
+    if length > min(LONGEST_HEADER, content.size - 8):
+        raise ValueError(f"its header would have {length} bytes, and the file has {content.size}")
+    return 8 + length, parse_object(content[8 : 8 + length].tobytes())
+
+
+def _check_header(header: bytes, metadata: Mapping[str, str]) -> bool:
+    """Compare a header with its checksum; False if it has none."""
+    there = [name for name in (CHECKSUMS, HEADER_CHECKSUM) if name in metadata]
+    if not there:
+        return False
+    found = _in_hex(zlib.crc32(_with_checksum(header, NO_CHECKSUM)))
+    if len(there) < 2 or metadata[HEADER_CHECKSUM] != found:
+        raise ValueError("the header has changed since it was written")
+    return True
+
+
+def _check_layout(entries: Mapping[str, _Entry], size: int) -> None:
+    reached = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
+        if len(entry.data_offsets) != 2:
+            raise ValueError(f"{name}.data_offsets is {entry.data_offsets}")
+        begin, end = entry.data_offsets
+        if begin != reached or end < begin:
+            raise ValueError(f"{name} lies from {begin} to {end}, where {reached} would be next")
+        if len(entry.shape) > MOST_DIMENSIONS or math.prod(max(1, n) for n in entry.shape) > LARGEST:
+            raise ValueError(f"{name}.shape is {shown(entry.shape)}")
+        if entry.dtype in TYPES and math.prod(entry.shape) * np.dtype(TYPES[entry.dtype]).itemsize != end - begin:
+            raise ValueError(
+                f"{name} of shape {entry.shape} and type {entry.dtype} does not have {end - begin} bytes"
+            )
+        reached = end
+    if reached != size:
+        raise ValueError(f"the arrays have {reached} bytes, and the file {size} for them")

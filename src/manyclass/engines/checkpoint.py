@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 
+from ..data.bad_file import BadFileError
 from ..data.checksums import checksum_of, write_checked
+from ..data.json_content import Count, as_declared, parse_object, shown
 from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 
@@ -35,7 +36,7 @@ FILE = re.compile(r"\.?checkpoint-(\d+)(-\d+)?\.(json|safetensors)(\.\w+)?")
 MANIFEST = re.compile(r"checkpoint-(\d+)\.json")
 
 
-class CheckpointError(ValueError):
+class CheckpointError(BadFileError):
     """A folder whose checkpoints cannot be used; the message names the folder and the reason."""
 
 
@@ -44,8 +45,19 @@ class Part:
     """A file of a generation, as its manifest knows it."""
 
     file: str
-    size: int
+    size: Count
     checksum: str
+
+
+@dataclass(frozen=True)
+class _Content:
+    """What a manifest says."""
+
+    format: str
+    format_version: Count
+    generation: Count
+    parts: list[Part]
+    info: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -172,7 +184,7 @@ class CheckpointFolder:
         for generation in self.generations():
             try:
                 stored = self._read(generation)
-            except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            except (OSError, ValueError) as error:
                 found.append(f"checkpoint {generation}: {error}")
                 continue
             if found:
@@ -188,19 +200,25 @@ class CheckpointFolder:
 
     def _read(self, generation: int) -> Stored:
         manifest = self._manifest(generation)
-        written = json.loads(manifest.read_text())
-        content = written["content"]
-        if written["checksum"] != _checksum(content):
+        written = parse_object(manifest.read_bytes())
+        content = written.get("content")
+        if not isinstance(content, dict) or written.get("checksum") != _checksum(content):
             raise ValueError(f"the checksum of {manifest.name} is wrong")
-        if content["format"] != FORMAT or content["format_version"] != VERSION:
-            raise ValueError(f"{manifest.name} has the format {content['format']!r}, {content['format_version']}")
-        parts = [self._read_part(Part(**part)) for part in content["parts"]]
-        return Stored(generation, content["info"], parts)
+        if content.get("format") != FORMAT or content.get("format_version") != VERSION:
+            found = f"{shown(content.get('format'))}, {shown(content.get('format_version'))}"
+            raise ValueError(f"{manifest.name} has the format {found}")
+        declared = as_declared(_Content, content)
+        for part in declared.parts:
+            if not re.fullmatch(rf"checkpoint-{generation}-\d+\.safetensors", part.file):
+                raise ValueError(f"{shown(part.file)} is no part of checkpoint {generation}")
+        return Stored(generation, declared.info, [self._read_part(part) for part in declared.parts])
 
     def _read_part(self, part: Part) -> dict[str, np.ndarray]:
         path = self.path / part.file
         if not path.exists():
             raise ValueError(f"{part.file} is missing")
+        if not path.is_file():
+            raise ValueError(f"{part.file} is no file")
         if path.stat().st_size != part.size:
             raise ValueError(f"{part.file} has {path.stat().st_size} bytes instead of {part.size}")
         if checksum_of(path) != part.checksum:

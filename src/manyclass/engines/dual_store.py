@@ -7,22 +7,19 @@ may have come or gone in between.
 
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 
-from ..data.checksums import write_checked
+from ..data.json_content import parse_object
 from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..solvers import Variables
-from .checkpoint import CheckpointFolder
+from .checkpoint import CheckpointError, CheckpointFolder
+from .own_folder import OwnFolder, remove_abandoned
 
 ABOUT = "variables.json"
 SUFFIX = ".variables"
@@ -63,28 +60,31 @@ class DualStore:
         self.room = 0  # bytes of memory that they may take
         self._beside, self._every = beside, every
         self._folder = None if folder is None else Path(folder)
-        self._own: Path | None = None
+        self._own: OwnFolder | None = None
         self._held: dict[str, Variables] = {}
         self._unwritten: set[str] = set()
         self._written_at = time.monotonic()
         self.nbytes = 0  # of memory
+        remove_abandoned(beside)
         if self._folder is not None:
             self._open(self._folder, resume)
 
     def _open(self, folder: Path, resume: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            found = json.loads((folder / ABOUT).read_bytes())
+            found = parse_object((folder / ABOUT).read_bytes())
         except FileNotFoundError:
             found = None
         except ValueError as error:
-            raise ValueError(f"{folder / ABOUT}: {error}; remove the folder to begin anew") from error
+            raise CheckpointError(f"{folder / ABOUT}: {error}; remove the folder to begin anew") from error
         if found is None and any(folder.glob(f"*{SUFFIX}")):
-            raise ValueError(f"{folder} has variables, but no {ABOUT} to say of what; name another folder")
+            raise CheckpointError(f"{folder} has variables, but no {ABOUT} to say of what; name another folder")
+        for left in folder.glob(f".*{SUFFIX}.*"):  # by a process that was killed while it wrote
+            left.unlink()
         if found is not None and resume:
             different = [name for name in self.about if found.get(name) != self.about[name]]
             if different:
-                raise ValueError(
+                raise CheckpointError(
                     f"{folder} holds the variables of another fit: different are "
                     + ", ".join(f"{name} ({found.get(name)}, here {self.about[name]})" for name in different)
                 )
@@ -123,16 +123,25 @@ class DualStore:
         """
         if block in self._held:
             return self._held[block]
-        folder = self._folder or self._own
+        folder = self._where
         if folder is None:
             return None
         path = folder / f"{block}{SUFFIX}"
         try:
-            return dict(TensorFile(path, mmap=False))
+            found = dict(TensorFile(path, mmap=False, verified=True))
         except FileNotFoundError:
             return None
-        except (SafetensorError, KeyError, ValueError) as error:
-            raise ValueError(f"{path}: {error}; remove it, and its rows begin anew") from error
+        except ValueError as error:
+            reason = str(error).removeprefix(f"{path}: ")
+            raise CheckpointError(f"{path}: {reason}; remove it, and its rows begin anew") from error
+        if "ids" not in found:
+            raise CheckpointError(f"{path}: it does not say of which rows it is; remove it, and they begin anew")
+        return found
+
+    @property
+    def _where(self) -> Path | None:
+        """The folder of the files, if there is one by now."""
+        return self._own.path if self._own is not None else self._folder
 
     def holds(self, blocks: Iterable[str]) -> bool:
         """Whether variables are kept of any of these blocks."""
@@ -140,7 +149,7 @@ class DualStore:
 
     def names(self) -> list[str]:
         """Of all blocks that variables are kept of."""
-        folder = self._folder or self._own
+        folder = self._where
         in_files = [] if folder is None else [path.name.removesuffix(SUFFIX) for path in folder.glob(f"*{SUFFIX}")]
         return sorted({*self._held, *in_files})
 
@@ -153,7 +162,7 @@ class DualStore:
 
     def remove(self, blocks: Iterable[str]) -> None:
         """Forget the variables of these blocks."""
-        folder = self._folder or self._own
+        folder = self._where
         for block in blocks:
             self._drop(block)
             if folder is not None:
@@ -173,8 +182,7 @@ class DualStore:
         self._held.clear()
         self.nbytes = 0
         if self._own is not None:
-            with suppress(OSError):
-                shutil.rmtree(self._own)
+            self._own.remove()
             self._own = None
 
     def __del__(self) -> None:
@@ -185,11 +193,12 @@ class DualStore:
         self._unwritten.discard(block)
 
     def _write(self, block: str, kept: Variables) -> None:
-        folder = self._folder or self._own
-        if folder is None:
-            folder = self._own = Path(tempfile.mkdtemp(prefix=".variables-", dir=self._beside))
+        if self._folder is None and self._own is None:
+            self._own = OwnFolder(self._beside)
+        folder = self._where
+        assert folder is not None
         with open_atomic(folder / f"{block}{SUFFIX}", durable=folder is self._folder) as out:
-            write_checked(out, tensor_file_content(kept, {}))
+            out.writelines(tensor_file_content(kept, {}, checked=True))
 
 
 def _bytes(variables: Variables) -> int:

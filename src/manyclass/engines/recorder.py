@@ -5,14 +5,15 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from .._native import isa
-from ..solvers import Peers, Restorable
+from ..data.json_content import as_declared
+from ..solvers import Peers, Progress, Restorable
 from .checkpoint import CheckpointError, CheckpointFolder
 from .fingerprint import differences
 
@@ -39,13 +40,50 @@ class CheckpointPlan:
 
 
 @dataclass(frozen=True)
-class Saved:
-    """What a fit goes on from."""
+class Info:
+    """What a checkpoint says besides the arrays of the solver."""
 
-    parts: list[dict[str, np.ndarray]]
+    fingerprint: dict[str, Any]
+    build: str
     history: list[dict[str, Any]]
     seconds: float
     phases: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a fit goes on from.
+
+    Attributes
+    ----------
+    source : str
+        The folder and the generation, for messages.
+    parts : list of dict of ndarray
+        What the solver of each rank has left.
+    info : Info
+    """
+
+    source: str
+    parts: list[dict[str, np.ndarray]]
+    info: Info
+
+    def restore(self, work: Restorable) -> Progress:
+        """Bring a solver to where it was.
+
+        Raises
+        ------
+        CheckpointError
+            If the arrays are not such as it has written.
+        """
+        try:
+            progress = work.restore(self.parts)
+        except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
+            reason = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise CheckpointError(
+                f"{self.source} does not fit the problem that it is of ({reason}); remove the folder to start again"
+            ) from error
+        self.parts.clear()  # of files in memory, which may be removed before the fit ends
+        return progress
 
 
 class Recorder:
@@ -100,22 +138,26 @@ class Recorder:
         if stored is None:
             logger.info("%s holds no checkpoint yet; starting at the beginning", path)
             return None
-        info = stored.info
-        differ = differences(info["fingerprint"], self._fingerprint)
+        source = f"{path}: checkpoint {stored.generation}"
+        try:
+            info = as_declared(Info, stored.info)
+        except ValueError as error:
+            raise CheckpointError(f"{source} is damaged ({error}); remove the folder to start again") from error
+        differ = differences(info.fingerprint, self._fingerprint)
         if differ:
             raise CheckpointError(
                 f"{path} holds the checkpoint of another problem: {', '.join(differ)}; go on with what it was begun "
                 "with, or name another folder"
             )
-        if info["build"] != self._build:
+        if info.build != self._build:
             warnings.warn(
-                f"{path}: the checkpoint is by {info['build']}, this is {self._build}: the fit goes on, but bits may "
+                f"{path}: the checkpoint is by {info.build}, this is {self._build}: the fit goes on, but bits may "
                 "differ from those of a fit that was not stopped",
                 RuntimeWarning,
                 stacklevel=2,
             )
         logger.info("going on from checkpoint %d in %s", stored.generation, path)
-        return Saved(stored.parts, info["history"], info["seconds"], info["phases"])
+        return Saved(source, stored.parts, info)
 
     def due(self) -> bool:
         """Whether it is time for the next one."""
@@ -125,13 +167,7 @@ class Recorder:
         self, work: Restorable, history: list[dict[str, Any]], seconds: float, phases: dict[str, float]
     ) -> None:
         """Write a checkpoint, or warn if that fails: training goes on in any case."""
-        info = {
-            "fingerprint": self._fingerprint,
-            "build": self._build,
-            "history": history,
-            "seconds": seconds,
-            "phases": phases,
-        }
+        info = asdict(Info(self._fingerprint, self._build, history, seconds, phases))
         generation, *_ = self._peers.gather(self._try(self._folder.next_generation))
         failure = generation if isinstance(generation, OSError) else None
         if failure is None:

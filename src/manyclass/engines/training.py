@@ -246,7 +246,7 @@ def run(
         stop_with.add(interrupt)
     if budget.time_limit is not None:
         interrupt.stop_after(budget.time_limit)
-    history: list[dict[str, Any]] = list(saved.history) if saved else []
+    history: list[dict[str, Any]] = list(saved.info.history) if saved else []
     shown = ProgressDisplay(rule, verbose and peers.rank == 0)
     with listening(interrupt, UNDER_MPIRUN if peers.size > 1 else ALONE), shown as display:
         with clock.phase("layout"):
@@ -273,12 +273,11 @@ def run(
             )
             last_seen = None
             if saved is not None:
-                last_seen = cast(Restorable, work).restore(saved.parts)
-                saved.parts.clear()  # of files in memory, which may be removed before the fit ends
+                last_seen = saved.restore(cast(Restorable, work))
             elif state is not None:
                 cast(Restorable, work).load_state(state)
         if saved is not None:
-            clock.go_on(saved.seconds, saved.phases)
+            clock.go_on(saved.info.seconds, saved.info.phases)
         for progress in _pieces(work, rule, clock, last_seen):
             # What a clock says or somebody asks for may differ from process to process: all do the same.
             asked = peers.gather((_budget_spent(budget, clock, progress, interrupt), recorder and recorder.due()))

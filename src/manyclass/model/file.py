@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 
 from ..data import Chain
+from ..data.bad_file import BadFileError
 from ..data.class_names import class_tensors, read_classes
+from ..data.json_content import parse_object
 from ..data.steps import chain_content, chain_of_text_tensors, read_chain, text_tensors
 from ..data.streams import open_atomic, open_destination
 from ..data.tensor_file import TensorFile, tensor_file_content
@@ -37,7 +38,7 @@ from ..solvers import Peers
 from .from_estimator import model_of
 from .label_order import LabelOrder
 from .linear import LinearModel
-from .shards import join_shards, read_index, shard_names, shard_of, write_index
+from .shards import INDEX, join_shards, read_index, shard_names, shard_of, write_index
 from .weights import FLOATS, NARROW, JoinedWeights, SparseWeights, as_matrix, as_stored
 
 FORMAT = "manyclass"
@@ -45,11 +46,12 @@ FORMAT = "manyclass"
 VERSION, COMPRESSED, WITH_STEPS = 1, 2, 3
 NEWEST = WITH_STEPS
 ALIGNED = ("weights", "weights.values")
+WEIGHTS = "weights"  # how the names of their tensors begin
 CHECKED_AT_ONCE = 1 << 20
 SPARSE = {"weights.indptr", "weights.indices", "weights.values"}
 
 
-class ModelFileError(ValueError):
+class ModelFileError(BadFileError):
     """A file that is no model, or a damaged one; the message names the file and the reason."""
 
 
@@ -115,7 +117,7 @@ def _write(model: LinearModel, path: str | os.PathLike[str], opened: Callable[..
     metadata["format_version"] = str(version)
     try:
         with opened(path) as out:
-            for piece in tensor_file_content(tensors, metadata, ALIGNED):
+            for piece in tensor_file_content(tensors, metadata, ALIGNED, checked=True):
                 out.write(piece)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
@@ -231,8 +233,39 @@ def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
         return _from_json("certificate", file.metadata)
     except ModelFileError:
         raise
-    except (SafetensorError, ValueError) as error:
-        raise ModelFileError(f"{path}: not a model, or one cut short ({error})") from error
+    except ValueError as error:
+        raise ModelFileError(f"{path}: not a model, or one cut short ({_without_name(error, path)})") from error
+
+
+def verify_model(path: str | os.PathLike[str]) -> None:
+    """Compare all of a model with its checksums; `load_model` does so for all but the weights.
+
+    Parameters
+    ----------
+    path : str or path-like
+        What `save_model` wrote: a file, or a folder of shards.
+
+    Raises
+    ------
+    ModelFileError
+        If something has changed since it was written, or if there are no checksums to tell.
+    """
+    load_model(path)  # which looks at the rest
+    files, without = [Path(path)], []
+    if Path(path).is_dir():
+        index = read_index(path)
+        files, without = index.shards, [] if index.has_checksum else [Path(path) / INDEX]
+    for file in files:
+        opened = TensorFile(file)
+        without += [] if opened.has_checksums else [file]
+        try:
+            opened.verify()
+        except ValueError as error:
+            raise ModelFileError(f"{error}; copy or train it again") from error
+    if without:
+        raise ModelFileError(
+            f"{without[0]}: it has no checksums: an earlier manyclass wrote it; load the model and save it again"
+        )
 
 
 def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearModel:
@@ -278,13 +311,18 @@ class _Tensors(dict[str, np.ndarray]):
 def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, str], _Tensors]:
     try:
         file = TensorFile(path, mmap=mmap)
-    except SafetensorError as error:
-        raise ModelFileError(f"{path}: not a model file, or one cut short ({error})") from error
-    _check_format(path, file.metadata)
-    try:
+        _check_format(path, file.metadata)
+        # The weights take several times as long to add up as to map and look through.
+        file.verify(without=WEIGHTS)
         return file.metadata, _Tensors(dict(file))
-    except (KeyError, ValueError) as error:
-        raise ModelFileError(f"{path}: the header does not fit the tensors ({error})") from error
+    except ModelFileError:
+        raise
+    except ValueError as error:
+        raise ModelFileError(f"{path}: not a model file, or one cut short ({_without_name(error, path)})") from error
+
+
+def _without_name(error: Exception, path: str | os.PathLike[str]) -> str:
+    return str(error).removeprefix(f"{os.fspath(path)}: ")
 
 
 def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
@@ -400,9 +438,6 @@ def _read_tree(tensors: _Tensors, n_classes: int) -> LabelOrder | None:
 
 def _from_json(name: str, metadata: dict[str, str]) -> dict[str, Any]:
     try:
-        values = json.loads(metadata.get(name, ""))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the {name} are no JSON ({error})") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"the {name} are a {type(values).__name__}, not a JSON object")
-    return values
+        return parse_object(metadata.get(name, ""))
+    except ValueError as error:
+        raise ValueError(f"the {name} are no JSON object ({error})") from error

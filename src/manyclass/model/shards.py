@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..data import Chain
+from ..data.json_content import parse_object
 from ..data.labels import join_labels
 from ..data.streams import open_atomic
 from .linear import LinearModel
@@ -67,10 +68,13 @@ class ShardIndex:
         In the order of their classes.
     certificate : dict, optional
         Of the whole model, where each shard has its own.
+    has_checksum : bool
+        Whether the index has one of itself, which was right.
     """
 
     shards: list[Path]
     certificate: dict[str, Any] | None = None
+    has_checksum: bool = False
 
 
 def holds_shards(folder: Path) -> bool:
@@ -83,6 +87,7 @@ def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | No
     content: dict[str, Any] = {"format": FORMAT, "format_version": VERSION, "shards": names}
     if certificate is not None:
         content["certificate"] = certificate
+    content["checksum"] = _checksum(content)
     with open_atomic(folder / INDEX) as out:
         out.write(json.dumps(content, indent=1).encode())
     for path in (path for pattern in (SHARDS, *LEFTOVERS) for path in folder.glob(pattern)):
@@ -102,18 +107,29 @@ def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
     path = Path(folder) / INDEX
     if not path.exists():
         raise ValueError(f"a folder without {INDEX}, so not a model, or one that was not written to its end")
-    content = json.loads(path.read_text())
-    if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("format_version") != VERSION:
+    try:
+        content = parse_object(path.read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{INDEX} is no JSON ({error})") from error
+    if content.get("format") != FORMAT or content.get("format_version") != VERSION:
         raise ValueError(f"{INDEX} is not of manyclass, or of a newer one")
+    # Earlier versions wrote none.
+    if content.get("checksum", _checksum(content)) != _checksum(content):
+        raise ValueError(f"{INDEX} has changed since it was written")
     names, certificate = content.get("shards"), content.get("certificate")
     if not isinstance(names, list) or not names or not all(isinstance(n, str) and Path(n).name == n for n in names):
         raise ValueError(f"{INDEX} does not name the shards")
     if not isinstance(certificate, dict | None):
         raise ValueError(f"the certificate in {INDEX} is a {type(certificate).__name__}, not a JSON object")
-    missing = [name for name in names if not (Path(folder) / name).exists()]
+    missing = [name for name in names if not (Path(folder) / name).is_file()]
     if missing:
         raise ValueError(f"{', '.join(missing)} of {len(names)} shards is missing")
-    return ShardIndex([Path(folder) / name for name in names], certificate)
+    return ShardIndex([Path(folder) / name for name in names], certificate, "checksum" in content)
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    told = {name: value for name, value in content.items() if name != "checksum"}
+    return hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:

@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
+from ..data.json_content import as_declared
 from ..problems import Problem
 from .alike import groups_of_alike_rows
 from .closed_form import bounds_are_optimal, state_at_bounds
 from .layout import as_matrix, class_bounds, make_layout, tail_rows, wave_size
 from .peers import Alone, Peers
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
-from .stored import numbers_from_array, numbers_to_array, weights_from_arrays, weights_to_arrays
+from .stored import fill, numbers_from_array, numbers_to_array, of_same_kinds, weights_from_arrays, weights_to_arrays
 from .team_size import TeamSize
 
 logger = logging.getLogger("manyclass")
@@ -348,22 +349,25 @@ class CoupledRows:
         """Go on from a checkpoint."""
         stored = parts[0]
         numbers = numbers_from_array(stored["numbers"])
-        for name in NUMBERS:
-            setattr(self, name, numbers[name])
-        self._pass = _Pass(**numbers["pass"], order=self._order(numbers["pass"]["number"]))
-        last = numbers["last_full"]
-        self._last_full = None if last is None else _Pass(**last, order=np.empty(0, np.int64))
+        held = {name: numbers.get(name) for name in NUMBERS}
+        for name, number in of_same_kinds(held, {name: getattr(self, name) for name in NUMBERS}).items():
+            setattr(self, name, number)
+        now, last = of_same_kinds(numbers.get("pass"), self._pass.numbers()), numbers.get("last_full")
+        self._pass = _Pass(**now, order=self._order(now["number"]))
+        if last is not None:
+            last = _Pass(**of_same_kinds(last, self._pass.numbers()), order=np.empty(0, np.int64))
+        self._last_full = last
         self._kernel.set_pass_sums(stored["sums"])
         self._restore_weights(parts)
         if self._problem.kernel == "maximum_entropy":
-            self._kernel.variables[:] = stored["variables"]
+            fill(self._kernel.variables, "variables", stored["variables"])
         else:
             self._kernel.set_alpha(*(stored[f"variables.{name}"] for name in ("indptr", "classes", "values")))
         if "alike.ptr" in stored:
             self._kernel.set_relaxation(RELAXATION)
             # Copied: what is read from a file should let go of it.
             self._groups = stored["alike.ptr"].copy(), stored["alike.rows"].copy()
-        self._said = Progress(**numbers["said"])
+        self._said = as_declared(Progress, numbers.get("said"), "said")
         return self._said
 
     def _held_weights(self) -> tuple[np.ndarray, np.ndarray]:
@@ -378,11 +382,13 @@ class CoupledRows:
         here, mean = self._held_weights()
         for part in parts:
             first, last = part["classes"].tolist()
+            if not 0 <= first <= last <= self._K:
+                raise ValueError(f"weights of classes {first} to {last}, of {self._K}")
             there = np.empty(self._kernel.heads * (last - first), self._dtype)
             weights_from_arrays(part, there)
             begin, end = max(low, first), max(low, first, min(high, last))
             here[:, begin - low : end - low] = there.reshape(self._kernel.heads, -1)[:, begin - first : end - first]
-            mean[:] = part["mean"]
+            fill(mean, "mean", part["mean"])
 
     def untrained(self) -> np.ndarray:
         """Every class takes part in the first pass."""

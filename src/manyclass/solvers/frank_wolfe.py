@@ -9,10 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
+from ..data.json_content import as_declared
 from ..problems import MaxMargin
 from .layout import as_matrix, make_layout
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
-from .stored import numbers_from_array, numbers_to_array
+from .stored import numbers_from_array, numbers_to_array, of_same_kinds
 
 # Labels that may join a row's in one visit; twice as many from pass to pass. Early on nearly all are tied, and most
 # that join would leave again.
@@ -198,15 +199,16 @@ class FrankWolfe:
         """Go on from a checkpoint."""
         stored = parts[0]
         numbers = numbers_from_array(stored["numbers"])
-        for name in NUMBERS:
-            setattr(self, name, numbers[name])
-        self._begin_pass(_Pass(**numbers["pass"]))
-        self._last_full = None if numbers["last_full"] is None else _Pass(**numbers["last_full"])
+        held = {name: numbers.get(name) for name in NUMBERS}
+        for name, number in of_same_kinds(held, {name: getattr(self, name) for name in NUMBERS}).items():
+            setattr(self, name, number)
+        self._begin_pass(as_declared(_Pass, numbers.get("pass"), "pass"))
+        self._last_full = as_declared(_Pass | None, numbers.get("last_full"), "last_full")  # type: ignore[arg-type]
         self._kernel.set_pass_sums(stored["pass_sums"])
         self._kernel.set_ease(stored["ease"])
         self._kernel.set_held_sums(stored["sums.ptr"], stored["sums.labels"], stored["sums.values"])
         self._kernel.set_alpha(*(stored[f"variables.{name}"] for name in ("indptr", "classes", "values")))
-        self._said = Progress(**numbers["said"])
+        self._said = as_declared(Progress, numbers.get("said"), "said")
         return self._said
 
     def untrained(self) -> np.ndarray:

@@ -9,12 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
+from ..data.json_content import as_declared
 from ..problems import Problem
 from .layout import as_matrix, make_layout, tail_rows
 from .peers import Alone, Peers
 from .schedule import divide_classes, hosts, league_count, matchday, matchdays
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
-from .stored import numbers_from_array, numbers_to_array
+from .stored import numbers_from_array, numbers_to_array, of_same_kinds
 
 # Classes that may join a row's variables in one visit. Early on nearly all would, and leave again; for a small gap
 # many have to come in the end.
@@ -41,7 +42,6 @@ NUMBERS = (
     "_deal",
     "_full_passes",
     "_cheap_passes",
-    "_last_full",
     "_believed",
     "_strict",
     "_loaded",
@@ -336,6 +336,7 @@ class Leagues:
         """The leagues and the matches that this process has, exactly as they are."""
         self._receive(self._missing())
         numbers = {name: getattr(self, name) for name in NUMBERS} | {"said": asdict(self._said)}
+        numbers["_last_full"] = self._last_full
         matches = self._every_match()
         if not matches:
             return {}  # of more processes than positions, some have nothing
@@ -356,9 +357,14 @@ class Leagues:
         parts = [part for part in parts if part]
         # Checkpoints of earlier versions have classes where they were at the beginning.
         numbers = {"_deal": 0} | numbers_from_array(parts[0]["numbers"])
-        for name in NUMBERS:
-            setattr(self, name, numbers[name])
-        self._said = Progress(**numbers["said"])
+        held = {name: numbers.get(name) for name in NUMBERS}
+        for name, number in of_same_kinds(held, {name: getattr(self, name) for name in NUMBERS}).items():
+            setattr(self, name, number)
+        last = as_declared(list[float] | None, numbers.get("_last_full"), "last_full")  # type: ignore[arg-type]
+        if last is not None and len(last) != 4:
+            raise ValueError(f"last_full has {len(last)} numbers")
+        self._last_full = None if last is None else (last[0], last[1], last[2], last[3])
+        self._said = as_declared(Progress, numbers.get("said"), "said")
         self._seen, self._variables = [], None
         here = np.flatnonzero(self._hosts(self._day) == self._peers.rank).tolist()
         for league in range(self._leagues):

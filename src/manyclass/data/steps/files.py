@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..json_content import parse_json
 from .chain import Chain
 from .formats import StoredStep
 
@@ -55,8 +56,8 @@ def read_chain(text: str, arrays: Mapping[str, np.ndarray]) -> Chain:
         If that is damaged, or has steps that are not known.
     """
     try:
-        steps = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        steps = parse_json(text)
+    except ValueError as error:
         raise ValueError(f"the steps are no JSON ({error})") from error
     if not isinstance(steps, list) or not steps:
         raise ValueError(f"the steps are {steps!r}, not a list of some")

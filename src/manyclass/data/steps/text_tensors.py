@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..hashed_text import HashedText
+from ..json_content import parse_json
 from ..text_features import TextFeatures
 from .chain import Chain
 from .formats import StoredStep
@@ -49,8 +50,8 @@ def chain_of_text_tensors(tensors: Mapping[str, np.ndarray]) -> Chain:
 
 def _read_options(tensor: np.ndarray) -> dict[str, Any]:
     try:
-        options = json.loads(tensor.tobytes())
-    except (ValueError, RecursionError) as error:
+        options = parse_json(tensor.tobytes())
+    except ValueError as error:
         raise ValueError(f"the options of the text features are no JSON ({error})") from error
     if not isinstance(options, dict):
         raise ValueError(f"the options of the text features are {options!r}, not a JSON object")

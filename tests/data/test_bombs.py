@@ -1,0 +1,244 @@
+"""Forged stores: nothing is allocated that the size of the files does not justify, and nothing wrong gets through."""
+
+import json
+import os
+import subprocess
+import sys
+import zlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import zstandard
+
+from manyclass.data import BlockStore, StoreError
+from manyclass.data import block_file as blocks
+from manyclass.data.block_file import Block, BlockError, block_tensors, packed_block_of, read_block
+from manyclass.data.checksums import write_checked
+from manyclass.data.compression import PlaneError, PlaneWriter, decompress
+from manyclass.data.conversion import write_block
+from manyclass.data.manifest import Catalogue
+from manyclass.data.streams import open_atomic
+from manyclass.data.tensor_file import tensor_file_content
+
+ROOM = 600 << 20  # bytes of memory, the program itself included
+
+
+@pytest.fixture
+def store(tmp_path):
+    X = sp.random(40, 12, 0.4, format="csr", dtype=np.float32, random_state=0)
+    return BlockStore.create(tmp_path / "s", X, np.arange(40) % 3, blocks=2)
+
+
+def forge_manifest(store, **changes):
+    path = store.path / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def forge_catalogue(store, **changes):
+    changed = replace(store.catalogue, **changes)
+    forge_manifest(store, catalogue_checksum=changed.write(store.path / store.manifest.catalogue))
+
+
+def forge_block(store, tensors, metadata):
+    """Put other arrays into the first block, and tell the manifest."""
+    entry = store.manifest.blocks[0]
+    with open_atomic(store.path / entry.file) as out:
+        size, checksum = write_checked(out, tensor_file_content(tensors, metadata))
+    rows, nnz = int(metadata["rows"]), int(metadata["nnz"])
+    others = [vars(other) for other in store.manifest.blocks[1:]]
+    forged = {"file": entry.file, "rows": rows, "nnz": nnz, "size": size, "checksum": checksum}
+    counts = {"rows": rows + others[0]["rows"], "nnz": nnz, "next_id": rows + others[0]["rows"]}
+    forge_manifest(store, blocks=[forged, *others], **counts)
+
+
+def zeros(rows, nnz):
+    """A block of nothing but zeros, which has no bytes to speak of."""
+    empty = Block(*(np.empty(0, np.int64) for _ in range(3)), np.empty(0, np.float32), *[np.zeros(1, int)] * 2, 5)
+    empty = replace(empty, indptr=np.zeros(1, np.int64), indices=np.empty(0, np.int32), labels=np.empty(0, np.int32))
+    tensors, metadata = block_tensors(empty, PlaneWriter())
+    tensors = {f"{name.rpartition('.')[0]}.zero": np.empty(0, np.uint8) for name in tensors}
+    return tensors, metadata | {"rows": str(rows), "nnz": str(nnz), "labels": str(rows)}
+
+
+def peak_of(code, *arguments):
+    """Run Python code in a process of its own, and give what it printed and its peak memory."""
+    measured = code + "\nimport resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run([sys.executable, "-c", measured, *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    *printed, peak = done.stdout.split("\n")[:-1]
+    return printed, int(peak) << 10
+
+
+READ = """
+import sys
+from manyclass.data import BlockStore
+try:
+    store = BlockStore(sys.argv[1])
+    print(list(store.verify()))
+    store.load()
+except ValueError as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_planes_of_zeros_are_no_bomb(store):
+    forge_block(store, *zeros(1000, 10**9))
+    printed, peak = peak_of(READ, store.path)
+    assert "1000 rows with 1000000000 values cannot come from 0 bytes" in printed[-1] and peak < ROOM
+
+
+def test_compressed_planes_are_no_bomb(store):
+    """A frame of zstd is taken at its word about its length, unless somebody looks."""
+    tensors, metadata = zeros(1000, 1000)
+    packer = zstandard.ZstdCompressor().compressobj(size=1 << 30)
+    bomb = b"".join([*(packer.compress(bytes(1 << 20)) for _ in range(1 << 10)), packer.flush()])
+    del tensors["ids.0.zero"]
+    tensors["ids.0.zstd"] = np.frombuffer(bomb, np.uint8)
+    forge_block(store, tensors, metadata)
+    printed, peak = peak_of(READ, store.path)
+    assert "ids.0" in printed[-1] and "longer than it should be" in printed[-1] and peak < ROOM
+
+
+@pytest.mark.parametrize("how", ["zstd", "zlib"])
+def test_what_is_decompressed_has_the_size_that_was_expected(how):
+    content = bytes(range(256)) * 9
+    packed = {"zstd": zstandard.ZstdCompressor().compress, "zlib": zlib.compress}[how](content)
+    assert decompress(how, packed, len(content)) == content
+    for size in (0, 1, len(content) - 1, len(content) + 1):
+        with pytest.raises(PlaneError):
+            decompress(how, packed, size)
+    with pytest.raises(PlaneError):
+        decompress(how, packed[:-9], len(content))
+
+
+def test_rows_that_are_all_alike_are_written_so_that_they_can_be_read(tmp_path, monkeypatch):
+    """Where they would take less than a reader believes."""
+    monkeypatch.setattr(blocks, "ALWAYS_FITS", 1000)
+    n = 50_000
+    ones = np.ones(n, np.float32)
+    same = Block(
+        np.arange(n), np.arange(n + 1), np.zeros(n, np.int32), ones, np.arange(n + 1), np.zeros(n, np.int32), 1
+    )
+    entry = write_block(tmp_path / "block-0-0.safetensors", same, PlaneWriter())
+    assert entry.size * blocks.MOST_EXPANSION > same.nbytes
+    again = read_block(tmp_path / entry.file, rows=n, nnz=n)
+    np.testing.assert_array_equal(again.values, ones)
+    packed, metadata = block_tensors(same, PlaneWriter())
+    assert "values.0.zero" not in packed
+    packed_block_of(packed, metadata)
+
+
+# ---- The manifest and the catalogue
+
+
+def test_a_large_number_of_ids_takes_no_memory(store):
+    X, y = store.load()
+    forge_manifest(store, next_id=1 << 62)
+    again = BlockStore(store.path).load()
+    assert (again[0] != X).nnz == 0 and again[1].tolist() == y.tolist()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"next_id": 3},
+        {"next_id": 1 << 64},
+        {"rows": 41},
+        {"rows": True},
+        {"rows": 0},
+        {"nnz": -1},
+        {"n_features": 10**12},
+        {"n_features": "12"},
+        {"value_bytes": 2},
+        {"multilabel": 0},
+        {"catalogue": "../s/catalogue-0.safetensors"},
+        {"catalogue": ["catalogue-0.safetensors"]},
+        {"reading": []},
+        {"reading": {"text": {"hash_bits": 62}}},
+        {"reading": {"text": {"hash_bits": 3}, "text_column": 1, "label_column": "b"}},
+        {"reading": {"index_base": "0"}},
+        {"reading": {"normalize": "l1"}},
+        {"blocks": {}},
+        {"blocks": [{}]},
+        {"blocks": [None]},
+        {"surprise": 1},
+    ],
+)
+def test_forged_manifests_are_refused(changes, store):
+    forge_manifest(store, **changes)
+    with pytest.raises(StoreError, match=r"s/(manifest.json|catalogue-0)"):
+        BlockStore(store.path)
+
+
+def test_a_block_twice_is_refused(store):
+    entries = [vars(entry) for entry in store.manifest.blocks]
+    forge_manifest(store, blocks=[entries[0], entries[0]])
+    with pytest.raises(StoreError, match="twice"):
+        BlockStore(store.path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"class_of_code": np.array([0, 1, -5], np.int32)},
+        {"class_of_code": np.array([0, 1, 3], np.int32)},
+        {"class_of_code": np.array([0, 1, 1], np.int32)},
+        {"class_of_code": np.array([0, 1, 2], np.int64)},
+        {"class_of_code": np.array([[0, 1, 2]], np.int32)},
+        {"rows_of_code": np.array([-1, 20, 20])},
+        {"rows_of_code": np.array([20, 20])},
+        {"frequencies": np.full(12, 41)},
+        {"frequencies": np.full(12, -1)},
+        {"frequencies": np.full(13, 1)},
+        {"removed": np.array([99])},
+        {"removed": np.array([5, 5])},
+        {"removed": np.array([5])},
+        {"removed": np.array([0.5])},
+    ],
+)
+def test_forged_catalogues_are_refused(changes, store):
+    forge_catalogue(store, **changes)
+    with pytest.raises(StoreError, match=r"catalogue-0\.safetensors: "):
+        BlockStore(store.path)
+
+
+def test_labels_that_no_row_should_have_are_refused(store):
+    """Code 2 is of no class any more, but rows have it: as an index it would be behind the last class."""
+    forged = replace(store.catalogue, classes=np.arange(2), class_of_code=np.array([0, 1, -1], np.int32))
+    assert isinstance(forged, Catalogue)
+    forge_catalogue(store, classes=forged.classes, class_of_code=forged.class_of_code)
+    with pytest.raises(BlockError, match="labels that no row should have"):
+        BlockStore(store.path).label_counts()
+
+
+# ---- The lock
+
+
+@pytest.mark.parametrize("kind", ["link", "broken link", "pipe", "folder"])
+def test_the_lock_is_no_way_out_of_the_folder(kind, store, tmp_path):
+    lock = store.path / ".lock"
+    lock.unlink(missing_ok=True)
+    outside = tmp_path / "outside"
+    if kind == "link":
+        outside.write_text("mine")
+    if "link" in kind:
+        lock.symlink_to(outside)
+    elif kind == "pipe":
+        os.mkfifo(lock)
+    else:
+        lock.mkdir()
+    with pytest.raises(StoreError, match=r"\.lock is no plain file"):
+        store.remove([0])
+    assert outside.exists() == (kind == "link")
+
+
+def test_a_pipe_in_place_of_a_block_does_not_hang(store):
+    path = store.path / store.manifest.blocks[0].file
+    path.unlink()
+    os.mkfifo(path)
+    entries = [vars(entry) for entry in store.manifest.blocks]
+    forge_manifest(store, blocks=[entries[0] | {"size": 0}, *entries[1:]])
+    with pytest.raises(StoreError, match="is no file"):
+        BlockStore(store.path)
