@@ -117,7 +117,9 @@ class _Lines:
         while line := self._stream.readline(LONGEST_LINE + 1):
             self.number += 1
             if len(line) > LONGEST_LINE:
-                raise ParseError(self._name, self.number, 1, f"a line of more than {LONGEST_LINE >> 20} MiB; divide it")
+                raise ParseError(
+                    self._name, self.number, 1, f"a line of more than {LONGEST_LINE >> 20} MiB; divide it"
+                )
             yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
 
