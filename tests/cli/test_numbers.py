@@ -37,6 +37,15 @@ def test_counts_are_grouped_by_every_command(big):
     assert "rows\t3,000" in big("train", "big.svm", "-m", "again").stdout
 
 
+def test_counts_are_grouped_in_errors(big, tmp_path):
+    (tmp_path / "other.svm").write_text((tmp_path / "big.svm").read_text().replace("\n", "\n1"))
+    big("train", "big.svm", "-m", "m", "-q")
+    assert "3,000 of 3,001 rows have labels" in big("evaluate", "m", "other.svm", code=2).stderr
+    endless = ("--tol", "1e-300", "--dtype", "float64", "-m", "n", "-q")
+    assert "stopped after 1,001 passes" in big("train", "big.svm", *endless, "--max-iter", 1001, code=3).stderr
+    assert "stopped after 1 pass with" in big("train", "big.svm", *endless, "--max-iter", 1, code=3).stderr
+
+
 def test_json_has_plain_numbers(big):
     assert big.json("inspect", "big.svm")["rows"] == 3000
 
@@ -60,6 +69,8 @@ def test_numbers(written, text):
 
 def test_verify_says_that_all_is_well(shell, svm):
     shell("convert", "train.svm", "store", "--blocks", 3)
-    assert "verified\tall 3 blocks are as they were written" in shell("inspect", "store", "--verify").stdout
+    assert "verified\tall 3 blocks are intact" in shell("inspect", "store", "--verify").stdout
+    shell("convert", "train.svm", "one", "--blocks", 1)
+    assert "verified\tthe block is intact" in shell("inspect", "one", "--verify").stdout
     assert "verified" not in shell("inspect", "store").stdout
     assert shell.json("inspect", "store", "--verify")["verified"] is True

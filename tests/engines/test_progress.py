@@ -8,23 +8,27 @@ from manyclass.engines.progress import ProgressDisplay
 from manyclass.solvers import Certificate, Progress, StopRule
 
 
-@pytest.fixture
-def terminal(monkeypatch):
-    """What the bar writes, as on a terminal of 120 columns."""
+@pytest.fixture(params=[120])
+def terminal(monkeypatch, request):
+    """What the bar writes, as on a terminal of so many columns."""
     stream = io.StringIO()
     monkeypatch.setattr(
-        "rich.console.Console", lambda **_: Console(file=stream, force_terminal=True, width=120, color_system=None)
+        "rich.console.Console",
+        lambda **_: Console(file=stream, force_terminal=True, width=request.param, color_system=None),
     )
     return stream
 
 
+@pytest.mark.parametrize("terminal", [80, 120], indirect=True)
 def test_the_bar_says_which_time_is_which(terminal):
-    with ProgressDisplay(StopRule("gap", 0.01), True) as display:
-        seen = Progress(1.0, primal=2.0, dual=1.0, violation=1.0, active=1.0, ready=False, row_ended=True)
-        display.show(seen, None)
+    with ProgressDisplay(StopRule("gap", 1e-7), True) as display:
+        seen = Progress(123.0, primal=2.0, dual=1.0, violation=1.0, active=1.0, ready=False, row_ended=True)
+        display.show(seen, Certificate(1.23456, 1.23455, 1.0))
         display._bar.refresh()
     text = terminal.getvalue()
-    assert re.search(r"epoch 1, gap 0.5 .* elapsed 0:00:\d\d remaining (-:--:--|\d:\d\d:\d\d)", text)
+    assert re.search(
+        r"epoch 123, gap 8.1e-06 \(certificate.* elapsed 0:00:\d\d remaining (-:--:--|\d:\d\d:\d\d)", text
+    )
 
 
 @pytest.mark.parametrize(("found", "kind"), [(None, "estimate"), (Certificate(4.0, 3.0, 1.0), "certificate")])

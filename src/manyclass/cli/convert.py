@@ -204,7 +204,8 @@ def show_store(report: dict[str, Any]) -> None:
         ("on disk", f"{output.size(report['bytes'])}, {share:.2f} of what it takes in memory"),
     ]
     if report.get("verified"):
-        pairs.append(("verified", f"all {output.counted(report['blocks'], 'block')} are as they were written"))
+        blocks = f"all {output.count(report['blocks'])} blocks are" if report["blocks"] > 1 else "the block is"
+        pairs.append(("verified", f"{blocks} intact"))
     if "removed" in report:
         pairs.append(("removed", output.count(report["removed"])))
     if "seconds" in report:

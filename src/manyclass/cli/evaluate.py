@@ -103,7 +103,9 @@ def evaluate(
     loaded = load_model(model)
     wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
-        raise InputError(f"-k {wanted[-1]} asks for more classes than the {loaded.n_classes} that {model} has")
+        raise InputError(
+            f"-k {wanted[-1]} asks for more classes than the {output.count(loaded.n_classes)} that {model} has"
+        )
     with naming(str(model)):
         ask = _Questions(loaded, wanted[-1], beam, jobs)
     table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
@@ -187,7 +189,8 @@ def _codes_of(ask: _Questions, data: str, rows: ModelInput, unknown: Unknown) ->
 def _check_known(others: np.ndarray, unknown: Unknown) -> None:
     if others.any() and unknown is Unknown.error:
         raise InputError(
-            f"{others.sum()} labels in {np.count_nonzero(others)} of {others.size} rows are none that the "
+            f"{output.count(int(others.sum()))} labels in {output.count(int(np.count_nonzero(others)))} of "
+            f"{output.counted(others.size, 'row')} are none that the "
             "model was trained on; remove them, or pass --unknown wrong to count them as labels that it misses"
         )
 
@@ -199,7 +202,8 @@ def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarra
         names = list(dict.fromkeys(map(repr, np.asarray(labels, dtype=object)[missing].tolist())))
         more = f" and {len(names) - NAMED_AT_MOST} others" if len(names) > NAMED_AT_MOST else ""
         raise InputError(
-            f"{missing.size} of {codes.size} rows have labels that the model was not trained on: "
+            f"{output.count(missing.size)} of {output.counted(codes.size, 'row')} have labels that the model was not "
+            f"trained on: "
             f"{', '.join(names[:NAMED_AT_MOST])}{more}; remove these rows, or pass --unknown wrong to count "
             "them as errors"
         )

@@ -188,7 +188,7 @@ def largest_features(model: LinearModel, class_name: str, count: int) -> list[tu
     if not found:
         near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][:5]
         hint = f"; similar ones: {', '.join(near)}" if near else f", such as {model.classes.tolist()[0]}"
-        raise InputError(f"the model has no class {class_name!r} among its {model.n_classes}{hint}")
+        raise InputError(f"the model has no class {class_name!r} among its {output.count(model.n_classes)}{hint}")
     column = column_of(model.weights, found[0])
     best = np.argsort(-column, kind="stable")[:count]
     best = best[column[best] > 0]

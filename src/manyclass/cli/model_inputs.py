@@ -84,7 +84,8 @@ class ModelInput:
             )
         elif strict and self.store.n_features > model.n_features:
             raise InputError(
-                f"{path} has {self.store.n_features} features, but the model knows {model.n_features}; leave out "
+                f"{path} has {output.counted(self.store.n_features, 'feature')}, but the model knows "
+                f"{output.count(model.n_features)}; leave out "
                 "--strict to ignore the others"
             )
 

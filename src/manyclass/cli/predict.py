@@ -99,7 +99,7 @@ def predict(
         raise InputError(f"--beam looks at some labels only, which is not enough for {why}")
     k = k or 1
     if k > loaded.n_classes:
-        raise InputError(f"-k {k} asks for more classes than the {loaded.n_classes} that {model} has")
+        raise InputError(f"-k {k} asks for more classes than the {output.count(loaded.n_classes)} that {model} has")
     if probabilities and scores:
         raise InputError("choose one of --scores and --probabilities")
     if probabilities and loaded.settings.get("probability") is None:

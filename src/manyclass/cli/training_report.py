@@ -100,7 +100,10 @@ def leave(done: Fit, destination: Destination) -> None:
     if estimator.checkpoint is not None and holds_checkpoint(estimator.checkpoint):
         go_on = ", and resume from there with --resume"
     what, advice = {
-        "max_iter": (f"stopped after {estimator.max_iter} passes", "raise --max-iter"),
+        "max_iter": (
+            f"stopped after {output.count(estimator.max_iter)} pass{'es' * (estimator.max_iter != 1)}",
+            "raise --max-iter",
+        ),
         "time_limit": (f"stopped after {estimator.time_limit} seconds", "raise --time-limit"),
         "one_pass": ("stopped after one pass, as StreamSVM does,", "leave out --method"),
         "interrupted": ("interrupted", "let it run longer"),

@@ -10,6 +10,8 @@ from ..solvers import Certificate, Progress, StopRule
 logger = logging.getLogger("manyclass")
 # Without rich, a line in the log at most this often.
 SECONDS_BETWEEN_LINES = 2.0
+# On terminals of fewer columns the target is left out.
+NARROW = 100
 
 
 class ProgressDisplay:
@@ -20,6 +22,7 @@ class ProgressDisplay:
         self._verbose = verbose
         self._bar: Any = None
         self._task: Any = None
+        self._narrow = False
         self._first: float | None = None  # logarithm of the first gap (or violation) seen
         self._share = 0.0
         self._logged = -math.inf
@@ -30,17 +33,20 @@ class ProgressDisplay:
                 from rich.console import Console
                 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
                 from rich.progress import Progress as Bar
+                from rich.table import Column
             except ModuleNotFoundError:
                 return self
+            console = Console(stderr=True)
+            self._narrow = console.width < NARROW
             columns = (
                 TextColumn("{task.description}"),
-                BarColumn(),
+                BarColumn(),  # gives way where there is little room
                 TextColumn("elapsed"),
-                TimeElapsedColumn(),
+                TimeElapsedColumn(table_column=Column(no_wrap=True)),
                 TextColumn("remaining"),
-                TimeRemainingColumn(),
+                TimeRemainingColumn(table_column=Column(no_wrap=True)),
             )
-            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Bar(*columns, console=console, transient=True)
             self._bar.start()
             self._task = self._bar.add_task("first pass", total=1.0)
         return self
@@ -57,7 +63,8 @@ class ProgressDisplay:
         value = seen.gap if self._rule.stop == "gap" else seen.violation
         self._share = max(self._share, self._done(value, progress))
         kind = "estimate" if found is None else "certificate"
-        text = f"epoch {progress.epochs:g}, {self._rule.stop} {value:.3g} ({kind}; target {self._rule.tol:.3g})"
+        target = "" if self._narrow else f"; target {self._rule.tol:.3g}"
+        text = f"epoch {progress.epochs:,g}, {self._rule.stop} {value:.3g} ({kind}{target})"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._share, description=text)
         elif time.monotonic() - self._logged > SECONDS_BETWEEN_LINES:
