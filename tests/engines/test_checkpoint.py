@@ -3,22 +3,17 @@
 import errno
 import json
 import logging
-import multiprocessing
 import os
 import resource
-import shutil
 import signal
-import time
-import warnings
 
 import numpy as np
 import pytest
 from losses import make, text_like
-from sklearn.base import clone
 
 from manyclass import save_model
+from manyclass.data import streams
 from manyclass.engines import CheckpointError, CheckpointFolder, checkpoint, recorder
-from manyclass.solvers import class_blocks
 
 ARRAYS = {
     "weights": np.linspace(0, 1, 1000, dtype=np.float32),
@@ -255,7 +250,7 @@ def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize("failing", ["part", "manifest", "names"])
 def test_a_disk_that_is_full_for_a_while(failing, tmp_path, monkeypatch):
     """What is there when it fills up stays good, and the next try may succeed."""
-    plain, sync = checkpoint.open_atomic, checkpoint._sync
+    plain, sync = checkpoint.open_atomic, streams.sync_folder
     calls = []
 
     def full(path):
@@ -269,12 +264,12 @@ def test_a_disk_that_is_full_for_a_while(failing, tmp_path, monkeypatch):
         return plain(path)
 
     def synced(path):
-        if failing == "names":
+        if failing == "names" and path.name == "c":
             full(path)
         sync(path)
 
     monkeypatch.setattr(checkpoint, "open_atomic", open_atomic)
-    monkeypatch.setattr(checkpoint, "_sync", synced)
+    monkeypatch.setattr(streams, "sync_folder", synced)
     expected = file_of(fit(tol=1e-4), tmp_path)
     stored = []
     write_one = recorder.Recorder.write
@@ -292,53 +287,3 @@ def test_a_disk_that_is_full_for_a_while(failing, tmp_path, monkeypatch):
     assert len(calls) > 10 and None not in stored
     assert stored == sorted(stored) and stored[-1] > stored[3]
     assert len(list((tmp_path / "c").iterdir())) == 4
-
-
-# ---- Kill -9
-
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["manyclass", "pytest"])  # so that a process to be killed is there at once
-
-
-def fit_in_small_pieces(estimator, X, y):
-    class_blocks.BLOCKS_A_THREAD, class_blocks.SECONDS_AT_ONCE = 1, 0.0
-    estimator.fit(X, y)
-
-
-def kill_at_a_random_moment(estimator, X, y, rng):
-    """Fit in a process of its own, and kill that some checkpoints later, or while it writes one."""
-    folder = CheckpointFolder(estimator.checkpoint)
-    target = max(folder.generations(), default=0) + rng.integers(1, 6)
-    process = FORKS.Process(target=fit_in_small_pieces, args=(estimator, X, y))
-    process.start()
-    while process.is_alive() and max(folder.generations(), default=0) < target:
-        time.sleep(0.001)
-    time.sleep(rng.uniform(0, 0.01))
-    process.kill()
-    process.join()
-    assert process.exitcode == -signal.SIGKILL
-
-
-@pytest.mark.parametrize(
-    ("loss", "jobs", "K"),
-    [("ww", 1, 60), ("cs", 2, 170), ("ovo_squared_hinge", 2, 60), ("ppd_squared_hinge", 2, 400)],
-)
-def test_killed_at_random_moments(loss, jobs, K, tmp_path):
-    X, y = text_like(max(300, K), 500, K, seed=1, nnz=90)
-    if loss.startswith("ppd_"):
-        y = [{label, label % 7} for label in y]
-    parameters = {"loss": loss, "C": 10.0, "tol": 1e-7, "dtype": "float64", "max_iter": 10_000}
-    expected = file_of(make(**parameters, n_jobs=1).fit(X, y), tmp_path)
-    killed = make(**parameters, n_jobs=jobs, checkpoint=tmp_path / "c", every=0, resume=True)
-    copy = tmp_path / "copy"
-    rng = np.random.default_rng([jobs, len(loss)])
-    for _ in range(4):
-        kill_at_a_random_moment(killed, X, y, rng)
-        shutil.copytree(killed.checkpoint, copy)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # no file is damaged by it
-            gone_on = clone(killed).set_params(checkpoint=copy, every=600).fit(X, y)
-        assert file_of(gone_on, tmp_path) == expected
-        shutil.rmtree(copy)
-    assert file_of(killed.fit(X, y), tmp_path) == expected
-    assert all(name.startswith("checkpoint-") for name in names(CheckpointFolder(killed.checkpoint)))

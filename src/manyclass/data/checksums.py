@@ -22,7 +22,10 @@ def write_checked(out: BinaryIO, pieces: Iterable[bytes | memoryview]) -> tuple[
     """Write pieces that stay as they are; give their size and checksum, which is computed at the same time."""
     digest, size = hashlib.blake2b(), 0
     with ThreadPoolExecutor(1) as beside:
+        digesting = []
         for piece in pieces:
-            beside.submit(digest.update, piece)
+            digesting.append(beside.submit(digest.update, piece))
             size += out.write(piece)
+        for done in digesting:
+            done.result()
     return size, digest.hexdigest()

@@ -152,7 +152,8 @@ class Conversion:
             self._write_blocks()
             self._commit()
         except Exception:
-            if self._before is not None:  # an append that fails gives back the disk
+            # An append that fails gives back the disk, unless the new manifest is there and names what was written.
+            if self._before is not None and Manifest.read(self._folder) == self._before.manifest:
                 sweep(self._folder, self._files(self._before.manifest))
             raise
 

@@ -1,7 +1,6 @@
 """What a store says of itself: the manifest, and the catalogue that it names."""
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -107,10 +106,8 @@ class Manifest:
         """Make the folder the store that this describes."""
         version = NORMALIZED if "normalize" in self.reading else VERSION
         content = {"format": FORMAT, "version": version} | asdict(self)
-        _sync(folder)
         with open_atomic(folder / MANIFEST) as out:
             out.write(json.dumps(content, indent=1).encode())
-        _sync(folder)
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
@@ -176,15 +173,6 @@ class Reading:
 
 
 READING = {about.name for about in fields(Reading)}
-
-
-def _sync(folder: Path) -> None:
-    """Wait until the names in a folder are on disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _no_store(folder: Path) -> str:

@@ -2,6 +2,9 @@
 
 import bz2
 import contextlib
+import errno
+import fcntl
+import glob
 import gzip
 import io
 import lzma
@@ -188,11 +191,17 @@ def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     path : str or path-like
         The file to write; an existing one is replaced.
     durable : bool
-        Whether to wait until the bytes are on the disk.
+        Whether to wait until the bytes and the name are on the disk.
 
     Yields
     ------
     binary file object
+
+    Raises
+    ------
+    OSError
+        With the name of the file. What was there before is there still, unless all that failed is to make sure that
+        the new name is on the disk.
     """
     path = Path(path)
     try:
@@ -202,30 +211,91 @@ def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     # The kernel applies the umask to a new file; one that replaces another is private until it has the old mode.
     handle, temporary = _new_beside(path, 0o666 if replaced is None else 0o600)
     try:
-        with os.fdopen(handle, "wb") as raw:
-            yield raw
+        with io.BufferedWriter(_NamedFile(handle, path)) as raw:
+            yield cast(BinaryIO, raw)
             raw.flush()
-            if replaced is not None and stat.S_ISREG(replaced.st_mode):
-                _inherit(raw.fileno(), replaced)
-            if durable:
-                os.fsync(raw.fileno())
-        os.replace(temporary, path)
+            with _naming(path):
+                if replaced is not None and stat.S_ISREG(replaced.st_mode):
+                    _inherit(handle, replaced)
+                if durable:
+                    os.fsync(handle)
+        with _naming(path):
+            os.replace(temporary, path)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+    if durable:
+        with _naming(path):
+            sync_folder(path.parent)
+
+
+class _NamedFile(io.FileIO):
+    """A file whose errors name it; a temporary one gives the name that it is to have."""
+
+    def __init__(self, file: int | Path, path: Path):
+        super().__init__(file, "wb")
+        self._path = path
+
+    def write(self, data: Any, /) -> int:
+        with _naming(self._path):
+            return super().write(data)
+
+    def close(self) -> None:
+        with _naming(self._path):
+            super().close()
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) if error.errno else error from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk, where the system can tell."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:  # a folder that may be written to, but not read
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # some file systems have no such thing
+            raise
+    finally:
+        os.close(handle)
 
 
 def _new_beside(path: Path, mode: int) -> tuple[int, Path]:
-    """A new file in the folder of `path`, with a dot before the name and letters after it."""
+    """A new file in the folder of `path`, with a dot before the name and letters after it.
+
+    It is locked: one that is not was left by a process that was killed; see `remove_leftovers`.
+    """
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), temporary
-        except FileExistsError:
-            continue
-        except OSError as error:  # names the temporary file, of which the caller knows nothing
-            raise OSError(error.errno, error.strerror, str(path)) from error
+        with _naming(path), contextlib.suppress(FileExistsError):
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            with contextlib.suppress(OSError):  # without locks leftovers stay
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                if not temporary.exists():  # taken for a leftover before it was locked
+                    os.close(handle)
+                    continue
+            return handle, temporary
+
+
+def remove_leftovers(folder: Path, names: str) -> None:
+    """Remove what processes that were killed have left of files with such names, a glob pattern."""
+    for path in folder.glob(f".{names}.{'[0-9a-f]' * 8}"):
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(handle)
 
 
 def _inherit(handle: int, replaced: os.stat_result) -> None:
@@ -244,7 +314,8 @@ def _inherit(handle: int, replaced: os.stat_result) -> None:
 def open_destination(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file that a user has named, as `open_atomic` does.
 
-    A symbolic link stays, and its target is replaced. A pipe or a device is written to directly.
+    A symbolic link stays, and its target is replaced. A pipe or a device is written to directly. What a process that
+    was killed has left of the same file is removed.
 
     Parameters
     ----------
@@ -259,11 +330,13 @@ def open_destination(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         kind = stat.S_IFREG
     if stat.S_ISREG(kind):
-        with open_atomic(os.path.realpath(path)) as out:
+        target = Path(os.path.realpath(path))
+        remove_leftovers(target.parent, glob.escape(target.name))
+        with open_atomic(target) as out:
             yield out
     else:
-        with open(path, "wb") as out:
-            yield out
+        with io.BufferedWriter(_NamedFile(Path(path), Path(path))) as device:
+            yield cast(BinaryIO, device)
 
 
 @contextlib.contextmanager

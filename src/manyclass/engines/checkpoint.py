@@ -9,7 +9,6 @@ Every file is written under a temporary name and renamed when it is whole. The m
 makes a generation exist. The generation before is kept beside it, and read where the newest is damaged.
 """
 
-import errno
 import hashlib
 import json
 import os
@@ -141,10 +140,8 @@ class CheckpointFolder:
         for part in parts:
             if not (self.path / part.file).exists():
                 raise OSError(f"{part.file} of another rank is not there: do all hosts share this folder?")
-        _sync(self.path)  # the parts' names, before the manifest tells of them
         with open_atomic(self._manifest(generation)) as out:
             out.write(text.encode())
-        _sync(self.path)
         kept = {generation, self._last_good}
         self._last_good = generation
         # Another rank may be at its next part already: what is newer stays.
@@ -241,14 +238,3 @@ class CheckpointFolder:
 
 def _checksum(content: dict[str, Any]) -> str:
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems have no such thing
-            raise
-    finally:
-        os.close(handle)

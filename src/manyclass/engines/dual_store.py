@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..data.json_content import parse_object
-from ..data.streams import open_atomic
+from ..data.streams import open_atomic, remove_leftovers
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..solvers import Variables
 from .checkpoint import CheckpointError, CheckpointFolder
@@ -71,6 +71,8 @@ class DualStore:
 
     def _open(self, folder: Path, resume: bool) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        for names in (f"*{SUFFIX}", ABOUT):
+            remove_leftovers(folder, names)
         try:
             found = parse_object((folder / ABOUT).read_bytes())
         except FileNotFoundError:

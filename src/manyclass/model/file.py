@@ -115,12 +115,9 @@ def _write(model: LinearModel, path: str | os.PathLike[str], opened: Callable[..
             metadata["steps"], arrays = chain_content(model.chain)
         tensors |= arrays
     metadata["format_version"] = str(version)
-    try:
-        with opened(path) as out:
-            for piece in tensor_file_content(tensors, metadata, ALIGNED, checked=True):
-                out.write(piece)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+    with opened(path) as out:
+        for piece in tensor_file_content(tensors, metadata, ALIGNED, checked=True):
+            out.write(piece)
 
 
 def _save_shards(model: LinearModel, folder: Path, peers: Peers) -> None:
