@@ -4,13 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test lint format bench bench-quick clean
+.PHONY: demo test torture lint format bench bench-quick clean
 
 demo: $(VENV)/.installed
 	$(BIN)/manyclass demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
+
+torture: $(VENV)/.test
+	$(BIN)/python tests/faults/torture.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check src tests benchmarks scripts examples

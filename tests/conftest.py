@@ -15,9 +15,3 @@ def shared_data():
     if not folder or not pathlib.Path(folder).is_dir():
         pytest.skip("MANYCLASS_DATA does not name a folder of data sets")
     return pathlib.Path(folder)
-
-
-@pytest.fixture(scope="session")
-def kills():
-    """At how many random moments a process is killed; see CONTRIBUTING.md."""
-    return int(os.environ.get("MANYCLASS_KILLS", 2))

@@ -2,10 +2,6 @@
 
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +11,7 @@ from losses import text_like
 from sklearn.base import clone
 from stored_fits import store_of, variables_of, weights_of, with_constant
 
-from manyclass import BlockStore, DiskEngine, MulticlassSVC, OneVsOneSVC, OneVsRestSVC, load_model, select_C
+from manyclass import BlockStore, DiskEngine, MulticlassSVC, OneVsOneSVC, OneVsRestSVC, select_C
 from manyclass.data.block_file import BlockError
 from manyclass.data.compression import PlaneWriter
 from manyclass.data.conversion import write_block
@@ -306,48 +302,6 @@ def test_features_that_cannot_be_are_named(wrong, tmp_path):
 
 
 # ---- Accidents
-
-
-TRAIN = """
-import sys, time
-from manyclass import BlockStore, DiskEngine, save_model
-from manyclass.engines import disk
-from manyclass.estimators import estimator_for
-advance = disk.DiskFits.advance
-def slowly(self, rule):
-    time.sleep(0.01)
-    return advance(self, rule)
-disk.DiskFits.advance = slowly
-print("ready", flush=True)
-loss, store, folder, model = sys.argv[1:]
-fitted = estimator_for(loss, tol=1e-4, dtype="float64", engine=DiskEngine("40MB", together=2), checkpoint=folder,
-                       every=0.0, resume=True).fit(BlockStore(store))
-print(fitted.n_iter_, flush=True)
-save_model(fitted.model_, model)
-"""
-
-
-@pytest.mark.parametrize("loss", ["cs", "squared_hinge"])
-def test_killed_at_random_moments_it_goes_on(loss, tmp_path, kills):
-    X, y = text_like(200, 90, 6, seed=14)
-    store_of(X, y, tmp_path / "s", 10)
-    moments = np.random.default_rng(len(loss)).uniform(0, 0.6, kills)
-    command = [sys.executable, "-c", TRAIN, loss, tmp_path / "s", tmp_path / "folder", tmp_path / "m.manyclass"]
-    for moment in moments:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(moment)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-    subprocess.run(command, check=True, capture_output=True)
-    cold = estimator_for(loss, tol=1e-4, dtype="float64", engine=disk(together=2)).fit(BlockStore(tmp_path / "s"))
-    found = load_model(tmp_path / "m.manyclass")
-    W = np.vstack([found.weights.toarray() if sp.issparse(found.weights) else found.weights, found.intercept])
-    primal = PROBLEMS[loss].primal(W, with_constant(X), y, np.ones(200))
-    assert found.certificate["gap"] <= 1e-4
-    assert primal == pytest.approx(found.certificate["primal"], rel=1e-9)
-    assert primal == pytest.approx(cold.certificate_.primal, rel=2e-4)
 
 
 def test_variables_of_another_fit_are_refused(tmp_path):

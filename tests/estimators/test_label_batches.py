@@ -1,11 +1,7 @@
 """Labels in batches: the same model as all at once, written as it is trained, and what DiSMEC drops of it."""
 
 import os
-import pathlib
-import random
 import signal
-import subprocess
-import sys
 import time
 import warnings
 
@@ -96,40 +92,6 @@ def test_label_counts_are_in_the_folder(small_shards, tmp_path):
     model = load_model(tmp_path / "model")
     np.testing.assert_array_equal(model.label_counts, np.bincount(y))
     assert model.settings["n_rows"] == 300
-
-
-KILLED = """
-import sys
-import numpy as np
-from losses import text_like
-from manyclass import PPDSparse
-from manyclass.estimators import label_batches
-label_batches.LABELS_A_SHARD = 32
-X, y = text_like(1200, 400, 500, seed=3, nnz=10)
-print("begun", flush=True)
-PPDSparse(shards=sys.argv[1], resume=True, tol=1e-5, n_jobs=1).fit(X, y)
-"""
-
-
-def test_killed_at_any_moment_it_ends_with_the_same_bytes(kills, tmp_path):
-    def start(folder):
-        child = subprocess.Popen([sys.executable, "-c", KILLED, folder], stdout=subprocess.PIPE, env=environment)
-        assert child.stdout.readline() == b"begun\n"
-        return child
-
-    common = pathlib.Path(__file__).parents[1] / "common"
-    environment = os.environ | {"PYTHONPATH": str(common)}
-    begin = time.perf_counter()
-    assert start(tmp_path / "whole").wait() == 0
-    seconds = time.perf_counter() - begin
-    rng = random.Random(0)
-    for _ in range(kills):
-        child = start(tmp_path / "killed")
-        time.sleep(rng.uniform(0, 0.5) * seconds)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-    assert start(tmp_path / "killed").wait() == 0
-    assert bytes_of(tmp_path / "killed") == bytes_of(tmp_path / "whole")
 
 
 def test_out_of_time_the_shards_stay(small_shards, tmp_path):
