@@ -9,14 +9,15 @@
     wordnet         the same with every hypernym: K = 12,582
     news20          20 newsgroups, by date: K = 20
     letter, usps, satimage    small and dense: K = 26, 10, 6
+    clinc150, cve-cwe, reuters    text with one label per row (the rows of the files that have one): K = 150, 486, 115
     bibtex, delicious, corel5k    sets of labels: K = 159, 983, 374; rows of length 1, as all the others of text
     labels-2k to labels-200k      synthetic text, n = 500,000, d = 200,000, 40 non-zeros a row, and so many classes
     five-rows-1k to five-rows-100k    the same with five rows a class
 
 All others are read from the folder that the environment variable MANYCLASS_DATA names, which holds
 ``wordnet_hyper_min5/``, ``wordnet_hyper/``, ``news20_bydate/``, ``letter/``, ``usps/`` and ``satimage/`` with
-train.svm.xz and test.svm.xz in each, and ``bibtex/``, ``delicious/`` and ``corel5k/`` with train.txt.xz and
-test.txt.xz in the format of the extreme-classification repository.
+train.svm.xz and test.svm.xz in each, and ``bibtex/``, ``delicious/``, ``corel5k/``, ``clinc150/``, ``cve_cwe/`` and
+``reuters21578/`` with train.txt.xz and test.txt.xz in the format of the extreme-classification repository.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ FOLDERS = {"wordnet-min5": "wordnet_hyper_min5", "wordnet": "wordnet_hyper", "ne
 FOLDERS |= {name: name for name in ("letter", "usps", "satimage")}
 # Rows with sets of labels.
 SETS = ("bibtex", "delicious", "corel5k")
+# The same format, of which the rows with one label are taken.
+SINGLE = {"clinc150": "clinc150", "cve-cwe": "cve_cwe", "reuters": "reuters21578"}
 # Numbers of classes by the part of a name that tells them.
 FIXED_ROWS = {"2k": 2_000, "6k": 6_000, "20k": 20_000, "60k": 60_000, "200k": 200_000}
 FIVE_ROWS = {"1k": 1_000, "3k": 3_000, "10k": 10_000, "30k": 30_000, "100k": 100_000}
@@ -60,7 +63,7 @@ STREAMED: dict[str, dict[str, Any]] = {
     "lshtc-2012": {"preset": "lshtc-2012"},
     "text-700m": {"preset": "bench-1k", "n": 7_000_000, "n_test": 0, "K": 20, "d": 100_000, "nnz": 100},
 }
-NAMES = (*SYNTHETIC, *STREAMED, *FOLDERS, *SETS)
+NAMES = (*SYNTHETIC, *STREAMED, *FOLDERS, *SETS, *SINGLE)
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,19 @@ def load(name: str) -> Problem:
     if name in SETS:
         (X, Y), (X_test, Y_test) = (load_xmc(file_of(name, part)) for part in ("train", "test"))
         return Problem(name, normalize(X), Y, normalize(X_test), Y_test)
+    if name in SINGLE:
+        return encode(name, *(array for part in ("train", "test") for array in _with_one_label(file_of(name, part))))
     X, y = load_svmlight(file_of(name, "train"))
     X_test, y_test = load_svmlight(file_of(name, "test"))
     return encode(name, X, y, X_test, y_test)
+
+
+def _with_one_label(path: Path) -> tuple[sp.csr_matrix, np.ndarray]:
+    from manyclass.data import load_xmc
+
+    X, Y = load_xmc(path)
+    single = np.flatnonzero(np.diff(Y.indptr) == 1)
+    return X[single], Y[single].indices
 
 
 def stream(name: str) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
@@ -129,10 +142,10 @@ def encode(name: str, X, y, X_test, y_test) -> Problem:
 def file_of(name: str, part: str) -> Path:
     """Compressed text of a problem's part, "train" or "test"."""
     folder = os.environ.get("MANYCLASS_DATA")
-    own = FOLDERS.get(name, name)
+    own = (FOLDERS | SINGLE).get(name, name)
     if not folder:
         raise UnavailableError(f"{name} needs its files: set MANYCLASS_DATA to the folder that holds {own}")
-    file = f"{part}.txt.xz" if name in SETS else f"{part}.svm.xz"
+    file = f"{part}.txt.xz" if name in (*SETS, *SINGLE) else f"{part}.svm.xz"
     path = Path(folder) / own / file
     if not path.exists():
         raise UnavailableError(f"{name} needs {own}/{file} in MANYCLASS_DATA, which has no such file")

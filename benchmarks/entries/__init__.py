@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import block_report, extreme_report, league_report, prediction_report, store_report
+from benchmarks import block_report, defaults_report, extreme_report, league_report, prediction_report, store_report
 from benchmarks.entries import (
     alone,
     block_minimisation,
     checkpoints,
+    defaults,
     extreme,
     label_scaling,
     leagues,
@@ -35,7 +36,7 @@ class Entry:
 
 def _entries() -> dict[str, Entry]:
     files = (peers, reading, threads, alone, leagues, checkpoints, stores, block_minimisation)
-    files += (extreme, label_scaling, prediction)
+    files += (extreme, label_scaling, prediction, defaults)
     titles = {name: title for file in files for name, title in file.TITLES.items()}
     cases = [case for file in files for case in file.cases()]
     reports = {
@@ -45,6 +46,8 @@ def _entries() -> dict[str, Entry]:
         "disk-vs-memory": store_report.write,
         "prediction": prediction_report.write,
         "compression": prediction_report.write,
+        "penalties": defaults_report.write,
+        "calibration": defaults_report.write,
     } | dict.fromkeys(extreme_report.BENCHMARKS, extreme_report.write)
     return {
         name: Entry(name, title, tuple(case for case in cases if case.benchmark == name), reports.get(name))

@@ -169,6 +169,11 @@ def test_missing_files_and_folders_are_named(shell, svm):
     assert "no store" in shell("train", ".", "--model", "m", code=2).stderr
 
 
+def test_the_default_of_C_is_that_of_the_estimator(shell, svm):
+    assert shell.json("train", "train.svm", "--loss", "maxent")["settings"]["C"] == 8
+    assert shell.json("train", "train.svm", "--loss", "cs")["settings"]["C"] == 1
+
+
 def test_solver_and_feature_reduction_reach_the_estimator(shell, svm):
     report = shell.json("train", "train.svm", "--loss", "logistic", "--solver", "newton")
     assert report["settings"]["solver"] == "newton"

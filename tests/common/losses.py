@@ -6,7 +6,11 @@ import scipy.sparse as sp
 from manyclass.estimators import ESTIMATORS, estimator_for
 
 LOSSES = list(ESTIMATORS)
-make = estimator_for
+
+
+def make(loss, **parameters):
+    """The estimator of a loss, with the same C for all of them if none is given."""
+    return estimator_for(loss, **{"C": 1.0} | parameters)
 
 
 def text_like(n=120, d=60, K=7, seed=0, nnz=6):

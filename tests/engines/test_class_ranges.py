@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import text_like
+from losses import make, text_like
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from stored_fits import store_of, variables_of, weights_of, with_constant
@@ -14,7 +14,6 @@ from stored_fits import store_of, variables_of, weights_of, with_constant
 from manyclass import DiskEngine, OneVsRestSVC
 from manyclass.engines import class_ranges
 from manyclass.engines.disk import DiskFits
-from manyclass.estimators import estimator_for
 from manyclass.problems import PROBLEMS
 
 LOSSES = ["hinge", "squared_hinge", "logistic"]
@@ -43,7 +42,7 @@ def many_classes(seed=0, n=300):
 
 def ovr(loss, memory, **options):
     given = {"tol": 1e-3, "dtype": "float64", "max_iter": 2000, "n_jobs": 1} | options
-    return estimator_for(loss, engine=DiskEngine(memory, together=2), **given)
+    return make(loss, engine=DiskEngine(memory, together=2), **given)
 
 
 def little(loss, store, more=1.1, **options):
@@ -72,7 +71,7 @@ def test_the_optimum_is_that_of_memory(loss, tmp_path, ranges):
     fitted = ovr(loss, little(loss, store), warm_start=True).fit(store)
     assert len(ranges) > 1 and ranges[0][0] == 0 and ranges[-1][1] == K
     assert [high for _, high in ranges[:-1]] == [low for low, _ in ranges[1:]]
-    best = estimator_for(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, y).certificate_
+    best = make(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, y).certificate_
     found = fitted.certificate_
     assert found.exit_reason == "converged" and found.gap <= 1e-3
     assert found.primal >= best.dual * (1 - 1e-12) and found.dual <= best.primal * (1 + 1e-12)
@@ -105,7 +104,7 @@ def test_weights_of_rows_and_sets_of_labels(loss, tmp_path, ranges):
     weight = np.random.default_rng(0).uniform(0, 2, 300)
     weight[::7] = 0
     found = ovr(loss, little(loss, store)).fit(store, sample_weight=weight).certificate_
-    best = estimator_for(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, Y, sample_weight=weight).certificate_
+    best = make(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, Y, sample_weight=weight).certificate_
     assert len(ranges) > 1
     assert found.gap <= 1e-3 and found.primal >= best.dual and found.dual <= best.primal
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import text_like
+from losses import make, text_like
 from sklearn.base import clone
 from stored_fits import store_of, variables_of, weights_of, with_constant
 
@@ -17,7 +17,6 @@ from manyclass.data.compression import PlaneWriter
 from manyclass.data.conversion import write_block
 from manyclass.data.dealing import shuffled
 from manyclass.engines.stored_rows import folds_of
-from manyclass.estimators import estimator_for
 from manyclass.problems import PROBLEMS, Reinforced
 
 LOSSES = ["ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats", "maxent", "hinge", "squared_hinge", "logistic"]
@@ -41,8 +40,8 @@ def test_any_number_of_blocks_gives_the_optimum_of_memory(loss, blocks, tmp_path
     store = store_of(X, y, tmp_path / "s", blocks)
     assert store.n_blocks == blocks
     parameters = {"dtype": "float64", "max_iter": 20_000, "n_jobs": 1}
-    fitted = estimator_for(loss, tol=tol, engine=disk(), warm_start=True, **parameters).fit(store)
-    best = estimator_for(loss, tol=1e-2 if loss in SLOW else 1e-6, **parameters).fit(X, y).certificate_
+    fitted = make(loss, tol=tol, engine=disk(), warm_start=True, **parameters).fit(store)
+    best = make(loss, tol=1e-2 if loss in SLOW else 1e-6, **parameters).fit(X, y).certificate_
     found = fitted.certificate_
     assert found.exit_reason == "converged" and found.gap <= tol
     assert found.primal >= best.dual * (1 - 1e-12) and found.dual <= best.primal * (1 + 1e-12)
@@ -60,7 +59,7 @@ def test_bits_do_not_depend_on_threads(loss, tmp_path):
     X, y = text_like(300, 200, 40, seed=3)
     store = store_of(X, y, tmp_path / "s", 12, np.float32)
     engine = disk(memory="1MB" if loss in ("ww", "cs", "hinge", "squared_hinge") else ROOM, together=3)
-    models = [estimator_for(loss, tol=0.3, n_jobs=n, engine=engine).fit(store) for n in (1, 2, 4)]
+    models = [make(loss, tol=0.3, n_jobs=n, engine=engine).fit(store) for n in (1, 2, 4)]
     for other in models[1:]:
         np.testing.assert_array_equal(models[0].coef_, other.coef_)
         np.testing.assert_array_equal(models[0].intercept_, other.intercept_)
@@ -89,7 +88,7 @@ def test_little_room_does_not_take_many_more_passes(tmp_path):
 def test_little_room_spills_variables_and_takes_classes_in_turn(loss, tmp_path, monkeypatch):
     X, y = text_like(300, 200, 40, seed=4)
     store = store_of(X, y, tmp_path / "s", 12)
-    estimator = estimator_for(loss, tol=1e-3, dtype="float64", max_iter=5000)
+    estimator = make(loss, tol=1e-3, dtype="float64", max_iter=5000)
     limit = least_memory(estimator, store)
     written = []
     from manyclass.engines import dual_store
@@ -98,7 +97,7 @@ def test_little_room_spills_variables_and_takes_classes_in_turn(loss, tmp_path, 
     monkeypatch.setattr(dual_store.DualStore, "_write", lambda s, *a: (written.append(a[0]), write(s, *a))[1])
     fitted = estimator.set_params(engine=disk(memory=limit)).fit(store)
     assert written, "no variables were spilled: the room is not little"
-    best = estimator_for(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, y).certificate_
+    best = make(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, y).certificate_
     assert fitted.certificate_.gap <= 1e-3
     assert fitted.certificate_.primal >= best.dual and fitted.certificate_.dual <= best.primal
     del fitted
@@ -114,12 +113,12 @@ def test_rows_with_any_number_of_labels(loss, tmp_path):
     store = store_of(X, Y, tmp_path / "s", 6)
     assert store.manifest.multilabel
     parameters = {"tol": 1e-6, "dtype": "float64", "max_iter": 5000}
-    fitted = estimator_for(loss, engine=disk(), **parameters).fit(store)
+    fitted = make(loss, engine=disk(), **parameters).fit(store)
     assert fitted.model_.label_counts.tolist() == Y.sum(axis=0).A1.tolist()
     assert fitted.model_.settings["n_rows"] == 120
     found = fitted.certificate_
     # A class alone, against the others, is half of a problem with two classes.
-    each = [estimator_for(loss, **parameters).fit(X, Y[:, c].toarray().ravel()).certificate_ for c in range(5)]
+    each = [make(loss, **parameters).fit(X, Y[:, c].toarray().ravel()).certificate_ for c in range(5)]
     assert found.primal == pytest.approx(sum(one.primal for one in each) / 2, rel=2e-6)
     assert found.dual == pytest.approx(sum(one.dual for one in each) / 2, rel=2e-6)
     with pytest.raises(ValueError, match="one-vs-rest"):
@@ -135,8 +134,8 @@ def test_empty_rows_weights_of_classes_and_rows(tmp_path):
     weight[::7] = 0
     parameters = {"tol": 1e-6, "dtype": "float64", "fit_intercept": False, "class_weight": {1: 3.0}}
     for loss in ("cs", "ww", "maxent", "squared_hinge", "logistic"):
-        here = estimator_for(loss, engine=disk(), **parameters).fit(store, sample_weight=weight).certificate_
-        there = estimator_for(loss, **parameters).fit(X, y, weight).certificate_
+        here = make(loss, engine=disk(), **parameters).fit(store, sample_weight=weight).certificate_
+        there = make(loss, **parameters).fit(X, y, weight).certificate_
         assert here.primal == pytest.approx(there.primal, rel=3e-6), loss
         assert here.dual == pytest.approx(there.dual, rel=3e-6), loss
 
@@ -146,8 +145,8 @@ def test_empty_rows_weights_of_classes_and_rows(tmp_path):
 def test_every_way_to_visit_blocks(loss, options, tmp_path):
     X, y = text_like(150, 90, 6, seed=7)
     store = store_of(X, y, tmp_path / "s", 10)
-    best = estimator_for(loss, tol=1e-6, dtype="float64").fit(X, y).certificate_.primal
-    found = estimator_for(loss, tol=1e-4, dtype="float64", engine=disk(**options)).fit(store).certificate_
+    best = make(loss, tol=1e-6, dtype="float64").fit(X, y).certificate_.primal
+    found = make(loss, tol=1e-4, dtype="float64", engine=disk(**options)).fit(store).certificate_
     assert found.gap <= 1e-4 and found.primal == pytest.approx(best, rel=2e-4)
 
 
@@ -158,7 +157,7 @@ def test_every_way_to_visit_blocks(loss, options, tmp_path):
 def test_removed_rows_leave_nothing_behind(loss, tmp_path):
     X, y = text_like(1000, 330, 6, seed=8)
     store = store_of(X, y, tmp_path / "s", 20)
-    estimator = estimator_for(loss, tol=1e-2, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
+    estimator = make(loss, tol=1e-2, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
     estimator.fit(store)
     gone = np.random.default_rng(0).permutation(1000)[:10]
     store.remove(gone)
@@ -167,7 +166,7 @@ def test_removed_rows_leave_nothing_behind(loss, tmp_path):
     store.remove(blocks=[3])
     left = np.setdiff1d(left, block)
     warm = estimator.fit(store)
-    cold = estimator_for(loss, tol=1e-2, dtype="float64", engine=disk(), max_iter=5000).fit(store)
+    cold = make(loss, tol=1e-2, dtype="float64", engine=disk(), max_iter=5000).fit(store)
     # The certificate is one over the rest alone: by the formulas on these rows.
     problem, X1, C = problem_of(loss), with_constant(X[left]), np.ones(left.size)
     codes = np.searchsorted(warm.classes_, y[left])
@@ -184,12 +183,12 @@ def test_removed_rows_leave_nothing_behind(loss, tmp_path):
 def test_added_rows_are_learned_from_where_the_fit_stood(loss, tmp_path):
     X, y = text_like(1010, 330, 6, seed=9)
     store = store_of(X[:1000], y[:1000], tmp_path / "s", 20)
-    estimator = estimator_for(loss, tol=1e-2, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
+    estimator = make(loss, tol=1e-2, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
     estimator.fit(store)
     store.append(X[1000:], y[1000:])
     warm = estimator.fit(store)
-    cold = estimator_for(loss, tol=1e-2, dtype="float64", engine=disk(), max_iter=5000).fit(store)
-    everything = estimator_for(loss, tol=1e-4, dtype="float64", max_iter=5000).fit(X, y).certificate_
+    cold = make(loss, tol=1e-2, dtype="float64", engine=disk(), max_iter=5000).fit(store)
+    everything = make(loss, tol=1e-4, dtype="float64", max_iter=5000).fit(X, y).certificate_
     assert warm.certificate_.gap <= 1e-2
     assert warm.certificate_.primal >= everything.dual and warm.certificate_.dual <= everything.primal
     assert warm.n_iter_ < cold.n_iter_
@@ -199,12 +198,12 @@ def test_added_rows_are_learned_from_where_the_fit_stood(loss, tmp_path):
 def test_new_classes_begin_anew(loss, tmp_path):
     X, y = text_like(220, 90, 6, seed=9)
     store = store_of(X[:200], y[:200], tmp_path / "s", 10)
-    estimator = estimator_for(loss, tol=1e-4, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
+    estimator = make(loss, tol=1e-4, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
     estimator.fit(store)
     store.append(X[200:], y[200:] - 10)  # before all others: these are numbered anew
     found = estimator.fit(store)
     labels = np.append(y[:200], y[200:] - 10)
-    best = estimator_for(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, labels).certificate_.primal
+    best = make(loss, tol=1e-6, dtype="float64", max_iter=5000).fit(X, labels).certificate_.primal
     assert found.certificate_.gap <= 1e-4 and found.certificate_.primal == pytest.approx(best, rel=2e-4)
 
 
@@ -227,13 +226,13 @@ def test_rows_of_a_store_are_predicted_in_the_order_of_their_ids(tmp_path):
 def test_folds_are_left_out(loss, tmp_path):
     X, y = text_like(240, 90, 5, seed=11)
     store = store_of(X, y, tmp_path / "s", 8)
-    estimator = estimator_for(loss, tol=1e-5, dtype="float64", engine=disk(), max_iter=5000)
+    estimator = make(loss, tol=1e-5, dtype="float64", engine=disk(), max_iter=5000)
     found = select_C(estimator, store, Cs=[1.0, 0.1], cv=3)
     assert found.converged.all() and found.gaps.max() <= 1e-5
     fold = folds_of(np.arange(240), 3, 0)
     for place, C in enumerate([0.1, 1.0]):
         for f in range(3):
-            alone = estimator_for(loss, C=C, tol=1e-5, dtype="float64", max_iter=5000)
+            alone = make(loss, C=C, tol=1e-5, dtype="float64", max_iter=5000)
             alone.fit(X[fold != f], y[fold != f])
             right = np.mean(alone.predict(X[fold == f]) == y[fold == f])
             # Both are within 1e-5 of the same optimum: a row or two may stand on the fence.
@@ -244,8 +243,8 @@ def test_a_path_of_penalties(tmp_path):
     X, y = text_like(150, 90, 6, seed=12)
     store = store_of(X, y, tmp_path / "s", 6)
     for loss in ("ww", "maxent", "hinge", "logistic"):
-        for fitted in estimator_for(loss, tol=1e-3, dtype="float64", engine=disk()).path(store, Cs=[3.0, 0.1, 1.0]):
-            best = estimator_for(loss, C=fitted.C, tol=1e-5, dtype="float64").fit(X, y).certificate_
+        for fitted in make(loss, tol=1e-3, dtype="float64", engine=disk()).path(store, Cs=[3.0, 0.1, 1.0]):
+            best = make(loss, C=fitted.C, tol=1e-5, dtype="float64").fit(X, y).certificate_
             assert fitted.certificate_.gap <= 1e-3
             assert fitted.certificate_.primal >= best.dual and fitted.certificate_.dual <= best.primal
 

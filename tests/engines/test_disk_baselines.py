@@ -6,13 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import text_like
+from losses import make, text_like
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from stored_fits import store_of, variables_of, weights_of, with_constant
 
 from manyclass import DiskEngine, MulticlassSVC, OneVsOneSVC, OneVsRestSVC, select_C
-from manyclass.estimators import estimator_for
 from manyclass.problems import PROBLEMS
 from manyclass.solvers import EnclosingBallStream, PegasosStream
 
@@ -40,7 +39,7 @@ def fit_all_passes(loss, store, engine, passes=1, **parameters):
     """A warm fit that ends at its limit."""
     given = {"tol": 1e-12, "dtype": "float64", "max_iter": passes, "warm_start": True, "n_jobs": 1} | parameters
     with pytest.warns(ConvergenceWarning):
-        return estimator_for(loss, engine=engine, **given).fit(store)
+        return make(loss, engine=engine, **given).fit(store)
 
 
 def assert_certificate_follows_from_formulas(fitted, store, loss, X, y, C):
@@ -134,10 +133,8 @@ def test_pegasos_comes_near_the_optimum(loss, update, blocks, tmp_path):
     X, y = text_like(150, 90, K, seed=blocks)
     store = store_of(X, y, tmp_path / "s", blocks)
     parameters = {"C": 0.1, "dtype": "float64", "n_jobs": 1, "max_iter": 1000}
-    fitted = estimator_for(loss, tol=0.02, engine=pegasos(update, together=1), warm_start=True, **parameters).fit(
-        store
-    )
-    best = estimator_for(loss, tol=1e-6, **parameters).fit(X, y).certificate_
+    fitted = make(loss, tol=0.02, engine=pegasos(update, together=1), warm_start=True, **parameters).fit(store)
+    best = make(loss, tol=1e-6, **parameters).fit(X, y).certificate_
     found = fitted.certificate_
     assert found.exit_reason == "converged" and found.gap <= 0.02
     assert found.primal >= best.dual and found.dual <= best.primal
@@ -147,7 +144,7 @@ def test_pegasos_comes_near_the_optimum(loss, update, blocks, tmp_path):
 def test_pegasos_does_not_diverge_with_a_large_penalty(tmp_path):
     X, y = text_like(150, 90, K, seed=2)
     store = store_of(X, y, tmp_path / "s", 3, np.float32)
-    best = estimator_for("squared_hinge", C=10.0, tol=1e-4, max_iter=5000).fit(X, y).certificate_
+    best = make("squared_hinge", C=10.0, tol=1e-4, max_iter=5000).fit(X, y).certificate_
     for update in ("row", "block"):
         found = fit_all_passes("squared_hinge", store, pegasos(update), 30, C=10.0, dtype="float32").certificate_
         assert best.dual <= found.primal <= 30 * best.primal, update
@@ -179,8 +176,8 @@ def test_rows_that_take_no_part_change_nothing(tmp_path):
     weight[::7] = 0
     parameters = {"C": 0.1, "dtype": "float64", "fit_intercept": False, "max_iter": 1000}
     for loss in LOSSES:
-        best = estimator_for(loss, tol=1e-6, **parameters).fit(X, y, weight).certificate_
-        fitted = estimator_for(loss, tol=0.02, engine=pegasos(), **parameters).fit(store, sample_weight=weight)
+        best = make(loss, tol=1e-6, **parameters).fit(X, y, weight).certificate_
+        fitted = make(loss, tol=0.02, engine=pegasos(), **parameters).fit(store, sample_weight=weight)
         found = fitted.certificate_
         assert found.exit_reason == "converged" and found.primal >= best.dual and found.dual <= best.primal, loss
 
@@ -189,7 +186,7 @@ def test_methods_go_on_from_each_others_variables(tmp_path):
     X, y = text_like(120, 60, K, seed=5)
     store = store_of(X, y, tmp_path / "s", 4)
     for loss in LOSSES:
-        estimator = estimator_for(
+        estimator = make(
             loss, C=0.1, tol=1e-3, dtype="float64", warm_start=True, engine=DiskEngine("40MB"), max_iter=2000
         )
         there = estimator.fit(store).certificate_
@@ -236,7 +233,7 @@ def test_streamsvm_grows_a_ball_around_the_points(blocks, tmp_path):
     np.testing.assert_allclose(weights_of(fitted), weights, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(variables_of(fitted, store, "squared_hinge"), alpha, rtol=1e-9, atol=1e-12)
     assert_certificate_follows_from_formulas(fitted, store, "squared_hinge", X, y, 0.7)
-    best = estimator_for("squared_hinge", C=0.7, tol=1e-6, dtype="float64").fit(X, y).certificate_
+    best = make("squared_hinge", C=0.7, tol=1e-6, dtype="float64").fit(X, y).certificate_
     assert found.primal >= best.dual and found.dual <= best.primal
     # No class gains by any other length of its weights.
     problem, X1, C = PROBLEMS["squared_hinge"], with_constant(X), np.full(100, 0.7)
@@ -255,7 +252,7 @@ def test_streamsvm_begins_anew_and_stops_at_its_target(tmp_path):
     with pytest.warns(ConvergenceWarning, match="one pass"):
         again = first.fit(store)
     np.testing.assert_array_equal(coef, again.coef_)
-    reached = estimator_for("squared_hinge", tol=0.9999, engine=streamsvm()).fit(store)
+    reached = make("squared_hinge", tol=0.9999, engine=streamsvm()).fit(store)
     assert reached.certificate_.exit_reason == "converged"
 
 
@@ -289,7 +286,7 @@ def test_little_room_changes_nothing(loss, options, tmp_path):
     X, y = text_like(300, 200, 40, seed=4)
     store = store_of(X, y, tmp_path / "s", 12)
     with pytest.raises(ValueError, match="are needed") as refused:
-        estimator_for(loss, engine=DiskEngine(1, together=2, **options), dtype="float64").fit(store)
+        make(loss, engine=DiskEngine(1, together=2, **options), dtype="float64").fit(store)
     needed, unit = re.search(r": ([\d.]+) (kB|MB) are needed", str(refused.value)).groups()
     least = int(float(needed) * {"kB": 1e3, "MB": 1e6}[unit] * 1.01) + 100
     little, much = (
@@ -326,7 +323,7 @@ def test_a_pass_that_is_broken_off_is_certified_as_it_is(engine, stream, loss, t
 def test_folds_are_trained_by_every_method(tmp_path):
     X, y = text_like(150, 60, 3, seed=10)
     store = store_of(X, y, tmp_path / "s", 5)
-    estimator = estimator_for("logistic", tol=0.05, dtype="float64", engine=pegasos(), max_iter=500)
+    estimator = make("logistic", tol=0.05, dtype="float64", engine=pegasos(), max_iter=500)
     found = select_C(estimator, store, Cs=[0.1, 0.3], cv=3)
     assert found.converged.all() and found.gaps.max() <= 0.05
     with pytest.warns(ConvergenceWarning):
@@ -337,12 +334,12 @@ def test_folds_are_trained_by_every_method(tmp_path):
 def test_what_is_refused(tmp_path):
     X, y = text_like(60, 40, 4, seed=11)
     store = store_of(X, y, tmp_path / "s", 4)
-    for estimator in (MulticlassSVC("ww"), MulticlassSVC("cs"), OneVsOneSVC("hinge"), estimator_for("maxent")):
+    for estimator in (MulticlassSVC("ww"), MulticlassSVC("cs"), OneVsOneSVC("hinge"), make("maxent")):
         with pytest.raises(ValueError, match=r"method='pegasos' trains the one-vs-rest losses .* leave out method"):
             estimator.set_params(engine=pegasos()).fit(store)
     for loss in ("hinge", "logistic", "ww"):
         with pytest.raises(ValueError, match=r"method='streamsvm' .* 'squared_hinge' only"):
-            estimator_for(loss, engine=streamsvm()).fit(store)
+            make(loss, engine=streamsvm()).fit(store)
     for wrong, why in (
         ({"method": "sgd"}, "method must be one of 'dual', 'pegasos', 'streamsvm'"),
         ({"method": "pegasos", "update": "all"}, "update must be 'row' or 'block'"),

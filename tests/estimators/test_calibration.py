@@ -1,13 +1,15 @@
 """Probabilities of calibrated classifiers."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from losses import make, text_like
 from scipy.special import softmax
 from sklearn.metrics import log_loss
 
 from manyclass import CalibratedClassifier, MaxEnt, MulticlassSVC, load_model, save_model
-from manyclass.estimators.calibration import held_out_scores
+from manyclass.estimators.calibration import _most_likely_rule, held_out_scores
+from manyclass.model.probability import probabilities
 
 
 def halves(seed=0, K=5):
@@ -35,7 +37,7 @@ def test_is_neither_too_sure_nor_too_modest(loss, method):
 def test_finds_the_most_likely_temperature():
     """Of rows held out, which no other slope makes more likely."""
     X, y, _, _ = halves(seed=2)
-    model = CalibratedClassifier(MulticlassSVC("cs"), cv=4).fit(X, y)
+    model = CalibratedClassifier(MulticlassSVC("cs"), method="temperature", cv=4).fit(X, y)
     scores, truth, counted = held_out_scores(model.estimator_, X, y, 4)
 
     def surprise(slope):
@@ -46,10 +48,33 @@ def test_finds_the_most_likely_temperature():
     assert surprise(best) <= min(surprise(best * 1.05), surprise(best / 1.05))
 
 
+@pytest.mark.parametrize("loss", ["ww", "cs", "squared_hinge", "ovo_hinge"])
+def test_two_numbers_fit_no_worse_than_one(loss):
+    """A sigmoid far from its bend is a temperature: the rows it is fitted to cannot be less likely."""
+    X, y, _, _ = halves(seed=6)
+    fitted = make(loss).fit(X, y)
+    scores, truth, counted = held_out_scores(fitted, X, y, 4)
+    surprises = [
+        log_loss(truth, probabilities(_most_likely_rule(method, scores, truth, counted), scores), labels=range(5))
+        for method in ("temperature", "sigmoid")
+    ]
+    assert surprises[1] <= surprises[0] + 1e-5
+    assert CalibratedClassifier(make(loss)).fit(X, y).rule_["method"] == "sigmoid"
+
+
+def test_tables_keep_their_names_and_no_number_of_folds_is_five():
+    X, y, _, _ = halves(seed=7)
+    table = pd.DataFrame(X.toarray(), columns=[f"feature {j}" for j in range(60)])
+    model = CalibratedClassifier(MulticlassSVC(), cv=None).fit(table, y)
+    np.testing.assert_array_equal(model.feature_names_in_, table.columns)
+    assert not hasattr(CalibratedClassifier(MulticlassSVC()).fit(X, y), "feature_names_in_")
+    assert model.rule_ == CalibratedClassifier(MulticlassSVC(), cv=np.int64(5)).fit(table, y).rule_
+
+
 def test_maxent_needs_little_of_it():
     X, y, X_test, y_test = halves(seed=3)
-    plain = MaxEnt().fit(X, y)
-    calibrated = CalibratedClassifier(MaxEnt()).fit(X, y)
+    plain = MaxEnt(C=1.0).fit(X, y)
+    calibrated = CalibratedClassifier(MaxEnt(C=1.0), method="temperature").fit(X, y)
     assert 0.5 < calibrated.rule_["slope"] < 5
     assert log_loss(y_test, calibrated.predict_proba(X_test)) < log_loss(y_test, plain.predict_proba(X_test)) + 0.02
 

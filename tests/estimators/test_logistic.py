@@ -7,6 +7,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from manyclass import MaxEnt, OneVsRestLogistic
+from manyclass.estimators import ESTIMATORS, estimator_for
 
 TIGHT = {"tol": 1e-8, "dtype": "float64", "max_iter": 100_000, "fit_intercept": False}
 
@@ -43,3 +44,10 @@ def test_one_vs_rest_probabilities_are_those_of_the_classes_scaled():
     model = OneVsRestLogistic().fit(X, y)
     alone = expit(model.decision_function(X))
     np.testing.assert_allclose(model.predict_proba(X), alone / alone.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_the_default_of_C_depends_on_the_loss():
+    """Logistic losses have a larger one, by the measurements in docs/choosing.md."""
+    of_loss = {loss: estimator_for(loss).C for loss in ESTIMATORS}
+    logistic = {"maxent", "logistic", "ovo_logistic"}
+    assert of_loss == {loss: 8.0 if loss in logistic else 1.0 for loss in ESTIMATORS}

@@ -60,7 +60,7 @@ def test_crammer_singer():
 def test_logistic_regression():
     X, y = two_classes()
     theirs = LogisticRegression(tol=1e-12, max_iter=10_000, fit_intercept=False).fit(X, y)
-    ours = OneVsRestLogistic(fit_intercept=False, **EXACT).fit(X, y)
+    ours = OneVsRestLogistic(C=1.0, fit_intercept=False, **EXACT).fit(X, y)
     assert_same(ours, theirs, X)
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-4)
     np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), atol=1e-3)
@@ -70,7 +70,7 @@ def test_maximum_entropy_is_logistic_regression_with_twice_the_penalty():
     """Two weight vectors of half the length each have half the square of one."""
     X, y = two_classes()
     theirs = LogisticRegression(C=2.0, tol=1e-12, max_iter=10_000, fit_intercept=False).fit(X, y)
-    assert_same(MaxEnt(fit_intercept=False, **EXACT).fit(X, y), theirs, X)
+    assert_same(MaxEnt(C=1.0, fit_intercept=False, **EXACT).fit(X, y), theirs, X)
 
 
 def test_one_vs_one():

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from ..data.tables import check_delimiter
+from ..estimators import MaxEnt
 from .fitting import USUAL
 
 
@@ -109,3 +110,8 @@ def document_frequency(text: str) -> Any:
 def usual(parameter: str) -> str:
     """Say what the estimators take if nothing is given."""
     return f"[default: {USUAL[parameter]}]"
+
+
+def usual_C() -> str:
+    """Say which C the estimators take if none is given, which depends on the loss."""
+    return f"[default: {USUAL['C']:g}; of logistic losses {MaxEnt().C:g}]"

@@ -104,7 +104,7 @@ def predict(
         raise InputError("choose one of --scores and --probabilities")
     if probabilities and loaded.settings.get("probability") is None:
         raise InputError(
-            f"{model} has no probabilities; train with --loss maxent or logistic, or with --calibrate temperature"
+            f"{model} has no probabilities; train with --loss maxent or logistic, or with --calibrate sigmoid"
         )
     name = "probabilities" if probabilities else "scores" if scores else None
     peers = ranks.peers()

@@ -37,6 +37,7 @@ from .options import (
     number_of_rounds,
     positive,
     usual,
+    usual_C,
 )
 from .output import InputError
 from .ranks import Engine
@@ -85,7 +86,9 @@ def train(
     calibrate: Annotated[
         Calibrate, typer.Option(help="Fit probabilities to held-out rows, five times the work.")
     ] = Calibrate.none,
-    C: Annotated[float, typer.Option("-C", callback=positive, help="Larger fits the rows more closely.")] = 1.0,
+    C: Annotated[
+        float | None, typer.Option("-C", callback=positive, help=f"Larger fits the rows more closely. {usual_C()}")
+    ] = None,
     tol: Annotated[float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")] = None,
     stop: Annotated[Stop, typer.Option(help="Relative duality gap, or largest violation.")] = Stop.gap,
     max_iter: Annotated[int | None, typer.Option(min=1, help=f"Passes at the most. {usual('max_iter')}")] = None,

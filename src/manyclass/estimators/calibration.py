@@ -1,5 +1,6 @@
 """Probabilities for classifiers that only know scores."""
 
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,10 +29,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : LinearClassifier
         Any estimator of this package.
-    method : "temperature" or "sigmoid"
-        Probabilities proportional to `exp(a s)`, or to `1 / (1 + exp(-a s - b))`.
+    method : "sigmoid" or "temperature"
+        Probabilities proportional to `1 / (1 + exp(-a s - b))`, or to `exp(a s)`, which the first comes close to for
+        a very small b.
     cv : int, or what scikit-learn takes
-        Number of folds (dealt at random, by the estimator's `random_state`), a splitter, or an iterable of pairs.
+        Number of folds (dealt at random, by the estimator's `random_state`; 5 for None), a splitter, or an iterable
+        of pairs.
 
     Attributes
     ----------
@@ -48,7 +51,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         "cv": ["cv_object"],
     }
 
-    def __init__(self, estimator: LinearClassifier, *, method: str = "temperature", cv: Any = 5):
+    def __init__(self, estimator: LinearClassifier, *, method: str = "sigmoid", cv: Any = 5):
         self.estimator = estimator
         self.method = method
         self.cv = cv
@@ -79,6 +82,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.classes_ = self.estimator_.classes_
         self.n_features_in_ = self.estimator_.n_features_in_
         return self
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the columns of a table that X was, as scikit-learn has them."""
+        return self.estimator_.feature_names_in_
 
     @property
     def model_(self) -> LinearModel:
@@ -185,8 +193,8 @@ def held_out_scores(
     looked_at = np.random.default_rng(fitted._seed()).permutation(n)[: max(1, SCORES_AT_MOST // n_classes)]
     wanted = np.zeros(n, bool)
     wanted[looked_at] = True
-    if isinstance(cv, int):
-        cv = KFold(min(cv, n), shuffle=True, random_state=fitted._seed())
+    if cv is None or isinstance(cv, Integral):
+        cv = KFold(min(int(cv or 5), n), shuffle=True, random_state=fitted._seed())
     scores, truth, counted = [], [], []
     for learn, every_held_out in check_cv(cv).split(matrix, codes):
         held_out = every_held_out[wanted[every_held_out]]

@@ -35,7 +35,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 PARAMETERS = """
     C : float
-        Penalty of the loss of a row, on one scale for all losses: larger fits the training rows more closely.
+        Penalty of the loss of a row, on one scale for all losses: larger fits the training rows more closely. By
+        default 1, and 8 for logistic losses, which do better with more.
     stop : "gap" or "kkt"
         Stop when the relative duality gap, or the largest violation of the optimality conditions, is at most `tol`.
     tol : float

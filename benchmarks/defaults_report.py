@@ -1,0 +1,62 @@
+"""What docs/choosing.md shows of the defaults: accuracy and log loss against C, and ways to calibrate scores.
+
+``python -m benchmarks penalties calibration`` measures and then writes them; ``python -m benchmarks.defaults_report``
+writes them again from what was measured last.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from benchmarks.environments import ROOT
+from benchmarks.league_report import between
+
+DOCUMENT = ROOT / "docs" / "choosing.md"
+SHOWN = ("0.25", "1", "4", "8", "16", "64")
+METHODS = ("temperature", "sigmoid")
+MEASURES = ("log loss", "Brier score", "calibration error, %", "accuracy, %")
+Figures = dict[tuple[str, str], dict[str, float]]
+
+
+def write(results: Path, document: Path = DOCUMENT) -> None:
+    """Write the tables of what was measured between their markers."""
+    text = document.read_text()
+    for benchmark, table in (("penalties", against_penalties), ("calibration", by_method)):
+        found = read(results, benchmark)
+        if found:
+            text = between(text, benchmark, table(found))
+    document.write_text(text)
+
+
+def read(results: Path, benchmark: str) -> Figures:
+    """Figures by problem and loss, and by their names."""
+    found: Figures = {}
+    with results.open(newline="") as file:
+        for record in csv.DictReader(file):
+            if record["benchmark"] == benchmark and record["value"]:
+                own = found.setdefault((record["problem"], record["ours"]), {})
+                own[record["metric"]] = float(record["value"])
+    return found
+
+
+def against_penalties(found: Figures) -> str:
+    """A line per problem and loss, a column per C."""
+    lines = [f"| rows | loss | {' | '.join(f'C = {C}' for C in SHOWN)} |", "|---" * (len(SHOWN) + 2) + "|"]
+    for (problem, loss), own in found.items():
+        shown = [f"{own[f'accuracy, % at C = {C}']:.1f} / {own[f'log loss at C = {C}']:.2f}" for C in SHOWN]
+        lines.append(f"| {problem} | `{loss}` | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def by_method(found: Figures) -> str:
+    """A line per problem and loss, a column per measure with one figure for each method."""
+    lines = [f"| rows | loss | {' | '.join(MEASURES)} |", "|---" * (len(MEASURES) + 2) + "|"]
+    for (problem, loss), own in found.items():
+        shown = [" / ".join(f"{own[f'{measure} by {method}']:.3g}" for method in METHODS) for measure in MEASURES]
+        lines.append(f"| {problem} | `{loss}` | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    write(ROOT / "benchmarks" / "results" / "results.csv")
