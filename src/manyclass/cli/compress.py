@@ -41,7 +41,7 @@ def compress(
     Examples:
       manyclass compress news.manyclass -o small.manyclass --dtype int8
       manyclass compress news.manyclass -o small.manyclass --dtype int8 --prune 0.01
-      manyclass evaluate small.manyclass test.csv        what it has cost
+      manyclass evaluate small.manyclass test.csv        # what it has cost
     """
     output.log_to_stderr(quiet=True)
     if dtype is None and prune == 0 and keep is None:

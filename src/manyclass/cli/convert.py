@@ -67,10 +67,10 @@ def convert(
     \b
     Examples:
       manyclass convert big.svm.gz store/ --memory 512MB
-      manyclass convert part-*.svm store/
-      manyclass convert news.parquet store/ --text-column body --label-column topic
+      manyclass convert part-*.svm parts/
+      manyclass convert news.parquet texts/ --text-column body --label-column topic
       manyclass convert more.svm store/ --append
-      generate | manyclass convert - store/
+      zcat big.svm.gz | manyclass convert - piped/
 
     Stopped, it goes on when the command is repeated; from a pipe it has to begin anew. The folder is a store when the
     conversion is over, and not before; rows are appended all or not at all.

@@ -97,8 +97,8 @@ def cv(
 
     \b
     Examples:
-      manyclass cv news20.gz --loss ww,cs,maxent --C 2^-5:2^3
-      manyclass cv news.csv -l squared_hinge -C 0.1,1,10 --folds 10
+      manyclass cv big.svm --loss ww,cs,maxent --C 2^-5:2^3
+      manyclass cv news.csv --text-column body --label-column topic -l squared_hinge -C 0.1,1,10 --folds 10
 
     Prints the share of held-out rows that were right, for each loss and penalty, and the best of each loss; of rows
     with sets of labels those whose best label is in the set. The words of a table are counted over all rows, held-out

@@ -51,7 +51,7 @@ def demo(
     Examples:
       manyclass demo
       manyclass demo --ask "a large wild cat with stripes"
-      manyclass demo --min-members 50 --json                fewer classes, done in seconds
+      manyclass demo --min-members 50 --json                # fewer classes, done in seconds
     """
     output.log_to_stderr(quiet=quiet)
     if ask is not None:

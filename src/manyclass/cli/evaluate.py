@@ -81,9 +81,9 @@ def evaluate(
 
     \b
     Examples:
-      manyclass evaluate news20.manyclass news20.t.gz
+      manyclass evaluate big.manyclass test.svm
       manyclass evaluate news.manyclass test.csv -k 1,3,5 --json
-      manyclass evaluate news.manyclass later.csv --unknown wrong
+      manyclass evaluate news.manyclass test.csv --unknown wrong
 
     The top-k error is the share of rows whose class is not among the k with the largest scores. Micro-F1 is
     over all rows, macro-F1 the mean over the classes that occur in the data or in the predictions.

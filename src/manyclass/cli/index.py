@@ -31,9 +31,9 @@ def index(
 
     \b
     Examples:
-      manyclass index products.manyclass
-      manyclass evaluate products.manyclass test.svm --beam 20
-      manyclass predict products.manyclass new.svm -k 5 --beam 20
+      manyclass index train.manyclass
+      manyclass evaluate train.manyclass test.txt --beam 20
+      manyclass predict train.manyclass test.txt -k 5 --beam 20
 
     The file grows by 4 bytes a label. Scores found in the tree are those of the model; which labels have the largest
     ones is a guess, better with a wider beam. evaluate tells how good.

@@ -59,9 +59,9 @@ def inspect(
     Examples:
       manyclass inspect news.manyclass
       manyclass inspect news.manyclass --class politics --top 20
-      manyclass inspect news20.gz
-      manyclass inspect news20.gz --estimate --loss cs      the memory a fit will take
-      manyclass inspect store/ --verify                     whether all of it is as it was written
+      manyclass inspect big.svm
+      manyclass inspect big.svm --estimate --loss cs        # the memory a fit will take
+      manyclass inspect store/ --verify                     # whether all of it is as it was written
     """
     output.log_to_stderr(quiet=True)
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):

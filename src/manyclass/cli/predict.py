@@ -69,10 +69,10 @@ def predict(
 
     \b
     Examples:
-      manyclass predict news20.manyclass news20.t.gz -o labels.txt
+      manyclass predict big.manyclass test.svm -o labels.txt
       echo "parliament votes on the budget" | manyclass predict news.manyclass - -k 5 --scores
       manyclass predict news.manyclass new.csv --json | head
-      manyclass predict news.manyclass new.parquet --id-column id -o topics.tsv
+      manyclass predict news.manyclass news.parquet --id-column id -o topics.tsv
       cat new.csv | manyclass predict news.manyclass - --format csv
 
     A model for sets of labels gives those with scores above 0, or above --threshold, the largest first, which may be

@@ -159,15 +159,15 @@ def train(
 
     \b
     Examples:
-      manyclass train news20.gz                            writes news20.manyclass
-      manyclass train news.csv --text-column body -m news.manyclass
-      manyclass train big.svm.zst --loss cs --tol 0.1      a rougher and faster fit
-      zcat rows.gz | manyclass train - -m rows.manyclass --time-limit 60
-      manyclass train big.svm --checkpoint big.ckpt --resume    begins, or goes on after a stop
-      mpirun -n 2 manyclass train big.svm --solver leagues      two ranks, the same model
-      manyclass train store/ --memory 512MB -m big.manyclass    from a store that convert has made
-      manyclass train big.txt --loss ppd_squared_hinge --lambda 0.01    very many labels, sparse weights
-      manyclass train big.txt --loss ppd_squared_hinge --shards --resume    written as it is trained
+      manyclass train big.svm.gz                                   # writes big.manyclass
+      manyclass train news.csv --text-column body --label-column topic
+      manyclass train big.svm --loss cs --tol 0.1                  # a rougher and faster fit
+      zcat big.svm.gz | manyclass train - -m rows.manyclass --time-limit 60
+      manyclass train big.svm --checkpoint big.ckpt --resume       # begins, or resumes after a stop
+      mpirun -n 2 manyclass train big.svm --solver leagues         # two ranks, the same model
+      manyclass train store/ --memory 512MB -m big.manyclass       # from a store that convert has made
+      manyclass train train.txt --loss ppd_squared_hinge --lambda 0.01    # very many labels, sparse weights
+      manyclass train train.txt --loss ppd_squared_hinge --shards --resume -m labels.manyclass    # written as trained
 
     Where rows have several labels or none (3,7 1:0.5, or XMC text) the loss must be one-vs-rest (hinge,
     squared_hinge, logistic or ppd_*) or max_margin.
