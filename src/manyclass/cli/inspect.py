@@ -13,7 +13,7 @@ from ..model import LinearModel, load_model
 from ..model.file import looks_like_model, verify_model
 from ..model.shards import INDEX, stored_bytes
 from ..model.threads import thread_count
-from ..model.weights import column_of, value_type
+from ..model.weights import WideWeights, column_of, value_type
 from ..solvers import estimate_memory
 from . import output, ranks
 from .convert import describe_store, show_store
@@ -189,12 +189,19 @@ def largest_features(model: LinearModel, class_name: str, count: int) -> list[tu
         near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][:5]
         hint = f"; similar ones: {', '.join(near)}" if near else f", such as {model.classes.tolist()[0]}"
         raise InputError(f"the model has no class {class_name!r} among its {output.count(model.n_classes)}{hint}")
-    column = column_of(model.weights, found[0])
+    weights, numbers = model.weights, None
+    if isinstance(weights, WideWeights):
+        weights, numbers = weights.part, weights.features
+    column = column_of(weights, found[0])
     best = np.argsort(-column, kind="stable")[:count]
     best = best[column[best] > 0]
     names = model.chain.feature_names
     base = model.settings.get("index_base", 0)
-    return [(names[j] if names is not None else str(j + base), float(column[j])) for j in best]
+    features = best if numbers is None else numbers[best]
+    return [
+        (names[feature] if names is not None else str(feature + base), float(column[j]))
+        for feature, j in zip(features, best, strict=True)
+    ]
 
 
 def _show_model(report: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..data import BlockStore, encode_known, encode_known_sets, encode_label_sets, encode_labels, has_label_sets
 from ..data.label_sets import is_dense_indicator, keep_known
+from ..data.wide_rows import narrow_rows, used_features
 from ..engines import (
     Budget,
     CheckpointPlan,
@@ -30,6 +31,7 @@ from ..engines import (
 )
 from ..model import LinearModel
 from ..model.threads import thread_count
+from ..model.weights import WideWeights
 from ..problems import PROBLEMS, Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 from .class_weights import weights_by_class
@@ -138,7 +140,10 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             classes = classes if self._provenance.classes is None else self._provenance.classes
         else:
             classes, codes = encode_labels(labels)
-        data = self._training_set(rows, classes, codes, Y, sample_weight)
+        # Shards are written while training goes on, with all features.
+        used = used_features(rows) if getattr(self, "shards", None) is None else None
+        trained = rows if used is None else narrow_rows(rows, used)
+        data = self._training_set(trained, classes, codes, Y, sample_weight)
         problem = self._problem()
         if self._pairs:
             refuse_absurd_pairs(data, problem, dtype=np.dtype(self.dtype), threads=thread_count(self.n_jobs))
@@ -147,6 +152,8 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
         self.copies_ = list(rows.copies)
         self._take_over(result, classes, seed, multilabel=Y is not None)
+        if used is not None:
+            self.model_.weights = WideWeights(used, self.model_.weights, rows.n_features)
         dense = Y is not None and is_dense_indicator(labels)
         self._indicator_dtype = np.asarray(labels).dtype if dense else None
         self.model_.label_counts = np.bincount(data.labels_by_row()[1], minlength=len(classes))

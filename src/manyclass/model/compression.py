@@ -1,11 +1,12 @@
 """Smaller weights: small ones dropped, values of two bytes or one, classes of two bytes where they fit."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from .weights import SparseWeights, as_matrix, as_stored, nbytes
+from .weights import SparseWeights, WideWeights, as_matrix, as_stored, nbytes
 
 TYPES = ("float16", "int8")
 # The largest integer of 8 bits that has its negative.
@@ -35,6 +36,8 @@ def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int
         raise ValueError(f"prune must be 0 or more, got {prune!r}")
     if keep is not None and keep < 1:
         raise ValueError(f"keep must be 1 or more weights a class, got {keep!r}")
+    if isinstance(weights, WideWeights):
+        return replace(weights, part=compress_weights(weights.part, dtype=dtype, prune=prune, keep=keep))
     matrix = sp.csr_matrix(as_matrix(weights))
     matrix = _chosen(matrix, (np.abs(matrix.data) >= prune) & (matrix.data != 0))
     if keep is not None:

@@ -5,6 +5,7 @@
 | `weights` | float32 or float64 | (features, K or pairs of classes), if dense |
 | `weights.indptr`, `weights.indices`, `weights.values` | int64, int32, float | CSR of that shape, if sparse |
 | the same, in version 2 | int64, int32 or uint16, float16 or int8 | a compressed model |
+| `weights.features` | int64 | in version 4: the features that the rows of weights are of, and the number of all |
 | `weights.scale` | float32 | one a column, by which integers are to be multiplied |
 | `intercept` | as the weights, float32 if they are narrower | as many as columns of weights |
 | `classes` | integers, floats or truth values | (K,), ascending, if the labels are such |
@@ -39,12 +40,13 @@ from .from_estimator import model_of
 from .label_order import LabelOrder
 from .linear import LinearModel
 from .shards import INDEX, join_shards, read_index, shard_names, shard_of, write_index
-from .weights import FLOATS, NARROW, JoinedWeights, SparseWeights, as_matrix, as_stored
+from .weights import FLOATS, NARROW, JoinedWeights, SparseWeights, WideWeights, as_matrix, as_stored
 
 FORMAT = "manyclass"
 # Most models are written as version 1; each number is for what readers of the one before would get wrong.
-VERSION, COMPRESSED, WITH_STEPS = 1, 2, 3
-NEWEST = WITH_STEPS
+VERSION, COMPRESSED, WITH_STEPS, WIDE = 1, 2, 3, 4
+NEWEST = WIDE
+FEATURES = "weights.features"
 ALIGNED = ("weights", "weights.values")
 WEIGHTS = "weights"  # how the names of their tensors begin
 CHECKED_AT_ONCE = 1 << 20
@@ -114,7 +116,7 @@ def _write(model: LinearModel, path: str | os.PathLike[str], opened: Callable[..
             version = WITH_STEPS
             metadata["steps"], arrays = chain_content(model.chain)
         tensors |= arrays
-    metadata["format_version"] = str(version)
+    metadata["format_version"] = str(WIDE if FEATURES in tensors else version)
     with opened(path) as out:
         for piece in tensor_file_content(tensors, metadata, ALIGNED, checked=True):
             out.write(piece)
@@ -141,14 +143,20 @@ def _save_shards(model: LinearModel, folder: Path, peers: Peers) -> None:
 
 def _weight_tensors(model: LinearModel) -> dict[str, np.ndarray]:
     joined = isinstance(model.weights, JoinedWeights)
-    stored = as_stored(as_matrix(model.weights) if joined else model.weights)
+    wide: dict[str, np.ndarray] = {}
+    weights = as_matrix(model.weights) if joined else model.weights
+    if isinstance(weights, WideWeights):
+        wide[FEATURES] = np.append(weights.features, weights.n_features)
+        weights = weights.part
+    stored = as_stored(weights)
     if isinstance(stored, np.ndarray):
-        return {"weights": np.ascontiguousarray(stored)}
+        return {"weights": np.ascontiguousarray(stored)} | wide
     tensors = {
         "weights.indptr": stored.indptr,
         "weights.indices": stored.indices,
         "weights.values": np.ascontiguousarray(stored.values),
     }
+    tensors |= wide
     return tensors if stored.scale is None else tensors | {"weights.scale": stored.scale}
 
 
@@ -335,7 +343,22 @@ def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> Non
         )
 
 
-def _read_weights(tensors: _Tensors, version: int) -> np.ndarray | SparseWeights:
+def _read_weights(tensors: _Tensors, version: int) -> np.ndarray | SparseWeights | WideWeights:
+    weights = _read_part(tensors, version)
+    if FEATURES not in tensors:
+        return weights
+    if version < WIDE:
+        raise ValueError(f"a list of features, which version {version} of the format does not have")
+    features = tensors[FEATURES]
+    if features.dtype != np.int64 or features.shape != (weights.shape[0] + 1,):
+        wanted = f"{weights.shape[0]} features and their number"
+        raise ValueError(f"{FEATURES} is {features.dtype} of shape {features.shape}, not {wanted}")
+    if features[0] < 0 or (features[1:] <= features[:-1]).any():
+        raise ValueError(f"{FEATURES} does not ascend from 0 on")
+    return WideWeights(features[:-1], weights, int(features[-1]))
+
+
+def _read_part(tensors: _Tensors, version: int) -> np.ndarray | SparseWeights:
     if set(tensors) >= SPARSE and "weights" not in tensors:
         return _read_sparse(tensors, version)
     weights = tensors["weights"]
@@ -394,7 +417,7 @@ def _check_finite(values: np.ndarray) -> None:
             raise ValueError("some weights are NaN or infinite")
 
 
-def _check_intercept(intercept: np.ndarray, weights: np.ndarray | SparseWeights) -> None:
+def _check_intercept(intercept: np.ndarray, weights: np.ndarray | SparseWeights | WideWeights) -> None:
     if intercept.shape != (weights.shape[1],) or intercept.dtype != weights.dtype:
         raise ValueError(
             f"the intercept is {intercept.dtype} of shape {intercept.shape}, "

@@ -13,7 +13,7 @@ from .label_order import LabelOrder
 from .label_sets import predict_sets
 from .probability import log_probabilities, probabilities
 from .threads import thread_count
-from .weights import JoinedWeights, as_matrix, is_sparse, make_scorer, nbytes, nonzeros
+from .weights import JoinedWeights, WideWeights, as_matrix, is_sparse, make_scorer, nbytes, nonzeros
 
 # Rows scored by one call into the core: Ctrl-C is answered in between.
 ROWS_AT_ONCE = 4096
@@ -33,7 +33,8 @@ class LinearModel:
     ----------
     weights : ndarray or csr_matrix of shape (n_features, K or pairs), float32 or float64
         One row a feature: that is how they are read when a sparse row is scored. Compressed models have
-        `SparseWeights` and models in shards `JoinedWeights` instead, which `matrix` expands. To change them, assign
+        `SparseWeights`, those of few of very many features `WideWeights`, and models in shards `JoinedWeights`
+        instead, which `matrix` expands. To change them, assign
         new ones: what a model has derived from them to predict does not notice changes within.
     intercept : ndarray of shape (K or pairs,)
         Minus infinity marks a class that was never trained (an interrupted one-vs-rest fit): it is never
@@ -338,6 +339,8 @@ class LinearModel:
     def _score(
         self, rows: RowMatrix, begin: int, end: int, codes: np.ndarray | None, scores: np.ndarray, threads: int
     ) -> None:
+        if isinstance(self.weights, WideWeights):
+            rows, begin, end = self.weights.narrow(rows[begin:end]), 0, end - begin
         if rows.dense is None:
             self.scorer.predict(rows.indptr, rows.indices, rows.values, begin, end, codes, scores, threads)
         else:

@@ -7,6 +7,7 @@ A model's `weights` are one of
 | `ndarray` | dense, float32 or float64 |
 | `csr_matrix` | sparse, float32 or float64 |
 | `SparseWeights` | sparse, of any type that a model file can hold |
+| `WideWeights` | one of these, for the few of very many features that have weights |
 | `JoinedWeights` | some of these side by side: a model in shards |
 
 all of shape (features, columns), read by features.
@@ -20,6 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
+from ..data import RowMatrix
+from ..data.wide_rows import narrow_rows
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 NARROW = (np.dtype(np.float16), np.dtype(np.int8))
@@ -72,6 +75,48 @@ class SparseWeights:
 
 
 @dataclass(frozen=True)
+class WideWeights:
+    """Weights of some of very many features: memory follows those, and not the largest number of one.
+
+    Attributes
+    ----------
+    features : int64 ndarray of shape (used,)
+        The features that have weights, ascending.
+    part : ndarray, csr_matrix or SparseWeights of shape (used, columns)
+        Their weights.
+    n_features : int
+        How many there are in all.
+    """
+
+    features: np.ndarray
+    part: Any
+    n_features: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Features and columns."""
+        return self.n_features, self.part.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of scores."""
+        return self.part.dtype
+
+    def narrow(self, rows: RowMatrix) -> RowMatrix:
+        """Rows with the features that have weights, numbered as these are."""
+        return narrow_rows(rows, self.features)
+
+    def tocsr(self) -> sp.csr_matrix:
+        """Give them for all features, which takes memory for each of these."""
+        part = sp.csr_matrix(as_matrix(self.part))
+        counts = np.zeros(self.n_features + 1, part.indptr.dtype)
+        counts[self.features + 1] = np.diff(part.indptr)
+        matrix = sp.csr_matrix(self.shape, dtype=part.dtype)
+        matrix.data, matrix.indices, matrix.indptr = part.data, part.indices, np.cumsum(counts, out=counts)
+        return matrix
+
+
+@dataclass(frozen=True)
 class JoinedWeights:
     """Weights of consecutive columns side by side, each part as it is."""
 
@@ -94,11 +139,13 @@ def as_matrix(weights: Any) -> Any:
         if is_sparse(weights):
             return sp.hstack([sp.csr_matrix(as_matrix(part)) for part in weights.parts], format="csr")
         return np.hstack(weights.parts)
-    return weights.tocsr() if isinstance(weights, SparseWeights) else weights
+    return weights.tocsr() if isinstance(weights, SparseWeights | WideWeights) else weights
 
 
 def as_stored(weights: Any) -> Any:
-    """Weights of one part as a model file has them: an array or `SparseWeights`."""
+    """Weights of one part, all features included, as a model file has them: an array or `SparseWeights`."""
+    if isinstance(weights, WideWeights):
+        weights = weights.tocsr()
     if not sp.issparse(weights):
         return weights
     if not weights.has_sorted_indices:
@@ -118,6 +165,8 @@ def value_type(weights: Any) -> np.dtype:
     """The type of the values as they are stored."""
     if isinstance(weights, JoinedWeights):
         return value_type(weights.parts[0])
+    if isinstance(weights, WideWeights):
+        return value_type(weights.part)
     return weights.values.dtype if isinstance(weights, SparseWeights) else weights.dtype
 
 
@@ -125,6 +174,8 @@ def nonzeros(weights: Any) -> int:
     """How many weights are not zero."""
     if isinstance(weights, JoinedWeights):
         return sum(map(nonzeros, weights.parts))
+    if isinstance(weights, WideWeights):
+        return nonzeros(weights.part)
     return weights.indices.size if is_sparse(weights) else int(np.count_nonzero(weights))
 
 
@@ -132,6 +183,8 @@ def nbytes(weights: Any) -> int:
     """Bytes of all arrays."""
     if isinstance(weights, JoinedWeights):
         return sum(map(nbytes, weights.parts))
+    if isinstance(weights, WideWeights):
+        return weights.features.nbytes + nbytes(weights.part)
     if isinstance(weights, np.ndarray):
         return weights.nbytes
     if isinstance(weights, SparseWeights):
@@ -158,7 +211,9 @@ def column_of(weights: Any, column: int) -> np.ndarray:
 
 
 def make_scorer(weights: Any, intercept: np.ndarray) -> Any:
-    """The core's view of a model, which predicts from the arrays where they lie."""
+    """The core's view of a model, which predicts from the arrays where they lie; `WideWeights` take narrow rows."""
+    if isinstance(weights, WideWeights):
+        weights = weights.part
     scorer = (core.Scorer32 if weights.dtype == np.float32 else core.Scorer64)(weights.shape[0])
     begin = 0
     for part in weights.parts if isinstance(weights, JoinedWeights) else [weights]:
