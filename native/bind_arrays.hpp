@@ -6,7 +6,6 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <optional>
 #include <span>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "array_checks.hpp"
+#include "bind_vector.hpp"
 #include "feature_weights.hpp"
 #include "layout.hpp"
 #include "vector.hpp"

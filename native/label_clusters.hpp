@@ -10,14 +10,13 @@
 // v_l the vector of a label divided by its norm. It ends when the halves stay what they are. Each halving
 // is the work of one thread and knows its own labels alone: the same order for any number of threads.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <vector>
 
+#include "parallel_tasks.hpp"
 #include "shuffle.hpp"
 #include "sparse_rows.hpp"
 
@@ -43,12 +42,9 @@ class LabelClusters {
     std::vector<Halving> now{{0, w_.rows, 0, branching_}};
     while (!now.empty()) {
       std::vector<Halving> next(2 * now.size());
-#pragma omp parallel num_threads(threads)
-      {
-        Scratch scratch(w_.columns);
-#pragma omp for schedule(dynamic)
-        for (size_t j = 0; j < now.size(); ++j) halve(now[j], &next[2 * j], scratch);
-      }
+      parallel_tasks(
+          static_cast<int64_t>(now.size()), 1, threads, [&] { return Scratch(w_.columns); },
+          [&](int64_t j, Scratch& scratch) { halve(now[j], &next[2 * j], scratch); });
       std::erase_if(next, [](const Halving& h) { return h.size == 0; });
       now = std::move(next);
     }

@@ -8,8 +8,6 @@
 //
 // The children of one node are a chunk: its features ascending, and for each the children that have it.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -17,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "parallel_tasks.hpp"
 #include "sparse_rows.hpp"
 
 namespace manyclass {
@@ -178,27 +177,27 @@ class LabelTree {
   template <class View>
   void best_labels(const View& X, int64_t k, int64_t beam, int32_t* labels, T* scores, int threads) const {
     beam = std::max(beam, (k + fewest_ - 1) / fewest_);  // so that there are k labels to choose from
-#pragma omp parallel num_threads(threads)
-    {
+    struct Scratch {
       std::vector<Found> found;
       std::vector<int64_t> kept;
       std::vector<typename TreeLevel<T>::Family> families;
       std::vector<T> s;
-#pragma omp for schedule(dynamic, 16)
-      for (int64_t i = 0; i < X.n_rows; ++i) {
-        kept.assign(1, 0);
-        for (size_t depth = 0; depth < levels_.size(); ++depth) {
-          if (depth > 0) keep_best(found, beam, kept);
-          score_children(X, i, levels_[depth], kept, families, s, found);
-        }
-        for (auto& [score, place] : found) place = order_[place];
-        std::partial_sort(found.begin(), found.begin() + k, found.end(), before);
-        for (int64_t r = 0; r < k; ++r) {
-          labels[i * k + r] = static_cast<int32_t>(found[r].second);
-          scores[i * k + r] = found[r].first;
-        }
+    };
+    const auto search = [&](int64_t i, Scratch& scratch) {
+      auto& [found, kept, families, s] = scratch;
+      kept.assign(1, 0);
+      for (size_t depth = 0; depth < levels_.size(); ++depth) {
+        if (depth > 0) keep_best(found, beam, kept);
+        score_children(X, i, levels_[depth], kept, families, s, found);
       }
-    }
+      for (auto& [score, place] : found) place = order_[place];
+      std::partial_sort(found.begin(), found.begin() + k, found.end(), before);
+      for (int64_t r = 0; r < k; ++r) {
+        labels[i * k + r] = static_cast<int32_t>(found[r].second);
+        scores[i * k + r] = found[r].first;
+      }
+    };
+    parallel_tasks(X.n_rows, 16, threads, [] { return Scratch(); }, search);
   }
 
   int64_t labels() const { return static_cast<int64_t>(order_.size()); }
@@ -260,21 +259,17 @@ class LabelTree {
   static SparseRows<T> maxima(const SparseRows<T>& vectors, const std::vector<int64_t>& first, int threads) {
     const int64_t nodes = static_cast<int64_t>(first.size()) - 1;
     std::vector<std::vector<std::pair<int32_t, T>>> parts(nodes);
-#pragma omp parallel num_threads(threads)
-    {
-      std::vector<T> largest(vectors.columns, 0);
-#pragma omp for schedule(dynamic, 16)
-      for (int64_t p = 0; p < nodes; ++p) {
-        std::vector<int32_t> used;
-        for (int64_t e = vectors.ptr[first[p]]; e < vectors.ptr[first[p + 1]]; ++e) {
-          T& now = largest[vectors.index[e]];
-          if (now == 0) used.push_back(vectors.index[e]);
-          now = std::max(now, vectors.value[e]);
-        }
-        std::sort(used.begin(), used.end());
-        for (int32_t f : used) parts[p].emplace_back(f, std::exchange(largest[f], 0));
+    const auto find = [&](int64_t p, std::vector<T>& largest) {
+      std::vector<int32_t> used;
+      for (int64_t e = vectors.ptr[first[p]]; e < vectors.ptr[first[p + 1]]; ++e) {
+        T& now = largest[vectors.index[e]];
+        if (now == 0) used.push_back(vectors.index[e]);
+        now = std::max(now, vectors.value[e]);
       }
-    }
+      std::sort(used.begin(), used.end());
+      for (int32_t f : used) parts[p].emplace_back(f, std::exchange(largest[f], 0));
+    };
+    parallel_tasks(nodes, 16, threads, [&] { return std::vector<T>(vectors.columns, 0); }, find);
     SparseRows<T> found;
     found.columns = vectors.columns;
     for (const auto& part : parts) {

@@ -12,6 +12,7 @@
 
 #include "frequent_features.hpp"
 #include "model_part.hpp"
+#include "parallel_tasks.hpp"
 #include "top_classes.hpp"
 
 namespace manyclass {
@@ -76,14 +77,14 @@ class Scorer {
       give_back(std::move(space));
       return;
     }
-#pragma omp parallel num_threads(std::min<int64_t>(threads, tasks))
-    {
-      Space space = take();
-#pragma omp for schedule(dynamic)
-      for (int64_t t = 0; t < tasks; ++t)
-        work(t * rows_a_task, std::min(X.n_rows, (t + 1) * rows_a_task), *space);
-      give_back(std::move(space));
-    }
+    std::vector<Space> used;
+    for (int64_t t = 0; t < std::min<int64_t>(threads, tasks); ++t) used.push_back(take());
+    parallel_tasks(
+        tasks, 1, static_cast<int>(used.size()), [&] { return used[omp_get_thread_num()].get(); },
+        [&](int64_t t, Workspace<T>* space) {
+          work(t * rows_a_task, std::min(X.n_rows, (t + 1) * rows_a_task), *space);
+        });
+    for (Space& space : used) give_back(std::move(space));
   }
 
   Space take() {

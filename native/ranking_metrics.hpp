@@ -15,14 +15,14 @@
 //
 // Rows are in fixed groups whose sums are added in their order: the same bits for any number of threads.
 #pragma once
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <functional>
 #include <vector>
+
+#include "parallel_tasks.hpp"
 
 namespace manyclass {
 
@@ -74,14 +74,11 @@ class RankingPass {
     const int64_t width = given_.k * ranking_sums, n = given_.truth.n_rows;
     const int64_t groups = (n + rows_in_group - 1) / rows_in_group;
     std::vector<double> by_group(groups * width, 0.0);
-#pragma omp parallel num_threads(threads)
-    {
-      std::vector<double> weights;
-#pragma omp for schedule(dynamic)
-      for (int64_t g = 0; g < groups; ++g)
-        for (int64_t i = g * rows_in_group; i < std::min(n, (g + 1) * rows_in_group); ++i)
-          add_row(i, by_group.data() + g * width, first_hit, weights);
-    }
+    const auto add_group = [&](int64_t g, std::vector<double>& weights) {
+      for (int64_t i = g * rows_in_group; i < std::min(n, (g + 1) * rows_in_group); ++i)
+        add_row(i, by_group.data() + g * width, first_hit, weights);
+    };
+    parallel_tasks(groups, 1, threads, [] { return std::vector<double>(); }, add_group);
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t e = 0; e < width; ++e) sums[e] += by_group[g * width + e];
   }

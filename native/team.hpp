@@ -7,10 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "parallel_tasks.hpp"
 
 namespace manyclass {
 
@@ -68,16 +68,16 @@ class Team {
         others.emplace_back([&, me] {
           start.wait(waiting);
           my_number_ = me;
-          if (start.load() == all_are_here) catching([&] { body(me); });
+          if (start.load() == all_are_here) error_.catching([&] { body(me); });
         });
     } catch (...) {  // the system gives no more threads: those that are there must not wait for the others
       start_all(start, some_are_missing);
       throw;
     }
     start_all(start, all_are_here);
-    catching([&] { body(0); });
+    error_.catching([&] { body(0); });
     others.clear();
-    if (thrown_) std::rethrow_exception(thrown_);
+    error_.rethrow();
   }
 
   // Summed over the threads: large when the machine has no core left for one of them.
@@ -91,7 +91,8 @@ class Team {
       const int owner = (me + helped) % threads_;
       const int64_t first = owner * count / threads_, last = (owner + 1) * count / threads_;
       for (int64_t t; (t = first + taken_[owner].count.fetch_add(1, std::memory_order_relaxed)) < last;)
-        catching([&] { task(t); });  // the others wait for this thread at the next meeting: it must come
+        error_.catching(
+            [&] { task(t); });  // the others wait for this thread at the next meeting: it must come
     }
   }
 
@@ -104,19 +105,8 @@ class Team {
     start.notify_all();
   }
 
-  template <class F>
-  void catching(F f) noexcept {
-    try {
-      f();
-    } catch (...) {
-      const std::lock_guard<std::mutex> guard(throwing_);
-      thrown_ = std::current_exception();
-    }
-  }
-
   const int threads_;
-  std::mutex throwing_;
-  std::exception_ptr thrown_;
+  FirstError error_;
   alignas(64) std::atomic<int> missing_;
   alignas(64) std::atomic<uint32_t> generation_{0};
   struct alignas(64) Share {

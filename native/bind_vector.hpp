@@ -1,0 +1,24 @@
+// Lists of Python's as std::vector. The converter of nanobind may not throw, so that too little memory for
+// the vector would end the process.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/detail/nb_list.h>
+
+#include <vector>
+
+namespace nanobind::detail {
+
+template <class T>
+struct type_caster<std::vector<T>> : list_caster<std::vector<T>, T> {
+  using Base = list_caster<std::vector<T>, T>;
+
+  template <class Flags>
+  bool from_python(handle src, Flags flags, cleanup_list* cleanup) {
+    const Py_ssize_t size = PySequence_Check(src.ptr()) ? PySequence_Size(src.ptr()) : 0;
+    if (size < 0) PyErr_Clear();
+    if (size > 0) this->value.reserve(static_cast<size_t>(size));
+    return Base::from_python(src, flags, cleanup);  // finds room
+  }
+};
+
+}  // namespace nanobind::detail
