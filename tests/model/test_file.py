@@ -236,6 +236,37 @@ def test_a_foreign_safetensors_file_is_refused(tmp_path):
     refused(tmp_path / "m", "not of manyclass")
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"pairs": "yes"},
+        {"multilabel": 1},
+        {"probability": {}},
+        {"probability": "softmax"},
+        {"probability": {"method": "softmax"}},
+        {"probability": {"method": "magic", "slope": 1.0}},
+        {"probability": {"method": "sigmoid", "slope": 1.0}},
+        {"probability": {"method": "softmax", "slope": "1"}},
+        {"probability": {"method": "softmax", "slope": float("nan")}},
+        {"index_base": 2},
+        {"index_base": "1"},
+        {"n_rows": -5},
+        {"n_rows": 1 << 64},
+        {"text_column": ["a"]},
+    ],
+)
+def test_settings_that_would_fail_where_they_are_used_are_refused(tmp_path, settings):
+    path = tmp_path / "m"
+    save_model(make_model(), path)
+
+    def change(header):
+        header["__metadata__"]["settings"] = json.dumps(json.loads(header["__metadata__"]["settings"]) | settings)
+        return header
+
+    rewrite(path, change)
+    refused(path, rf"settings\.{next(iter(settings))}")
+
+
 @pytest.mark.parametrize(("version", "reason"), [("5", "newer manyclass"), ("x", "version is 'x'"), ("0", "'0'")])
 def test_unknown_versions_are_refused(tmp_path, version, reason):
     path = tmp_path / "m"

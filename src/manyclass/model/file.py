@@ -37,6 +37,7 @@ from ..data.tensor_file import TensorFile, tensor_file_content
 from ..engines import peers_of
 from ..solvers import Peers
 from .from_estimator import model_of
+from .known_settings import check_settings
 from .label_order import LabelOrder
 from .linear import LinearModel
 from .shards import INDEX, join_shards, read_index, shard_names, shard_of, write_index
@@ -280,6 +281,7 @@ def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearMo
         weights = _read_weights(tensors, int(metadata["format_version"]))
         classes = read_classes(tensors)
         settings = _from_json("settings", metadata)
+        check_settings(settings)
         pairs = settings.get("pairs", False)
         columns = classes.size * (classes.size - 1) // 2 if pairs else classes.size
         if columns != weights.shape[1]:
