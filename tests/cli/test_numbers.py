@@ -74,3 +74,10 @@ def test_verify_says_that_all_is_well(shell, svm):
     assert "verified\tthe block is intact" in shell("inspect", "one", "--verify").stdout
     assert "verified" not in shell("inspect", "store").stdout
     assert shell.json("inspect", "store", "--verify")["verified"] is True
+
+
+@pytest.mark.parametrize("text", ["12,345", "-0.5", "1.5e-05", "12.34 %", "0.12 ms", "5.0 kB"])
+def test_columns_of_numbers_are_told_from_text(text):
+    assert output._is_number(text)
+    for other in (f"{text} of them", "54 to 78, median 68.5", "3 (a, b, c)", "", "news"):
+        assert not output._is_number(other)

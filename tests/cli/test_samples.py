@@ -16,7 +16,7 @@ def sampled(shell):
 def test_tables(sampled):
     for name in ("news.csv", "news.parquet"):
         sampled("train", name, *COLUMNS, "-q", "--force", "-m", "m")
-        assert sampled.json("evaluate", "m", "test.csv")["error"] < 0.1
+        assert sampled.json("evaluate", "m", "test.csv")["error"] < 0.2
     ids = [
         line.split("\t")[0] for line in sampled("predict", "m", "new.csv", "--id-column", "id").stdout.splitlines()
     ]

@@ -307,7 +307,7 @@ def _show_rows(report: dict[str, Any]) -> None:
             ),
             *_about_sets(report),
             *(
-                (f"memory of a fit, beside the rows: {name.replace('_', ' ')}", output.size(n))
+                (f"fit, beside the rows: {name.replace('_', ' ')}", output.size(n))
                 for name, n in report.get("estimate", {}).items()
             ),
         ]

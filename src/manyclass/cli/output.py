@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +21,8 @@ from ..engines import started_by_mpirun
 from .wording import told
 
 UNLIMITED = 10_000
+# With a unit or without.
+NUMBER = re.compile(r"-?[\d.,]+(e[-+]\d+)?( (%|s|ms|B|kB|MB|GB))?")
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
@@ -134,7 +137,7 @@ def _draw(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str
 
 
 def _is_number(text: str) -> bool:
-    return text[:1].isdigit() or text[:2].removeprefix("-").isdigit()
+    return NUMBER.fullmatch(text) is not None
 
 
 def one_line(label: Any) -> str:
