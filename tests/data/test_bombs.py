@@ -1,6 +1,8 @@
 """Forged stores: nothing is allocated that the size of the files does not justify, and nothing wrong gets through."""
 
+import bz2
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -19,7 +21,7 @@ from manyclass.data.checksums import write_checked
 from manyclass.data.compression import PlaneError, PlaneWriter, decompress
 from manyclass.data.conversion import write_block
 from manyclass.data.manifest import Catalogue
-from manyclass.data.streams import open_atomic
+from manyclass.data.streams import open_atomic, open_input
 from manyclass.data.tensor_file import tensor_file_content
 
 ROOM = 600 << 20  # bytes of memory, the program itself included
@@ -128,6 +130,26 @@ def test_rows_that_are_all_alike_are_written_so_that_they_can_be_read(tmp_path, 
     packed, metadata = block_tensors(same, PlaneWriter())
     assert "values.0.zero" not in packed
     packed_block_of(packed, metadata)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "bzip2", "xz", "zstd"])
+def test_compressed_text_is_never_in_memory_as_a_whole(codec, tmp_path):
+    new = {
+        "gzip": lambda: zlib.compressobj(wbits=31),
+        "bzip2": bz2.BZ2Compressor,
+        "xz": lzma.LZMACompressor,
+        "zstd": zstandard.ZstdCompressor(write_content_size=False).compressobj,
+    }[codec]()
+    size = 200 if codec == "zstd" else 32  # MiB
+    with open(tmp_path / "x", "wb") as out:
+        for _ in range(size):
+            out.write(new.compress(bytes(1 << 20)))
+        out.write(new.flush())
+    read, most = 0, 0
+    with open_input(tmp_path / "x") as stream:
+        while count := len(stream.read(1 << 16)):
+            read, most = read + count, max(most, len(stream.raw._ready))
+    assert read == size << 20 and most <= 32 << 20
 
 
 # ---- The manifest and the catalogue

@@ -24,6 +24,7 @@ PathOrFile = str | os.PathLike[str] | BinaryIO
 MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 SUFFIXES = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 COMPRESSED_READ = 1 << 14
+ZSTD_AT_ONCE = 1 << 10
 CHUNK = 1 << 20
 
 
@@ -96,7 +97,7 @@ class _Decompressed(io.RawIOBase):
 
     def _refill(self) -> bool:
         if self._member.eof and not self._between_members:
-            self._packed = self._member.unused_data
+            self._packed = self._member.unused_data + self._packed
             self._between_members = True
         if not self._packed and (self._between_members or self._wants_input()):
             self._packed = self._source.read(COMPRESSED_READ)
@@ -123,8 +124,9 @@ class _Decompressed(io.RawIOBase):
     def _decompress(self) -> bytes:
         """Decompress at most a chunk, so that a few bytes that stand for very many do not fill the memory."""
         packed, self._packed = self._packed, b""
-        if self._codec == "zstd":  # has no limit to set, but a block of it never holds more than 128 kB
-            return self._member.decompress(packed)
+        if self._codec == "zstd":  # has no limit to set, but four bytes never stand for more than 128 kB
+            self._packed = packed[ZSTD_AT_ONCE:]
+            return self._member.decompress(packed[:ZSTD_AT_ONCE])
         data = self._member.decompress(packed, CHUNK)
         self._packed = getattr(self._member, "unconsumed_tail", b"")
         return data
