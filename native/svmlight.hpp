@@ -69,9 +69,10 @@ class RowParser {
     if (options_.multilabel == Choice::detect)
       options_.multilabel = other_than_one_.line ? Choice::yes : Choice::no;
     if (multilabel() && not_a_class_.line)
-      throw ParseFailure(not_a_class_.line, not_a_class_.column,
-                         "where rows have several labels or none, each label must be an integer from 0 up; "
-                         "number the labels so, or give every row exactly one label");
+      throw ParseFailure(
+          not_a_class_.line, not_a_class_.column,
+          "where rows have several labels or none, each label must be an integer from 0 up, below 2^63 - 1; "
+          "number the labels so, or give every row exactly one label");
   }
 
   // After a part has been taken: counts begin anew.
@@ -243,7 +244,8 @@ class RowParser {
       if (label_limit_ >= 0 && (number < 0 || number >= label_limit_))
         fail(token, "label " + std::to_string(number) + " is outside 0.." + std::to_string(label_limit_ - 1) +
                         ", the range that the header allows; correct the label or the header");
-      if (number < 0 && !not_a_class_.line) not_a_class_ = place(token);
+      // One more than the largest label must be a number of labels.
+      if ((number < 0 || number == int64_max) && !not_a_class_.line) not_a_class_ = place(token);
       max_label_ = std::max(max_label_, number);
       ++n_labels_;
       if (integers_)

@@ -146,6 +146,7 @@ ERRORS = [
     (f"1 {INT64_MAX + 1}:1\n", 1, 3, "does not fit 64 bits"),
     (f"1 0:1 {INT64_MAX}:1\n", 1, 7, "does not fit 64 bits"),
     ("99999999999999999999 1:1\n2,3 1:1\n", 1, 1, "integer from 0 up"),
+    ("1,9223372036854775807 1:1\n", 1, 3, "integer from 0 up"),
 ]
 
 

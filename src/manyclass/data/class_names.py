@@ -91,6 +91,8 @@ def read_classes(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _read_strings(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
+    if not {"classes.utf8", "classes.offsets"} <= set(tensors):
+        raise ValueError("it has no classes")
     text, offsets = tensors["classes.utf8"], tensors["classes.offsets"]
     if text.dtype != np.uint8 or offsets.dtype != np.int64 or text.ndim != 1 or offsets.ndim != 1:
         raise ValueError("the class names are not stored as bytes and bounds")

@@ -23,7 +23,7 @@ FORMAT = "manyclass store"
 VERSION, NORMALIZED = 1, 2
 MANIFEST = "manifest.json"
 JOURNAL = "conversion.json"  # of a conversion under way; see `conversion.py`
-OWN_FILES = re.compile(r"(block-\d+-\d+|catalogue-\d+|spill-\d+)\.safetensors")
+OWN_FILES = re.compile(r"(block-\d{1,19}-\d{1,19}|catalogue-\d{1,19}|spill-\d{1,19})\.safetensors", re.ASCII)
 
 
 class StoreError(BadFileError):

@@ -204,7 +204,10 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
                 for found in zip(*values, strict=True):
                     row += 1
                     yield row, list(found)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except ParseError:
+        raise
+    # A value that Python has no type for, such as a date beyond the year 9999, is a ValueError or an OverflowError.
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # of the system: it cannot be opened
             raise OSError(error.errno, os.strerror(error.errno), name) from error
         reason = " ".join(str(error).split())

@@ -206,7 +206,7 @@ class CheckpointFolder:
             raise ValueError(f"{manifest.name} has the format {found}")
         declared = as_declared(_Content, content)
         for part in declared.parts:
-            if not re.fullmatch(rf"checkpoint-{generation}-\d+\.safetensors", part.file):
+            if not re.fullmatch(rf"checkpoint-{generation}-[0-9]{{1,9}}\.safetensors", part.file):
                 raise ValueError(f"{shown(part.file)} is no part of checkpoint {generation}")
         return Stored(generation, declared.info, [self._read_part(part) for part in declared.parts])
 

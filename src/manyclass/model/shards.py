@@ -12,6 +12,7 @@ names tell models apart, so that a new one never overwrites files that an index 
 import hashlib
 import json
 import os
+import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from .weights import JoinedWeights
 
 INDEX = "shards.json"
 SHARDS = "shard-*-of-*.manyclass"
+NAME = re.compile(r"shard-[\w-]{1,99}\.manyclass", re.ASCII)
 # What `open_atomic` leaves of these when its process is killed.
 LEFTOVERS = (f".{SHARDS}.*", f".{INDEX}.*")
 FORMAT = "manyclass shards"
@@ -117,7 +119,7 @@ def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
     if content.get("checksum", _checksum(content)) != _checksum(content):
         raise ValueError(f"{INDEX} has changed since it was written")
     names, certificate = content.get("shards"), content.get("certificate")
-    if not isinstance(names, list) or not names or not all(isinstance(n, str) and Path(n).name == n for n in names):
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) and NAME.fullmatch(n) for n in names):
         raise ValueError(f"{INDEX} does not name the shards")
     if not isinstance(certificate, dict | None):
         raise ValueError(f"the certificate in {INDEX} is a {type(certificate).__name__}, not a JSON object")
