@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+CHECKED := .venv-sanitize
+FUZZ_SECONDS ?= 600
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test torture lint format bench bench-quick clean
+.PHONY: demo test torture lint format bench bench-quick sanitize fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/manyclass demo
@@ -32,6 +34,32 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix src tests benchmarks scripts examples
 	$(BIN)/ruff format src tests benchmarks scripts examples
 	$(BIN)/clang-format -i native/*
+
+# The core with sanitizers of gcc, whose runtimes are loaded before Python. Leaks are not looked for: Python has its own.
+library = $(shell $(CXX) -print-file-name=lib$(1).so)
+ADDRESS = env LD_PRELOAD="$(call library,asan) $(call library,ubsan) $(call library,stdc++)" PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
+# Other builds of the core have no sanitizers; MPI's programs do not run under them.
+WITH_KERNELS = tests/native tests/solvers tests/common tests/problems tests/data tests/model tests/engines tests/estimators tests/fuzz
+LEFT_OUT = --deselect tests/common/test_invariance.py::test_every_build_reaches_the_same_optimum \
+	--ignore tests/engines/test_mpi.py --ignore tests/engines/test_two_hosts.py
+
+sanitize: $(CHECKED)/.installed
+	$(ADDRESS) $(CHECKED)/bin/python scripts/check_sanitizers.py address undefined
+	$(ADDRESS) $(CHECKED)/bin/python -m pytest $(LEFT_OUT) $(WITH_KERNELS)
+
+fuzz: $(CHECKED)/.installed
+	$(CHECKED)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: atheris || true
+	$(ADDRESS) $(CHECKED)/bin/python scripts/check_sanitizers.py address undefined
+	$(ADDRESS) $(CHECKED)/bin/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) $(FUZZ_READERS)
+
+$(CHECKED)/.installed: $(NATIVE) tests/native/faults.cpp tests/fuzz/native_coverage.cpp
+	test -x $(CHECKED)/bin/python || $(PYTHON) -m venv $(CHECKED)
+	$(CHECKED)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[all]" \
+		--config-settings=build-dir=build/sanitize --config-settings=cmake.define.MANYCLASS_BUILDS= \
+		--config-settings=cmake.define.MANYCLASS_SANITIZE=address,undefined,float-cast-overflow
+	$(CHECKED)/bin/python scripts/print_extra.py test | xargs $(CHECKED)/bin/python -m pip install --quiet --disable-pip-version-check pip
+	touch $@
 
 $(VENV)/.installed: $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
