@@ -54,7 +54,7 @@ def test_the_estimate_adds_up_and_follows_the_type(shell, svm):
     parts = ("data", "weights", "dual_variables", "scratch")
     assert narrow["peak"] == sum(narrow[part] for part in parts)
     assert wide["data"] > narrow["data"]
-    assert "memory of a fit, beside the rows: peak" in shell("inspect", "train.svm", "--estimate").stdout
+    assert "fit, beside the rows: peak" in shell("inspect", "train.svm", "--estimate").stdout
 
 
 def test_tables_and_stdin_are_inspected(shell, tables):
