@@ -1,6 +1,7 @@
 """Forged stores: nothing is allocated that the size of the files does not justify, and nothing wrong gets through."""
 
 import bz2
+import gzip
 import json
 import lzma
 import os
@@ -14,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 import zstandard
 
-from manyclass.data import BlockStore, StoreError
+from manyclass.data import BlockStore, ParseError, StoreError, load_svmlight, read_table, svmlight, tables
 from manyclass.data import block_file as blocks
 from manyclass.data.block_file import Block, BlockError, block_tensors, packed_block_of, read_block
 from manyclass.data.checksums import write_checked
@@ -150,6 +151,19 @@ def test_compressed_text_is_never_in_memory_as_a_whole(codec, tmp_path):
         while count := len(stream.read(1 << 16)):
             read, most = read + count, max(most, len(stream.raw._ready))
     assert read == size << 20 and most <= 32 << 20
+
+
+@pytest.mark.parametrize("name", ["x.svm", "x.csv", "x.jsonl"])
+def test_lines_without_end_are_refused(name, tmp_path, monkeypatch):
+    for module in (svmlight, tables):
+        monkeypatch.setattr(module, "LONGEST_LINE", 3 << 20)
+    start = "text,label\n" if name == "x.csv" else ""
+    (tmp_path / name).write_bytes(gzip.compress(start.encode() + b" " * (8 << 20)))
+    with pytest.raises(ParseError, match=rf"{name}:\d:1: a line of more than 3 MiB"):
+        load_svmlight(tmp_path / name) if name == "x.svm" else read_table(tmp_path / name)
+    if name == "x.svm":
+        with pytest.raises(ParseError, match=rf"{name}:1:1: a line of more than 3 MiB"):
+            BlockStore.create(tmp_path / "new", tmp_path / name)
 
 
 # ---- The manifest and the catalogue

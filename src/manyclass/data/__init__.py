@@ -1,5 +1,6 @@
 """Rows and labels: checks, readers and writers, built-in and synthetic data sets."""
 
+from .bad_file import BadFileError
 from .block_store import BlockStore, StoreError
 from .hashed_text import HashedText
 from .label_sets import encode_known_sets, encode_label_sets, has_label_sets
@@ -15,6 +16,7 @@ from .wordnet import WordNet, load_wordnet
 from .xmc import load_xmc, save_xmc
 
 __all__ = [
+    "BadFileError",
     "BlockStore",
     "Chain",
     "HashedText",

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from .json_content import Count
 from .streams import CHUNK, PathOrFile, StreamError, open_input, stream_name
-from .svmlight import ParseError, new_parser
+from .svmlight import LONGEST_LINE, ParseError, feed, new_parser
 
 # Text that is parsed before its rows are handed on.
 TEXT_AT_ONCE = 16 << 20
@@ -156,7 +156,7 @@ class TextRows:
                 if begin.offset:
                     self._skip(stream, parser, begin, name)
                 while count := stream.readinto(buffer):  # type: ignore[attr-defined]
-                    _check(name, parser.feed(buffer[:count]))
+                    feed(parser, name, buffer[:count])
                     offset += count
                     taken += count
                     if taken >= TEXT_AT_ONCE and parser.n_rows:
@@ -172,9 +172,9 @@ class TextRows:
     def _skip(self, stream: Any, parser: Any, begin: Place, name: str) -> None:
         left = begin.offset
         if self.xmc:  # what the header promises holds for the rest as well
-            header = stream.readline()
+            header = stream.readline(LONGEST_LINE)
             left -= len(header)
-            _check(name, parser.feed(np.frombuffer(header, np.uint8)))
+            feed(parser, name, np.frombuffer(header, np.uint8))
         while left and (text := stream.read(min(left, CHUNK))):
             left -= len(text)
         if left:

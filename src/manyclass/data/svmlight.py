@@ -16,6 +16,7 @@ from .remedies import REMEDIES
 from .streams import CHUNK, PathOrFile, StreamError, open_input, open_output, stream_name
 
 ROWS_A_BLOCK = 4096
+LONGEST_LINE = 1 << 28
 PARSERS = {np.dtype(np.float32): core.RowParserFloat32, np.dtype(np.float64): core.RowParserFloat64}
 
 
@@ -82,6 +83,20 @@ def new_parser(
     )
 
 
+def feed(parser: Any, name: str, text: np.ndarray) -> None:
+    """Give a parser the next piece of text.
+
+    Raises
+    ------
+    ParseError
+        For what is wrong with it, or for a line that does not end: a few compressed bytes may stand for very many.
+    """
+    if failure := parser.feed(text):
+        raise ParseError(name, *failure)
+    if parser.unfinished > LONGEST_LINE:
+        raise ParseError(name, parser.line + 1, 1, f"a line of more than {LONGEST_LINE >> 20} MiB")
+
+
 def parse_rows(source: PathOrFile, *, dtype: DTypeLike, **options: Any) -> Any:
     """Run a parser with these options of `new_parser` over `source` to its end.
 
@@ -94,8 +109,7 @@ def parse_rows(source: PathOrFile, *, dtype: DTypeLike, **options: Any) -> Any:
         with open_input(source) as stream:
             # One chunk a call: Python answers Ctrl-C in between.
             while count := stream.readinto(buffer):  # type: ignore[attr-defined]
-                if failure := parser.feed(buffer[:count]):
-                    raise ParseError(name, *failure)
+                feed(parser, name, buffer[:count])
     except StreamError as error:
         raise ParseError(name, parser.line + 1, 1, str(error)) from error
     if failure := parser.finish():
