@@ -29,19 +29,19 @@ class BinaryBlocks {
 
   // `keep_variables`: also of a loss whose variables are all in use and that could do without.
   BinaryBlocks(Layout<T> layout, RowLabels labels, std::vector<T> C, int64_t classes, int64_t features,
-               Binary loss, bool pairs, bool newton, bool reduced, bool keep_variables)
+               Binary loss, bool pairs, Method method, bool reduced, bool keep_variables)
       : shared_(std::make_shared<BinaryData<T>>(std::move(layout), std::move(labels), std::move(C), classes,
                                                 pairs, reduced)),
         loss_(loss),
-        newton_(newton),
-        dense_(!pairs && (loss == Binary::logistic || newton ||
-                          features * classes * static_cast<int64_t>(sizeof(T)) <= small_model)),
+        method_(method),
+        dense_(model_is_dense(features)),
         keep_variables_(keep_variables || !dense_),
         alpha_(data_.problems.blocks().size()),
         held_(alpha_.size(), true) {
-    if (newton && (pairs || loss == Binary::hinge))
+    if (method_ == Method::either && (loss == Binary::hinge || reduced || !dense_)) method_ = Method::dual;
+    if (method_ == Method::newton && (pairs || loss == Binary::hinge))
       throw std::logic_error("Newton's method is not for this loss");
-    if (reduced && (pairs || newton))
+    if (reduced && (pairs || method_ == Method::newton))
       throw std::logic_error("feature reduction is for one-vs-rest, by the dual");
     if (!dense_) return;
     model_ = ModelColumns<T>(data_.problems, features);
@@ -52,7 +52,7 @@ class BinaryBlocks {
   explicit BinaryBlocks(const BinaryBlocks* other)
       : shared_(other->shared_),
         loss_(other->loss_),
-        newton_(other->newton_),
+        method_(other->method_),
         dense_(other->dense_),
         keep_variables_(other->keep_variables_),
         alpha_(data_.problems.blocks().size()),
@@ -74,7 +74,7 @@ class BinaryBlocks {
       check_held({b});
       BlockResult result = with_loss(
           loss_, [&]<Binary loss>() { return train_block<loss>(b, rule, seed, work_[me], interrupt); });
-      result.cut = interrupt.requested();
+      result.cut |= interrupt.requested();
       return result;
     });
   }
@@ -142,7 +142,15 @@ class BinaryBlocks {
   bool has_dense_model() const { return dense_; }
   Buffer<T> take_dense_model() {
     model_.hold(std::vector<bool>(blocks(), true));
-    return model_.take();
+    Buffer<T> columns = model_.take();
+    if (!data_.pairs) return columns;
+    // The problems of a block are neighbours for one-vs-rest only.
+    Buffer<T> ordered(columns.size());
+    for (int64_t f = 0, from = 0; f < model_.features(); ++f)
+      for (int64_t b = 0; b < blocks(); ++b)
+        for (int32_t problem : problems_of(b))
+          ordered.data()[f * problems() + problem] = columns.data()[from++];
+    return ordered;
   }
 
   int64_t dual_bytes() const {
@@ -199,10 +207,17 @@ class BinaryBlocks {
     if (dense_) model_.hold(held_);
   }
 
+  // One-vs-one with the hinge has few variables, which tell its weights.
+  bool model_is_dense(int64_t features) const {
+    const bool small = features * problems() * static_cast<int64_t>(sizeof(T)) <= small_model;
+    if (data_.pairs) return small && loss_ != Binary::hinge;
+    return small || loss_ == Binary::logistic || method_ == Method::newton;
+  }
+
   template <Binary loss>
   BlockResult train_block(int64_t b, const BlockRule& rule, uint64_t seed, BlockWork<T>& work,
                           Interrupt& interrupt) {
-    BlockTraining<T, loss> training(data_, b, alpha_[b], newton_, rule, work, interrupt);
+    BlockTraining<T, loss> training(data_, b, alpha_[b], method_, rule, work, interrupt);
     const BlockResult result = training.train(seed);
     if (keep_variables_) alpha_[b] = training.variables();
     if (dense_) training.copy_weights(model_);
@@ -212,7 +227,8 @@ class BinaryBlocks {
   std::shared_ptr<BinaryData<T>> shared_;
   BinaryData<T>& data_ = *shared_;
   Binary loss_;
-  bool newton_, dense_, keep_variables_;
+  Method method_;
+  bool dense_, keep_variables_;
   std::vector<BlockVariables<T>> alpha_;  // by block
   std::vector<bool> held_;                // by block
   ModelColumns<T> model_;                 // where it is dense

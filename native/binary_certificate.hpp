@@ -72,11 +72,8 @@ class BinaryCertificate {
       }
       const Wide<T> state(work_.state.data() + int64_t(i) * width), t = signs(i);
       for (int v = 0; v < parts; ++v) {
-        auto seen = Loss::measure(state.part[v], s.part[v] * t.part[v], double(data_.C[i]));
-        if (block_.pairs) {
-          const vec<double> in = t.part[v] * t.part[v];
-          seen = {seen.loss * in, seen.gain * in, seen.violation * in};
-        }
+        const auto seen =
+            taking_part(Loss::measure(state.part[v], s.part[v] * t.part[v], double(data_.C[i])), t.part[v]);
         losses.part[v] += seen.loss;
         gains.part[v] += seen.gain;
         worst.part[v] = larger<double>(worst.part[v], seen.violation);
@@ -113,7 +110,7 @@ class BinaryCertificate {
       for (int v = 0; v < parts; ++v) {
         const vec<double> m = s.part[v] * t.part[v];
         const vec<double> state = Loss::at_margin(m, double(data_.C[i]));
-        const auto seen = Loss::measure(state, m, double(data_.C[i]));
+        const auto seen = taking_part(Loss::measure(state, m, double(data_.C[i])), t.part[v]);
         store_as<double>(work_.state.data() + int64_t(i) * width + v * L, state);
         losses.part[v] += seen.loss;
         gains.part[v] += seen.gain;
@@ -155,6 +152,13 @@ class BinaryCertificate {
     alignas(64) T t[width];
     store(t, work_.sides.template signs<T>(i));
     return Wide<T>(t);
+  }
+
+  // One-vs-one: nothing of a row with t_i = 0.
+  Measured<double> taking_part(const Measured<double>& seen, vec<double> t) const {
+    if (!block_.pairs) return seen;
+    const vec<double> in = t * t;
+    return {seen.loss * in, seen.gain * in, seen.violation * in};
   }
 
   // t_i a_i

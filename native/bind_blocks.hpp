@@ -15,6 +15,13 @@ inline Binary binary_named(const std::string& name) {
   throw nb::value_error(("this kernel has no loss named " + name).c_str());
 }
 
+inline Method method_named(const std::string& name) {
+  if (name == "dual") return Method::dual;
+  if (name == "newton") return Method::newton;
+  if (name == "auto") return Method::either;
+  throw nb::value_error(("this kernel has no method named " + name).c_str());
+}
+
 template <class T>
 void bind_blocks(nb::module_& m, const std::string& suffix) {
   using Blocks = BinaryBlocks<T>;
@@ -23,15 +30,16 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
       .def(
           "__init__",
           [](Blocks* self, Layout<T>& rows, In<int64_t> label_ptr, In<int32_t> labels, In<T> C,
-             int64_t classes, int64_t features, const std::string& loss, bool pairs, bool newton,
-             bool reduced, bool keep_variables) {
+             int64_t classes, int64_t features, const std::string& loss, bool pairs,
+             const std::string& method, bool reduced, bool keep_variables) {
             check_labelled(rows, label_ptr, labels, C, classes);
             check_features(rows, features);
-            new (self) Blocks(taken(rows), {to_vector(label_ptr), to_vector(labels)}, to_vector(C), classes,
-                              features, binary_named(loss), pairs, newton, reduced, keep_variables);
+            new (self)
+                Blocks(taken(rows), {to_vector(label_ptr), to_vector(labels)}, to_vector(C), classes,
+                       features, binary_named(loss), pairs, method_named(method), reduced, keep_variables);
           },
           "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a,
-          "newton"_a, "reduced"_a, "keep_variables"_a)
+          "method"_a, "reduced"_a, "keep_variables"_a)
       .def(
           "train",
           [](Blocks& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,

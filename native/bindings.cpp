@@ -45,6 +45,7 @@ void bind_interrupt(nb::module_& m) {
            })
       .def("request", &Interrupt::request)
       .def("stop_after", &Interrupt::stop_after, "seconds"_a)
+      .def("set_waiting", &Interrupt::set_waiting, "pieces"_a)
       .def_prop_ro("requested", &Interrupt::requested);
 }
 

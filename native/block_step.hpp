@@ -119,8 +119,8 @@ struct LaneSums {
 };
 
 // Those of the active rows that change stay active, and come first. W: features of the head x lanes; state:
-// rows x lanes. `rest`: how much a variable has to move to move at all, where the loss has no bounds to rest
-// at.
+// rows x lanes. `rest`: where the loss has no bounds to rest at, a variable moves only if it violates its
+// optimality condition by more than this. (Not by how far it would move: with long rows all steps are short.)
 template <class T, Binary loss, class Sides, class Interrupted>
 BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, const Sides& sides, T* W,
                     T* states, std::vector<int32_t>& active, T rest, int64_t lanes, Interrupted interrupted) {
@@ -148,7 +148,7 @@ BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, cons
     const vec<T> m = s * t + rows.tail_norm[i] * sides.of_singles(i, a);
     auto seen = Loss::measure(state, m, C);
     vec<T> next = Loss::best(state, m, rows.norm[i], C);
-    if constexpr (!Loss::sparse) next = larger<T>(next - state, state - next) > rest ? next : state;
+    if constexpr (!Loss::sparse) next = seen.violation > rest ? next : state;
     vec<T> product = a * m;
     if constexpr (Sides::some_take_no_part) {
       const vec<T> part = t * t;

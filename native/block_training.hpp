@@ -1,6 +1,7 @@
 // One block of binary problems, trained to its end by one thread: by coordinate ascent on the duals of
 // binary_loss.hpp, where one row, all problems of the block at once, is a step; the smooth losses also by
-// Newton's method on the primal (newton.hpp), one-vs-rest.
+// Newton's method on the primal (newton.hpp), from the start or where the dual turns out to be slow, as it is
+// with long rows and with features on different scales.
 //
 // A row rests after a visit that changed none of its variables (to speak of, where the loss has no bounds to
 // rest at); before a block is done all rows are visited again, and its certificate covers every variable in
@@ -29,6 +30,9 @@
 
 namespace manyclass {
 
+// How a block is trained; `either` begins with the dual.
+enum class Method { dual, newton, either };
+
 // When a block is done: relative gap or largest violation at most `tol`.
 struct BlockRule {
   bool by_gap;
@@ -52,13 +56,13 @@ template <class T, Binary loss>
 class BlockTraining {
  public:
   // Block b, from these variables on.
-  BlockTraining(const BinaryData<T>& data, int64_t b, const BlockVariables<T>& from, bool newton,
+  BlockTraining(const BinaryData<T>& data, int64_t b, const BlockVariables<T>& from, Method method,
                 const BlockRule& rule, BlockWork<T>& work, Interrupt& interrupt)
       : data_(data),
         rows_(data.rows),
         b_(b),
         block_(data.problems.blocks()[b]),
-        newton_(newton),
+        method_(method),
         rule_(rule),
         work_(work),
         interrupt_(interrupt),
@@ -77,8 +81,11 @@ class BlockTraining {
 
   // `seed`: of the order of the rows. An interrupt ends the training where it is.
   BlockResult train(uint64_t seed) {
-    if constexpr (loss != Binary::hinge)
-      if (newton_) return by_newton();
+    if constexpr (loss != Binary::hinge) {
+      if (method_ == Method::newton) return by_newton({});
+      const BlockResult result = by_dual(seed);
+      return slow_ ? by_newton(result) : result;
+    }
     return by_dual(seed);
   }
 
@@ -111,7 +118,7 @@ class BlockTraining {
   // and the weights, for a dense model: those of the variables, rounded, as the last certificate has left
   // them; or Newton's.
   void copy_weights(ModelColumns<T>& model) const {
-    if (newton_)
+    if (by_weights_)
       copy_weights(model, work_.newton->weights(), [&](int32_t i) { return work_.newton->own_weight(i); });
     else
       copy_weights(model, work_.W.data(), [&](int32_t i) { return certificate_.single_coefficients(i); });
@@ -127,12 +134,34 @@ class BlockTraining {
   static constexpr double nearly_all = 0.7;
   // Resting rows are visited again when the others see this share of the gap that all have seen last.
   static constexpr double wake = 0.2;
+  // The dual is judged after so many passes, by how many it seems to have still before it, in units of all
+  // rows.
+  static constexpr int64_t judged_from = 10, judged_at = 30;
+  static constexpr double most_before_it = 60;
+
+  // What a pass has seen: of those until then the number and the rows, and gap over objective.
+  struct Seen {
+    int64_t epochs = 0;
+    double visited = 0, gap = 0;
+  };
+
+  // Whether Newton's method should take over. (It measures violations in another way, so a target for these
+  // means something else to it.)
+  bool seems_slow(const Seen& then, const Seen& now, double tol) const {
+    if (method_ != Method::either || !rule_.by_gap || now.epochs < judged_at) return false;
+    const double gained = std::log(then.gap / now.gap), left = std::log(now.gap / tol) / gained;
+    return !(gained > 0 && left * (now.visited - then.visited) <= most_before_it &&
+             left * double(now.epochs - then.epochs) <= double(rule_.max_epochs - now.epochs));
+  }
 
   BlockResult by_dual(uint64_t seed) {
     BlockResult result;
     double last = 0, last_of_all = 0;  // gaps that passes have seen
     work_.active = work_.rows;
     double tol = rule_.tol;
+    Seen then;
+    double objective = 0;
+    const Stopwatch watch;
     for (int64_t epoch = 0;; ++epoch) {
       const double share = work_.rows.empty() ? 1 : double(work_.active.size()) / double(work_.rows.size());
       shuffle(work_.active, scramble(seed ^ scramble(b_ * 0x10001 + epoch)));
@@ -147,7 +176,16 @@ class BlockTraining {
       last = sums.gap;
       if (share == 1) last_of_all = sums.gap;
       const bool quiet = rule_.by_gap ? left <= tol * (sums.loss + sums.norm / 2) : sums.violation <= tol;
-      const bool out_of_epochs = result.epochs >= rule_.max_epochs || interrupt_.requested();
+      const bool out_of_epochs =
+          result.epochs >= rule_.max_epochs || interrupt_.requested() || cut_short(result, watch);
+      if (share == 1) objective = sums.loss + sums.norm / 2;
+      if (!quiet && !out_of_epochs) {
+        const Seen now{result.epochs, result.visited, sums.gap / objective};
+        if (then.epochs < judged_from)
+          then = now;
+        else if ((slow_ = seems_slow(then, now, tol)))
+          return result;
+      }
       if ((quiet && share >= (rule_.by_gap ? nearly_all : 1)) || out_of_epochs) {
         result.certificate = certificate_.of_variables();
         result.done = rule_.met(result.certificate);
@@ -161,33 +199,45 @@ class BlockTraining {
     }
   }
 
-  BlockResult by_newton() {
-    if (!work_.newton) work_.newton.emplace(rows_, data_.C, work_.rows);
+  // Whether the block has to end as it is for others to be begun in time.
+  bool cut_short(BlockResult& result, const Stopwatch& watch) const {
+    result.cut = result.epochs >= 3 && interrupt_.hurries(watch.seconds() / result.visited);
+    return result.cut;
+  }
+
+  // From the weights of the variables as they are; `result`: what the dual has come to.
+  BlockResult by_newton(BlockResult result) {
+    if (!work_.newton || block_.pairs) work_.newton.emplace(rows_, data_.C, work_.rows);
     Newton<T>& newton = *work_.newton;
-    const auto signed_by_row = [&](vec<T> v, int64_t i) { return v * signs(i); };
-    std::copy_n(work_.W.data(), work_.W.size(), newton.weights());
-    for (int32_t i : work_.rows) newton.set_own_weight(i, warm_ ? signed_by_row(variable(i), i) : vec<T>{});
-    BlockResult result;
-    auto at = newton.template start<loss>(signed_by_row);
+    by_weights_ = true;
+    const auto signs_of = [&](int64_t i) { return signs(i); };
+    for (int32_t f : work_.features)
+      std::copy_n(work_.W.data() + int64_t(f) * width, width, newton.weights() + int64_t(f) * width);
+    const bool begun = warm_ || slow_;
+    for (int32_t i : work_.rows) newton.set_own_weight(i, begun ? variable(i) * signs(i) : vec<T>{});
+    const Stopwatch watch;
+    const double visited = result.visited;
+    const int64_t epochs = result.epochs++;
+    auto at = newton.template start<loss>(signs_of);
     double tol = warm_ ? rule_.tol : rule_.tol / 2;
-    for (result.epochs = 1;;) {
+    for (;;) {
       bool active[width] = {};
       for (int64_t l = 0; l < block_.many(); ++l)
         active[l] = rule_.by_gap ? at.primal[l] - at.dual[l] > tol * at.primal[l] : at.steepest[l] > tol;
       const bool quiet = std::none_of(active, active + width, [](bool a) { return a; });
-      const bool out_of_epochs = result.epochs >= rule_.max_epochs || interrupted();
+      result.visited = visited + static_cast<double>(result.epochs - epochs);
+      const bool out_of_epochs =
+          result.epochs >= rule_.max_epochs || interrupted() || cut_short(result, watch);
       if (quiet || out_of_epochs) {
         result.certificate = certificate_.of_weights();
         result.done = rule_.met(result.certificate);
-        if (result.done || out_of_epochs) break;
+        if (result.done || out_of_epochs) return result;
         tol /= 2;
         ++result.epochs;  // a certificate reads all rows, too; and where rounding hides the rest, passes end
         continue;
       }
-      at = newton.template advance<loss>(at, active, result.epochs, signed_by_row);
+      at = newton.template advance<loss>(at, active, result.epochs, signs_of);
     }
-    result.visited = static_cast<double>(result.epochs);
-    return result;
   }
 
   bool interrupted() { return Team::my_number() == 0 ? interrupt_.poll() : interrupt_.requested(); }
@@ -237,8 +287,8 @@ class BlockTraining {
   template <class Single>
   void copy_weights(ModelColumns<T>& model, const T* W, Single single) const {
     const int64_t many = block_.many();
-    for (int64_t f = 0; f < rows_.heads(); ++f)
-      std::copy_n(W + f * width, many, model.at(rows_.head_features[f], b_));
+    for (int32_t f : work_.features)
+      std::copy_n(W + int64_t(f) * width, many, model.at(rows_.head_features[f], b_));
     for (int32_t i : work_.rows) {
       if (rows_.single_ptr[i] == rows_.single_ptr[i + 1]) continue;
       const auto coef = single(i);
@@ -253,12 +303,14 @@ class BlockTraining {
   const Layout<T>& rows_;
   const int64_t b_;
   const BinaryBlock<T>& block_;
-  const bool newton_;
+  const Method method_;
   const BlockRule& rule_;
   BlockWork<T>& work_;
   Interrupt& interrupt_;
   const BinaryCertificate<T, loss> certificate_;
   const bool warm_;
+  bool slow_ = false;        // the dual was
+  bool by_weights_ = false;  // what training has come to is what Newton's method has
 };
 
 }  // namespace manyclass

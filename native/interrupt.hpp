@@ -6,6 +6,15 @@
 
 namespace manyclass {
 
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(clock::now() - begin_).count(); }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  clock::time_point begin_ = clock::now();
+};
+
 class Interrupt {
  public:
   // `listen` is called now and then from the thread that started the work; it may call `request`.
@@ -17,6 +26,17 @@ class Interrupt {
     limited_ = true;
     deadline_ =
         clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
+  }
+
+  // How many pieces of work each thread still has before it, on average.
+  void set_waiting(double pieces) { waiting_.store(pieces, std::memory_order_relaxed); }
+  // Whether a piece of work should end as it is, so that those that wait are begun before the time is up:
+  // each gets a few passes of so many seconds, and what it takes to begin and end.
+  bool hurries(double seconds_per_pass) const {
+    const double waiting = waiting_.load(std::memory_order_relaxed);
+    if (!limited_ || waiting <= 0) return false;
+    const double left = std::chrono::duration<double>(deadline_ - clock::now()).count();
+    return left < (passes_for_each * seconds_per_pass + seconds_around) * waiting;
   }
 
   // For thread 0 of a team; the others only read `requested`.
@@ -32,7 +52,9 @@ class Interrupt {
 
  private:
   using clock = std::chrono::steady_clock;
+  static constexpr double passes_for_each = 4, seconds_around = 5e-3;
   std::atomic<bool> requested_{false};
+  std::atomic<double> waiting_{0};
   bool limited_ = false;
   clock::time_point deadline_, heard_;
 };

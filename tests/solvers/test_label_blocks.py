@@ -202,7 +202,7 @@ def trained_block(keep_state):
         seed=0,
         threads=1,
         max_epochs=1000,
-        newton=False,
+        method="auto",
         keep_state=keep_state,
         interrupt=core.Interrupt(),
     )

@@ -133,7 +133,7 @@ def run_batches(
             break
     joined = _join(problem, data, found, done, time.perf_counter() - begun)
     total = joined.certificate
-    message = message_of(rule, total, reason, budget, go_on)
+    message = message_of(rule, total, reason, budget, go_on, data)
     # Where labels were not reached and no weights are kept there is no model to warn of.
     if reason != "converged" and peers.rank == 0 and (reason in COMPLETE or joined.weights is not None):
         warnings.warn(message, ConvergenceWarning, stacklevel=6)

@@ -119,7 +119,7 @@ def make_solver(
         "dtype": dtype,
         "seed": seed,
         "max_epochs": max_iter,
-        "newton": solver == "newton",
+        "method": solver,
         "keep_state": keep_state,
     }
     if engine == "joblib":

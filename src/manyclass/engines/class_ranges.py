@@ -189,7 +189,7 @@ class ClassRanges:
         assert self._now is not None
         seen = self._now.advance(rule)
         self._epochs = max(self._epochs, seen.epochs)
-        spent = seen.exhausted or (seen.row_ended and seen.epochs >= self._max_iter)
+        spent = seen.exhausted is not None or (seen.row_ended and seen.epochs >= self._max_iter)
         ended = False
         if seen.ready or spent:
             found = self._now.certificate()
@@ -239,7 +239,7 @@ class ClassRanges:
             active=min(left / self._ranges.n_classes, 1 - 1 / self._ranges.n_classes),
             ready=left == 0,
             row_ended=ended or seen.row_ended,
-            exhausted=left == 0 and seen.exhausted,
+            exhausted=seen.exhausted if left == 0 else None,
         )
 
     def certificate(self) -> Certificate:

@@ -123,14 +123,16 @@ class SentBlocks(ClassBlocks):
             batch_size=1,
             max_nbytes=MAPPED_BYTES,
         )
-        return iter(workers(self._tasks(job, parts)))
+        return iter(workers(self._tasks(job, parts, joblib.effective_n_jobs(n_jobs))))
 
-    def _tasks(self, job: Job, parts: list[list[int]]) -> Iterator[Any]:
+    def _tasks(self, job: Job, parts: list[list[int]], workers: int) -> Iterator[Any]:
+        waiting = sum(map(len, parts))
         for part in parts:
             seconds = self._seconds_left()
             if seconds == 0 or self._interrupt.requested:
                 return
-            yield joblib.delayed(train_task)(job, self.export_blocks(part), seconds)
+            waiting -= len(part)
+            yield joblib.delayed(train_task)(job, self.export_blocks(part), seconds, waiting / workers)
 
     def _seconds_left(self) -> float | None:
         return None if self._deadline is None else max(0.0, self._deadline - time.perf_counter())
@@ -146,7 +148,9 @@ _last_made: dict[str, ClassBlocks] = {}
 _making = threading.Lock()
 
 
-def train_task(job: Job, blocks: dict[str, np.ndarray], seconds: float | None) -> dict[str, np.ndarray]:
+def train_task(
+    job: Job, blocks: dict[str, np.ndarray], seconds: float | None, behind: float = 0.0
+) -> dict[str, np.ndarray]:
     """Train blocks at a worker, on one thread.
 
     Parameters
@@ -157,6 +161,8 @@ def train_task(job: Job, blocks: dict[str, np.ndarray], seconds: float | None) -
         Which ones, and the dual variables they start from, by `ClassBlocks.export_blocks`.
     seconds : float or None
         When to stop at the latest.
+    behind : float
+        How many blocks each worker still has to train after these, on average.
 
     Returns
     -------
@@ -170,6 +176,7 @@ def train_task(job: Job, blocks: dict[str, np.ndarray], seconds: float | None) -
     solver.choose_blocks(blocks["blocks"].tolist())
     solver.import_blocks(blocks)
     solver.train_again()
+    solver.behind = behind
     while not (solver.advance(job.rule).ready or interrupt.requested):
         pass
     return solver.export_blocks(solver.ended())

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
 from ..problems import Problem
-from ..solvers import Certificate, LabelBlocks, Progress, Restorable, Solver, StopRule, TrainingSet
+from ..solvers import Certificate, LabelBlocks, Progress, Restorable, Solver, StopRule, TrainingSet, slow_because
 from .choice import make_solver, peers_of, threads_of
 from .disk import about_variables
 from .dual_store import DualStore
@@ -123,7 +123,10 @@ def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[
     }
 
 
-def message_of(rule: StopRule, found: Certificate, reason: str, budget: Budget, go_on: str | None) -> str:
+def message_of(
+    rule: StopRule, found: Certificate, reason: str, budget: Budget, go_on: str | None, data: Any = None
+) -> str:
+    """Say how a fit ended, and of one that has not converged what to change; `data`: its rows, if they may be why."""
     name = "relative duality gap" if rule.stop == "gap" else "largest violation"
     reached = found.gap if rule.stop == "gap" else found.violation
     if reason == "converged":
@@ -134,9 +137,11 @@ def message_of(rule: StopRule, found: Certificate, reason: str, budget: Budget, 
         "one_pass": ("stopped after one pass, as StreamSVM does,", "train with method='dual'"),
         "interrupted": ("interrupted", f"fit again with {go_on}=True to go on" if go_on else "fit again"),
     }[reason]
+    slow = reason in ("max_iter", "time_limit") and isinstance(data, TrainingSet)
+    cause = f". {because}" if slow and (because := slow_because(data.X)) else ""
     return (
         f"{what} before the target: {name} {reached:.3g}, target {rule.tol:.3g}. The model is the best so far; "
-        f"{advice}, raise tol, or lower C"
+        f"{advice}, raise tol, or lower C{cause}"
     )
 
 
@@ -309,7 +314,7 @@ def run(
     # The weights while training make room for those of the model: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
     go_on = "warm_start" if recorder is None else "resume"
-    found = replace(found, exit_reason=reason, message=message_of(rule, found, reason, budget, go_on))
+    found = replace(found, exit_reason=reason, message=message_of(rule, found, reason, budget, go_on, data))
     logger.info("%s", found.message)
     if reason != "converged" and peers.rank == 0 and make is None:
         warnings.warn(found.message, ConvergenceWarning, stacklevel=5)
@@ -345,7 +350,7 @@ def _budget_spent(budget: Budget, clock: _Clock, progress: Progress, interrupt: 
     if out_of_time:
         return "time_limit"
     if progress.exhausted:
-        return "one_pass"
+        return progress.exhausted
     # Solvers that finish their classes one after another keep to max_iter themselves.
     if progress.epochs >= budget.max_iter and progress.active in (0.0, 1.0) and progress.row_ended:
         return "max_iter"

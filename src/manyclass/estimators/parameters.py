@@ -66,7 +66,8 @@ PARAMETERS = """
     dtype : "float32" or "float64"
         Type of weights and dual variables; certificates are always in float64.
     solver : str
-        "dual": coordinate ascent on the dual, which is also what "auto" takes. Some losses have another; see above.
+        "dual": coordinate ascent on the dual. "auto" starts with it, and switches to Newton's method where a smooth
+        loss of one-vs-rest or one-vs-one is slow. Some losses have another; see above.
     feature_reduction : bool
         Give a class weights only for features that some of its own training rows have: a smaller model, at some
         cost in accuracy. For "ww", "cs", maximum entropy and one-vs-rest.

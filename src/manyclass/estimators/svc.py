@@ -218,8 +218,9 @@ class OneVsRestSVC(BinarySVC):
     Parameters
     ----------
     loss : "hinge" or "squared_hinge"
-        `max(0, 1 - m)` or its square. With `solver="newton"` the square is trained by Newton's method on the primal,
-        with a trust region; the violation in its certificate is the largest part of the gradient.
+        `max(0, 1 - m)` or its square. The square is trained by Newton's method on the primal with
+        `solver="newton"`, and with "auto" where the dual is slow; the violation in the certificate is then the
+        largest part of the gradient.
     {PARAMETERS.strip()}
     """
 

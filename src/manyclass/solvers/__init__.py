@@ -11,7 +11,7 @@ from .label_blocks import LabelBlocks, blocks_of
 from .leagues import Leagues
 from .peers import Alone, Peers, share
 from .pegasos_stream import PegasosStream
-from .scale import check_scale, longest_row
+from .scale import check_scale, longest_row, slow_because
 from .solver import Certificate, Progress, Restorable, Solver, StopRule, TrainingSet
 from .stream import RowBlock, Stream, StreamShape, Variables
 
@@ -43,4 +43,5 @@ __all__ = [
     "longest_row",
     "refuse_absurd_pairs",
     "share",
+    "slow_because",
 ]

@@ -51,7 +51,7 @@ class ClassBlocks:
         seed: int,
         threads: int,
         max_epochs: int,
-        newton: bool,
+        method: str,
         keep_state: bool,
         interrupt: Any,
         peers: Peers | None = None,
@@ -62,15 +62,16 @@ class ClassBlocks:
         self._C_of_class = np.bincount(data.codes, data.C, data.n_classes) if problem.pairs else np.empty(0)
         self._n, self._problems = data.X.n_rows, problem.columns(data.n_classes)
         self._features = data.X.n_features + (data.constant != 0)
-        self._kernel = self._make_kernel(problem, data, newton, keep_state)
+        self._kernel = self._make_kernel(problem, data, method, keep_state)
         self._peers = peers or Alone()
         self._at_once = BLOCKS_A_THREAD * sum(self._peers.gather(threads))
         self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
         self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
         self._start: dict[str, np.ndarray] = {}  # dual variables that were loaded
         self._rule: StopRule | None = None  # by which blocks were trained so far
+        self.behind = 0.0  # blocks that whoever trains these will train after them
 
-    def _make_kernel(self, problem: Binary, data: TrainingSet, newton: bool, keep_state: bool) -> Any:
+    def _make_kernel(self, problem: Binary, data: TrainingSet, method: str, keep_state: bool) -> Any:
         return native(core, "BinaryBlocks", self._dtype)(
             make_layout(data, self._dtype, 1),
             *data.labels_by_row(),
@@ -79,7 +80,7 @@ class ClassBlocks:
             self._features,
             problem.loss,
             problem.pairs,
-            newton,
+            method,
             data.reduced,
             keep_state,
         )
@@ -112,8 +113,7 @@ class ClassBlocks:
 
     def complete(self) -> bool:
         """Whether all blocks that are chosen were trained as they were to be, and none was cut short."""
-        cut = any(result.cut and not result.done for result in self._results.values())
-        return len(self.ended()) == len(self._chosen) and not cut
+        return len(self.ended()) == len(self._chosen) and not self._any_cut()
 
     def problems_of(self, block: int) -> Sequence[int]:
         """The problems of a block, ascending."""
@@ -163,12 +163,14 @@ class ClassBlocks:
         """Gives threads the blocks of one piece of work that are for this process, and then -1."""
         left, numbers, asking = self._left, self._peers.share_out(len(self._left)), threading.Lock()
         end = time.perf_counter() + SECONDS_AT_ONCE
+        threads = self._at_once / BLOCKS_A_THREAD
 
         def deal() -> int:
             with asking:
                 number = next(numbers, None)
             if number is None or (number >= self._at_once and time.perf_counter() >= end):
                 return -1
+            self._interrupt.set_waiting((len(left) - number - 1 + self.behind) / threads)
             return left[number]
 
         return deal
@@ -187,7 +189,12 @@ class ClassBlocks:
             active=len(self._left) / max(1, len(self._chosen)),
             ready=not self._left,
             row_ended=True,
+            exhausted="time_limit" if not self._left and self._any_cut() else None,
         )
+
+    def _any_cut(self) -> bool:
+        """Whether a block ended early so that others could begin, or because of an interrupt."""
+        return any(result.cut and not result.done for result in self._results.values())
 
     def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> list[int]:
         """Those that were begun: others, where an interrupt came first, are still what they were."""

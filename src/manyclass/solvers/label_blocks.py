@@ -31,8 +31,8 @@ class LabelBlocks(ClassBlocks):
 
     _problem: SparseBinary
 
-    def _make_kernel(self, problem: Any, data: TrainingSet, newton: bool, keep_state: bool) -> Any:
-        if newton or data.reduced:
+    def _make_kernel(self, problem: Any, data: TrainingSet, method: str, keep_state: bool) -> Any:
+        if method == "newton" or data.reduced:
             raise ValueError("labels with an elastic net are trained by their dual, and on all features")
         X = data.X.as_csr()
         # The core reads these arrays where they are.

@@ -6,6 +6,7 @@ than `|x| |W|`, and that bounds every loss, step and sum of a fit. If the type c
 
 import numpy as np
 
+from ..data import RowMatrix
 from ..problems import Problem
 from .solver import TrainingSet
 
@@ -87,3 +88,42 @@ def check_scale(problem: Problem, data: TrainingSet, dtype: np.dtype) -> None:
         f"{what} and penalties C_i that add up to {total:.3g} are too much together for {np.dtype(dtype)}: with "
         f"these penalties rows can have a length of at most {most**0.5:.3g}; {remedy}, or lower C{wider}"
     )
+
+
+# Rows of text have a length of 1, or of a few units where they are counts.
+LONG, APART = 10.0, 100.0
+
+
+def slow_because(X: RowMatrix) -> str:
+    """Say what about the scale of the rows makes training slow, and what to do; nothing if they are well scaled.
+
+    Parameters
+    ----------
+    X : RowMatrix
+        The rows, of a fit that has not come to its end.
+
+    Returns
+    -------
+    str
+        A sentence, or "".
+    """
+    if X.dense is not None:
+        squares = np.einsum("ij,ij->j", X.dense, X.dense, dtype=np.float64)
+        counts = np.count_nonzero(X.dense, axis=0)
+    else:
+        assert X.values is not None and X.indices is not None
+        present, features = np.unique(X.indices, return_inverse=True)
+        squares = np.bincount(features, X.values.astype(np.float64) ** 2, present.size)
+        counts = np.bincount(features, minlength=present.size)
+    length = (squares.sum() / max(1, X.n_rows)) ** 0.5
+    sizes = np.sqrt(squares[counts > 0] / counts[counts > 0])
+    causes = []
+    if length > LONG:
+        causes.append(f"the rows are long (typical length {length:.3g})")
+    if sizes.size and sizes.max() > APART * sizes.min():
+        causes.append(
+            f"the features are on different scales (typical values from {sizes.min():.2g} to {sizes.max():.2g})"
+        )
+    if not causes:
+        return ""
+    return f"Training is slow because {' and '.join(causes)}: scale the features, for example each to [-1, 1]"

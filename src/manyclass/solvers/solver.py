@@ -132,8 +132,8 @@ class Progress:
         The solver believes that the stopping rule is met: time for a certificate.
     row_ended : bool
         A pass has ended; a line for the history.
-    exhausted : bool
-        More passes would change nothing, whether the rule is met or not.
+    exhausted : str, optional
+        Why more passes would change nothing, whether the rule is met or not: an `exit_reason`.
     """
 
     epochs: float
@@ -143,7 +143,7 @@ class Progress:
     active: float
     ready: bool
     row_ended: bool
-    exhausted: bool = False
+    exhausted: str | None = None
 
 
 class Solver(Protocol):
