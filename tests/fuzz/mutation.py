@@ -145,9 +145,13 @@ def read_tensors(content: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
     begin = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:begin])
     metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict):
+        raise ValueError(f"the metadata are {metadata}")
     tensors = {}
     for name, about in header.items():
         first, last = about["data_offsets"]
+        if not isinstance(about["dtype"], str) or not isinstance(about["shape"], list):
+            raise ValueError(f"{name} is {about}")
         tensors[name] = Tensor(about["dtype"], about["shape"], content[begin + first : begin + last])
     return metadata, tensors
 

@@ -69,6 +69,7 @@ def _fuzz_by_coverage(name: str, corpus: Path, findings: Path, seconds: float, s
         f"-seed={seed}",
         "-print_final_stats=1",
         "-reload=0",
+        "-detect_leaks=0",
     ]
     atheris.Setup([sys.argv[0], *options, str(corpus)], one_input, custom_mutator=changed)
     atheris.Fuzz()
