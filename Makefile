@@ -6,13 +6,16 @@ CHECKED := .venv-sanitize
 FUZZ_SECONDS ?= 600
 NATIVE := pyproject.toml CMakeLists.txt $(wildcard native/*)
 
-.PHONY: demo test torture lint format bench bench-quick sanitize fuzz clean
+.PHONY: demo test sklearn-tests torture lint format bench bench-quick sanitize fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/manyclass demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
+
+sklearn-tests: $(VENV)/.test
+	$(BIN)/python scripts/run_sklearn_tests.py
 
 torture: $(VENV)/.test
 	$(BIN)/python tests/faults/torture.py
