@@ -18,9 +18,14 @@ class FirstError {
     try {
       f();
     } catch (...) {
-      const std::lock_guard<std::mutex> guard(lock_);
-      if (!thrown_) thrown_ = std::current_exception();
+      keep();
     }
+  }
+
+  // To be called while an exception is handled.
+  void keep() noexcept {
+    const std::lock_guard<std::mutex> guard(lock_);
+    if (!thrown_) thrown_ = std::current_exception();
   }
 
   void rethrow() const {

@@ -26,13 +26,15 @@ class Team {
 
   int size() const { return threads_; }
 
-  // All threads arrive; the last one gives the tasks of the next step free.
+  // All threads arrive; the last one gives the tasks of the next step free. Where one has left because of an
+  // exception, the others leave too.
   void meet() {
     if (threads_ == 1) {
       taken_[0].count.store(0, std::memory_order_relaxed);
       return;
     }
     const uint32_t now = generation_.load(std::memory_order_acquire);
+    if (one_has_left_.load(std::memory_order_relaxed)) throw Left();
     if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       missing_.store(threads_, std::memory_order_relaxed);
       for (auto& share : taken_) share.count.store(0, std::memory_order_relaxed);
@@ -41,7 +43,7 @@ class Team {
       return;
     }
     for (int spin = 0; spin < 2000; ++spin) {
-      if (generation_.load(std::memory_order_acquire) != now) return;
+      if (generation_.load(std::memory_order_acquire) != now) return leave_with_others();
       pause_briefly();
     }
     const auto begin = std::chrono::steady_clock::now();
@@ -50,6 +52,7 @@ class Team {
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
     const auto slept = std::chrono::steady_clock::now() - begin;
     nanoseconds_asleep_.fetch_add(std::chrono::nanoseconds(slept).count(), std::memory_order_relaxed);
+    leave_with_others();
   }
 
   // Which one of its team this thread is: 0 has called `run`.
@@ -68,14 +71,14 @@ class Team {
         others.emplace_back([&, me] {
           start.wait(waiting);
           my_number_ = me;
-          if (start.load() == all_are_here) error_.catching([&] { body(me); });
+          if (start.load() == all_are_here) work(body, me);
         });
     } catch (...) {  // the system gives no more threads: those that are there must not wait for the others
       start_all(start, some_are_missing);
       throw;
     }
     start_all(start, all_are_here);
-    error_.catching([&] { body(0); });
+    work(body, 0);
     others.clear();
     error_.rethrow();
   }
@@ -84,21 +87,38 @@ class Team {
   double seconds_asleep() const { return 1e-9 * static_cast<double>(nanoseconds_asleep_.load()); }
 
   // task(t) for the tasks 0..count-1 of this step that nobody else has taken; thread `me` begins with its
-  // share.
+  // share. A task that throws does not keep the others from being done.
   template <class F>
   void share_out(int64_t count, int me, F task) {
     for (int helped = 0; helped < threads_; ++helped) {
       const int owner = (me + helped) % threads_;
       const int64_t first = owner * count / threads_, last = (owner + 1) * count / threads_;
       for (int64_t t; (t = first + taken_[owner].count.fetch_add(1, std::memory_order_relaxed)) < last;)
-        error_.catching(
-            [&] { task(t); });  // the others wait for this thread at the next meeting: it must come
+        error_.catching([&] { task(t); });
     }
   }
 
  private:
   enum { waiting, all_are_here, some_are_missing };
   static inline thread_local int my_number_ = 0;
+
+  struct Left {};  // thrown by a thread that others have left
+
+  void leave_with_others() const {
+    if (one_has_left_.load(std::memory_order_relaxed)) throw Left();
+  }
+
+  template <class F>
+  void work(F& body, int me) noexcept {
+    try {
+      body(me);
+    } catch (...) {
+      error_.keep();
+      one_has_left_.store(true, std::memory_order_relaxed);
+      generation_.fetch_add(1, std::memory_order_release);
+      generation_.notify_all();
+    }
+  }
 
   static void start_all(std::atomic<int>& start, int how) {
     start.store(how);
@@ -107,6 +127,7 @@ class Team {
 
   const int threads_;
   FirstError error_;
+  std::atomic<bool> one_has_left_{false};
   alignas(64) std::atomic<int> missing_;
   alignas(64) std::atomic<uint32_t> generation_{0};
   struct alignas(64) Share {

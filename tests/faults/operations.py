@@ -219,6 +219,13 @@ class TrainTogether(Train):
     loss = ("--loss", "cs", "--jobs", "2")
 
 
+class TrainDistributions(Train):
+    """The same for maximum entropy, whose threads need memory between their meetings."""
+
+    name = "train (maxent)"
+    loss = ("--loss", "maxent", "--jobs", "2")
+
+
 class TrainPairs(Train):
     """The same for blocks of pairs of classes."""
 
@@ -303,6 +310,6 @@ OPERATIONS = {
     kind.name: kind
     for kind in (
         *(Save, Compress, Convert, Append, Remove, Shards, TrainFromStore),
-        *(Train, TrainTogether, TrainPairs, TrainLabels, TrainByRanks),
+        *(Train, TrainTogether, TrainDistributions, TrainPairs, TrainLabels, TrainByRanks),
     )
 }
