@@ -181,7 +181,7 @@ def mutate_tensors(content: bytes, rng: Random) -> bytes:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return mutate_bytes(content, rng)
     choice = rng.random()
-    if choice < 0.05:
+    if choice < 0.05 or not (metadata or tensors):
         return mutate_bytes(content, rng)
     if (choice < 0.4 and metadata) or not tensors:
         return write_tensors(_mutate_metadata(metadata, rng), tensors)

@@ -99,3 +99,15 @@ def test_a_changed_model_is_sealed_again():
     changed = tensors | {"intercept": replace(intercept, data=bytes(len(intercept.data)))}
     assert check(READERS["model"], mutation.write_tensors(metadata, changed))
     assert not check(READERS["model"], content.replace(intercept.data, bytes(len(intercept.data))))
+
+
+def test_anything_can_be_changed_further():
+    odd = mutation.Tensor("F32", 0.5, b"1234")
+    for content in (
+        b"",
+        mutation.write_tensors({}, {}),
+        mutation.write_tensors({}, {"x": odd}),
+        b"\x02" + bytes(7) + b"[]",
+    ):
+        for seed in range(50):
+            assert isinstance(mutation.mutate_tensors(content, Random(seed)), bytes)
