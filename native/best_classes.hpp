@@ -14,11 +14,11 @@ namespace manyclass {
 
 inline constexpr int64_t predicted_at_once = 64;
 
-// weights(c): those of the classes from c on, a multiple of `width`, as features of the head x stride; the
-// classes that pad them are behind the last one.
-template <class T, class Weights>
-std::vector<int32_t> best_classes(const Layout<T>& rows, Weights weights, int64_t stride, int64_t width,
-                                  int64_t classes, int threads) {
+// score(i, c, s): sets the scores of row i for the `width` classes from c on; those that pad them are behind
+// the last one.
+template <class T, class Score>
+std::vector<int32_t> best_classes(const Layout<T>& rows, Score score, int64_t width, int64_t classes,
+                                  int threads) {
   std::vector<int32_t> best(rows.n, 0);
   const int64_t chunks = (rows.n + predicted_at_once - 1) / predicted_at_once;
   Team team(threads);
@@ -30,7 +30,7 @@ std::vector<int32_t> best_classes(const Layout<T>& rows, Weights weights, int64_
       std::fill(top.begin(), top.end(), -std::numeric_limits<T>::infinity());
       for (int64_t c = 0; c < classes; c += width)
         for (int64_t i = first; i < last; ++i) {
-          score_row(rows, i, weights(c), stride, scores.data(), width);
+          score(i, c, scores.data());
           for (int64_t l = 0; l < std::min(width, classes - c); ++l) {
             if (!(scores[l] > top[i - first])) continue;
             top[i - first] = scores[l];

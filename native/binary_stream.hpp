@@ -133,7 +133,10 @@ class BinaryStream {
   }
 
   std::vector<int32_t> best(int threads) const {
-    return best_classes(rows_, [&](int64_t c) { return W_[c / width].data(); }, width, width, K_, threads);
+    return best_classes(
+        rows_,
+        [&](int64_t i, int64_t c, T* s) { score_row(rows_, i, W_[c / width].data(), width, s, width); },
+        width, K_, threads);
   }
 
   // The states (binary_loss.hpp) of the rows [first, last) that are not where all begin, as if there were no

@@ -286,6 +286,23 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
 
   bind_pass(coupled);
   bind_row_stream<T>(coupled);
+  // Lists of weights of the features of the tail, where rows come in parts.
+  coupled.def_prop_ro("list_bytes", [](const Coupled& s) { return s.lists().bytes(); })
+      .def_prop_ro("list_entries", [](const Coupled& s) { return s.lists().entries(); })
+      .def("clear_lists", [](Coupled& s) { s.lists().clear(); })
+      // Adds those of some features to a matrix (these features x K).
+      .def(
+          "add_listed",
+          [](const Coupled& s, In<int64_t> tails, Out<T> out) {
+            check_range("tails", span_of(tails), 0, s.lists().features());
+            check_length("weights", out.size(), static_cast<int64_t>(tails.size()) * s.classes());
+            for (size_t t = 0; t < tails.size(); ++t) {
+              const auto list = s.lists()[tails.data()[t]];
+              T* to = out.data() + static_cast<int64_t>(t) * s.classes();
+              for (int32_t e = 0; e < list.size; ++e) to[list.classes[e]] += list.values[e];
+            }
+          },
+          "tails"_a, "weights"_a, NoGil());
   // The same calls as Coupled has.
   using MaxEnt = MaximumEntropySolver<T>;
   nb::class_<MaxEnt> maximum_entropy(m, ("MaximumEntropy" + suffix).c_str());

@@ -22,7 +22,9 @@ inline void bind_places(nb::module_& m) {
           "rows"_a, "constant"_a, "tail_rows"_a = 1)
       .def_prop_ro("features", [](const FeaturePlaces& p) { return p.place.size(); })
       .def_prop_ro("heads", [](const FeaturePlaces& p) { return p.head_features.size(); })
-      .def("head_features", [](const FeaturePlaces& p) { return to_numpy(p.head_features); });
+      .def_prop_ro("tails", [](const FeaturePlaces& p) { return p.tail_features.size(); })
+      .def("head_features", [](const FeaturePlaces& p) { return to_numpy(p.head_features); })
+      .def("tail_features", [](const FeaturePlaces& p) { return to_numpy(p.tail_features); });
 }
 
 // That a solver has the labels and penalties of the rows that it has.
@@ -31,13 +33,23 @@ void check_loaded(const Solver& s, int threads) {
   check_number("threads", threads, 1);
   check_length("labels", s.labelled(), s.rows().n);
 }
+// How many features of the tail have lists of weights in a solver.
+template <class Solver>
+int64_t listed_features(const Solver& s) {
+  if constexpr (requires { s.lists(); })
+    return s.lists().features();
+  else
+    return 0;
+}
 template <class T, class Solver>
 void check_heads(const Solver& s, const Layout<T>& rows) {
-  if (rows.tails() != 0 || rows.heads() != s.heads()) reject("rows", "those of other features");
+  if (rows.tails() != listed_features(s) || rows.heads() != s.heads() || (rows.tails() != 0 && !rows.listed))
+    reject("rows", "those of other features");
 }
 template <class T, class Solver>
 void check_exact(const Solver& s, const ExactWeights<T>& w) {
-  if (w.heads() != s.heads() || w.classes() != s.classes()) reject("exact", "weights of other features");
+  if (w.heads() != s.heads() || w.classes() != s.classes() || w.tails() != listed_features(s))
+    reject("exact", "weights of other features");
 }
 
 // That a solver has the rows [first, last).
@@ -57,7 +69,14 @@ void bind_stream(nb::class_<Solver>& solver) {
           "set_weights",
           [](Solver& s, ExactWeights<T>& w) {
             check_exact(s, w);
-            w.round([&](int64_t head, int64_t c) { return s.weight(head, c); });
+            w.round([&](int64_t head, int64_t c) { return s.weight(head, c); },
+                    [&](int64_t tail, int32_t size) {
+                      if constexpr (requires { s.lists(); })
+                        s.lists().reserve(tail, s.lists()[tail].size + size);
+                      return [&s, tail](int32_t c, T value) {
+                        if constexpr (requires { s.lists(); }) s.lists().append(tail, c, value);
+                      };
+                    });
           },
           NoGil())
       // Gives back the rows that `swap_rows` has taken, and takes those that it has given.
@@ -124,12 +143,13 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
   exact
       .def(
           "__init__",
-          [](Exact* self, int64_t heads, int64_t low, int64_t high, int64_t classes) {
+          [](Exact* self, int64_t heads, int64_t low, int64_t high, int64_t classes, int64_t tails) {
             check_number("heads", heads, 0, INT32_MAX);
+            check_number("tails", tails, 0, INT32_MAX);
             check_number("high", high, low, INT32_MAX);
-            new (self) Exact(heads, low, high, classes);
+            new (self) Exact(heads, low, high, classes, tails);
           },
-          "heads"_a, "low"_a, "high"_a, "classes"_a)
+          "heads"_a, "low"_a, "high"_a, "classes"_a, "tails"_a = 0)
       .def_prop_ro("low", &Exact::low)
       .def_prop_ro("high", &Exact::high)
       // By class of the range: squares of the weights as they are, and as they are stored.

@@ -34,6 +34,7 @@
 #include "team.hpp"
 #include "vector.hpp"
 #include "waves.hpp"
+#include "weight_lists.hpp"
 
 namespace manyclass {
 
@@ -48,7 +49,8 @@ class CoupledSolver {
         K_(classes),
         stride_(padded<T>(classes + !loss.relative)),
         loss_(loss),
-        alpha_(rows_.n) {
+        alpha_(rows_.n),
+        lists_(rows_.listed ? rows_.tails() : 0) {
     processes_.ranges = {{0, K_}};
     lay_out_weights();
     if (!loss.relative && rows_.tails() != 0)
@@ -85,7 +87,13 @@ class CoupledSolver {
   }
 
   std::vector<int32_t> best(int threads) const {
-    return best_classes(rows_, [&](int64_t c) { return W_.data() + c; }, wide_, Lanes<T>::count, K_, threads);
+    return best_classes(
+        rows_,
+        [&](int64_t i, int64_t, T* s) {
+          for (int64_t low = 0; low < columns_; low += tile_width<T>) score_tile_of(i, low, s);
+          lists_.score(rows_, i, s);
+        },
+        stride_, K_, threads);
   }
 
   // What `sweep` gives covers all rows visited since, so that sums do not depend on how a pass is divided.
@@ -138,8 +146,10 @@ class CoupledSolver {
         [](int64_t) {},  // everyone solves all rows
         [&](int, int64_t size) { return common.of(steps_, size, relax_); },
         [&](int me, int64_t size, int64_t slice, int64_t low, int64_t high, T theta) {
-          apply_slice(size, theta == 1 ? T(1) : theta - 1, slice * wide_ / shape.slices,
-                      (slice + 1) * wide_ / shape.slices, scratch[me]);
+          const T by = theta == 1 ? T(1) : theta - 1;
+          apply_slice(size, by, slice * wide_ / shape.slices, (slice + 1) * wide_ / shape.slices,
+                      scratch[me]);
+          if (rows_.listed) apply_to_lists(size, by, slice, shape.slices, scratch[me]);
           for (int64_t r = low; r < high; ++r) commit(steps_[r], theta, scratch[me]);
         });
     PassStats total = steps_.total();
@@ -201,10 +211,13 @@ class CoupledSolver {
   DualRows<T>& alpha() { return alpha_; }
   Buffer<T>& weights() { return W_; }
   T* weight(int64_t head, int64_t c) { return W_.data() + head * wide_ + c; }
+  WeightLists<T>& lists() { return lists_; }  // of the features of the tail, where rows come in parts
+  const WeightLists<T>& lists() const { return lists_; }
 
   // Training is over: makes room for the model.
   void release() {
     W_.reset(0);
+    lists_.clear();
     scores_.reset(0);
     rows_ = {};
   }
@@ -242,7 +255,7 @@ class CoupledSolver {
   }
 
   CoupledCertificate<T> certificate_of(double scale, std::vector<double> further) const {
-    return {rows_, y_, C_, alpha_, K_, loss_, !kept_.all(), scale, std::move(further)};
+    return {rows_, y_, C_, alpha_, K_, loss_, !kept_.all(), scale, std::move(further), lists_};
   }
 
   // Takes the mean into the weights: far from it, their differences would drown in rounding.
@@ -258,13 +271,17 @@ class CoupledSolver {
 
   struct Scratch {
     explicit Scratch(const CoupledSolver& s)
-        : solver(s.loss_, s.K_, s.stride_), scores(s.stride_), v(s.stride_ + Lanes<T>::count) {}
+        : solver(s.loss_, s.K_, s.stride_),
+          scores(s.stride_),
+          v(s.stride_ + Lanes<T>::count),
+          by_class(s.rows_.listed ? s.stride_ : 0, T(0)) {}
     RowSolver<T> solver;
     Buffer<T> scores, v;
     std::vector<std::pair<int32_t, T>> others;  // score_tail: rows that share a rare feature, and its weight
     std::vector<std::pair<int32_t, int32_t>> wanted;  // score_support: classes and their columns
     std::vector<int32_t> slice_column;
     std::vector<T> slice_change;
+    std::vector<T> by_class;  // apply_to_lists: the changes of a row; 0 before and after
   };
 
   struct GroupScratch {
@@ -321,9 +338,9 @@ class CoupledSolver {
       }
   }
 
-  // s += the tail features' part: through the dual variables of the other rows that have them, and of the row
-  // itself (tail_norm, which also covers the features of this row alone). The other rows lie anywhere in
-  // memory: where they are is asked for first, then what is there, a few rows ahead.
+  // s += the tail features' part: from their lists, or through the dual variables of the other rows that have
+  // them, and of the row itself (tail_norm, which also covers the features of this row alone). The other rows
+  // lie anywhere in memory: where they are is asked for first, then what is there, a few rows ahead.
   void score_tail(int64_t i, T* s, Scratch& mine) const {
     if (!kept_.all()) {
       s[y_[i]] += rows_.tail_norm[i] * alpha_[i].sum;
@@ -331,7 +348,9 @@ class CoupledSolver {
     }
     auto& others = mine.others;
     others.clear();
-    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
+    if (rows_.listed) lists_.score(rows_, i, s);
+    const int64_t end = rows_.listed ? rows_.tail_ptr[i] : rows_.tail_ptr[i + 1];
+    for (int64_t t = rows_.tail_ptr[i]; t < end; ++t) {
       const int32_t column = rows_.tail_index[t];
       for (int64_t e = rows_.column_ptr[column]; e < rows_.column_ptr[column + 1]; ++e) {
         const int32_t row = rows_.column_row[e];
@@ -454,6 +473,30 @@ class CoupledSolver {
     }
   }
 
+  // The same for the lists of the tail: each of them belongs to one slice.
+  void apply_to_lists(int64_t size, T theta, int64_t slice, int64_t slices, Scratch& mine) {
+    for (int64_t r = 0; r < size; ++r) {
+      const Step& step = steps_[r];
+      const int64_t first = rows_.tail_ptr[step.row], last = rows_.tail_ptr[step.row + 1];
+      if (!step.changed || first == last) continue;
+      auto& classes = mine.slice_column;
+      auto& changes = mine.slice_change;
+      classes.clear();
+      changes.clear();
+      step.for_each_change(y_[step.row], K_, [&](int32_t c, T change) {
+        if (theta * change == 0) return;
+        classes.push_back(c);
+        changes.push_back(theta * change);
+        mine.by_class[c] = theta * change;
+      });
+      for (int64_t t = first; t < last; ++t)
+        if (rows_.tail_index[t] % slices == slice)
+          lists_.add_changes(rows_.tail_index[t], rows_.tail_value[t], classes.data(), changes.data(),
+                             static_cast<int64_t>(classes.size()), mine.by_class.data());
+      for (int32_t c : classes) mine.by_class[c] = 0;
+    }
+  }
+
   // alpha = before + theta (change); other threads still read the step.
   void commit(Step& step, T theta, Scratch& mine) {
     step.total.add(std::exchange(step.stats, {}));
@@ -475,6 +518,7 @@ class CoupledSolver {
   CoupledLoss loss_;
   KeptWeights kept_;
   DualRows<T> alpha_;
+  WeightLists<T> lists_;
   Buffer<T> W_;
   Buffer<T> scores_;  // of the rows of a wave
   WavePlaces<Step> steps_;

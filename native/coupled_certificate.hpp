@@ -22,6 +22,7 @@
 #include "processes.hpp"
 #include "team.hpp"
 #include "vector.hpp"
+#include "weight_lists.hpp"
 
 namespace manyclass {
 
@@ -101,7 +102,7 @@ class CoupledCertificate {
   // `scale`: of the model's weights. `further`: factors to try on top of it.
   CoupledCertificate(const Layout<T>& rows, const std::vector<int32_t>& labels, const std::vector<T>& C,
                      const DualRows<T>& alpha, int64_t classes, const CoupledLoss& loss, bool reduced,
-                     double scale, std::vector<double> further)
+                     double scale, std::vector<double> further, const WeightLists<T>& lists)
       : rows_(rows),
         y_(labels),
         C_(C),
@@ -110,7 +111,8 @@ class CoupledCertificate {
         coef_(alpha, labels, C, loss, reduced),
         scale_(scale),
         scaled_(coef_, scale),
-        further_(std::move(further)) {}
+        further_(std::move(further)),
+        lists_(lists) {}
 
   // Primal, dual and largest violation over all variables; and the primal at the further factors. W (heads x
   // stride) is set to the weights of the dual variables times `scale`, rounded. Processes share the rows.
@@ -262,7 +264,9 @@ class CoupledCertificate {
 
   // s += the part of the features without dense weights, each weight rounded as the model will have it.
   void score_rest(int64_t i, double* s, Scratch& mine) const {
-    for (int64_t t = rows_.tail_ptr[i]; t < rows_.tail_ptr[i + 1]; ++t) {
+    if (rows_.listed) lists_.score(rows_, i, s);
+    const int64_t behind = rows_.listed ? rows_.tail_ptr[i] : rows_.tail_ptr[i + 1];
+    for (int64_t t = rows_.tail_ptr[i]; t < behind; ++t) {
       const double x = rows_.tail_value[t];
       const int64_t begin = rows_.column_ptr[rows_.tail_index[t]],
                     end = rows_.column_ptr[rows_.tail_index[t] + 1];
@@ -305,6 +309,7 @@ class CoupledCertificate {
   const double scale_;
   const ScaledCoefficients<T> scaled_;
   const std::vector<double> further_;
+  const WeightLists<T>& lists_;  // of rows that come in parts
 };
 
 }  // namespace manyclass

@@ -12,6 +12,7 @@
 #include "layout.hpp"
 #include "team.hpp"
 #include "vector.hpp"
+#include "weight_lists.hpp"
 
 namespace manyclass {
 
@@ -19,13 +20,15 @@ template <class T>
 class ExactWeights {
  public:
   // For the classes [low, high) of so many, low being a multiple of a vector's length.
-  ExactWeights(int64_t heads, int64_t low, int64_t high, int64_t classes)
+  // tails: how many features have lists.
+  ExactWeights(int64_t heads, int64_t low, int64_t high, int64_t classes, int64_t tails)
       : heads_(heads),
         low_(low),
         high_(high),
         classes_(classes),
         wide_(padded<T>(high - low)),
         sums_(heads * wide_),
+        lists_(tails),
         exact_(wide_, 0.0),
         rounded_(wide_, 0.0) {
     if (low < 0 || low > high || high > classes || low % Lanes<T>::count != 0)
@@ -36,6 +39,7 @@ class ExactWeights {
   int64_t high() const { return high_; }
   int64_t classes() const { return classes_; }
   int64_t heads() const { return heads_; }
+  int64_t tails() const { return lists_.features(); }
 
   // The sum for a feature of the head and a class of the range.
   double* at(int64_t head, int64_t c) { return sums_.data() + head * wide_ + (c - low_); }
@@ -57,7 +61,7 @@ class ExactWeights {
     team.run([&](int me) {
       const int64_t from = low_ + me * vectors / threads * Lanes<T>::count;
       const int64_t to = std::min(high_, low_ + (me + 1) * vectors / threads * Lanes<T>::count);
-      Slice slice(from, to);
+      Slice slice(from, to), all(low_, high_);
       for (int64_t i = 0; i < rows.n; ++i) {
         slice.load(i, coef);
         if (me == 0 && coef.centred() && slice.sum != 0)
@@ -65,6 +69,7 @@ class ExactWeights {
             mean_[rows.head_index[h]] += rows.head_value[h] * slice.sum / double(classes_);
         for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
           slice.add_to(at(rows.head_index[h], from), rows.head_value[h]);
+        add_to_lists(rows, i, coef, all, me, threads);
         for (int64_t j = rows.single_ptr[i]; j < rows.single_ptr[i + 1]; ++j)
           slice.for_each_single(coef.centred(), double(classes_),
                                 [&](int64_t c, double v) { add_square(c, v * rows.single_value[j]); });
@@ -72,9 +77,20 @@ class ExactWeights {
     });
   }
 
-  // All rows have been added: weight(head, class) = the sum, rounded.
-  template <class Weight>
-  void round(Weight weight) {
+  // All rows have been added: weight(head, class) = the sum, rounded; list(feature of the tail, size) is to
+  // give a function that takes its classes and weights. The lists of the sums are given back on the way.
+  template <class Weight, class NewList>
+  void round(Weight weight, NewList list) {
+    for (int64_t t = 0; t < tails(); ++t) {
+      const auto sums = lists_[t];
+      if (sums.size == 0) continue;
+      auto put = list(t, sums.size);
+      for (int32_t e = 0; e < sums.size; ++e) {
+        add_square(sums.classes[e], sums.values[e]);
+        if (static_cast<T>(sums.values[e]) != 0) put(sums.classes[e], static_cast<T>(sums.values[e]));
+      }
+      lists_.clear(t);
+    }
     for (int64_t h = 0; h < (wide_ == 0 ? 0 : heads_); ++h) {
       const double mean = mean_.empty() ? 0 : mean_[h];
       for (int64_t c = low_; c < high_; ++c) {
@@ -139,8 +155,22 @@ class ExactWeights {
     bool is_dense = false;
   };
 
+  // Each list belongs to one thread.
+  template <class Coefs>
+  void add_to_lists(const Layout<T>& rows, int64_t i, const Coefs& coef, Slice& row, int me, int threads) {
+    bool loaded = false;
+    for (int64_t t = rows.tail_ptr[i]; t < rows.tail_ptr[i + 1]; ++t) {
+      const int32_t tail = rows.tail_index[t];
+      if (tail % threads != me) continue;
+      if (!std::exchange(loaded, true)) row.load(i, coef);
+      for (size_t e = 0; e < row.cls.size(); ++e)
+        lists_.add(tail, static_cast<int32_t>(row.cls[e] + low_), rows.tail_value[t] * row.value[e]);
+    }
+  }
+
   const int64_t heads_, low_, high_, classes_, wide_;
   Buffer<double> sums_;
+  WeightLists<double> lists_;            // the sums of features of the tail
   std::vector<double> mean_;             // of centred weights, by features of the head
   std::vector<double> exact_, rounded_;  // by class
 };

@@ -2,8 +2,9 @@
 //
 // Features are ordered by the number of rows they occur in. The frequent ones (the head) have a dense weight
 // row each. A rare one (the tail) has none: its weights are sum_i x_ij coef_i over its few rows, so a score
-// takes them from the dual variables of these rows. A feature of a single row needs nothing but its square:
-// it only ever meets its own row. Memory so follows the non-zeros, and the tail needs no updates.
+// takes them from the dual variables of these rows; or, where these may be elsewhere, from lists of weights.
+// A feature of a single row needs nothing but its square: it only ever meets its own row. Memory so follows
+// the non-zeros.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -72,13 +73,14 @@ struct Layout {
   std::vector<T, Uncleared<T>> head_value;
   std::vector<int32_t> tail_index;
   std::vector<T> tail_value;
+  bool listed = false;              // weights of the tail are in lists (weight_lists.hpp): no columns
   std::vector<int64_t> column_ptr;  // the tail by columns: who else has this feature
   std::vector<int32_t> column_row;
   std::vector<T> column_value;
   std::vector<int64_t> single_ptr, single_index;  // by row, the features of this row alone
   std::vector<T> single_value;
   std::vector<T> norm;       // k_i = x_i.x_i
-  std::vector<T> tail_norm;  // the part of k_i that features outside the head make
+  std::vector<T> tail_norm;  // the part of k_i that features without weights make
   double longest = largest;  // what no k_i may exceed
 
   int64_t heads() const { return static_cast<int64_t>(head_features.size()); }
@@ -245,10 +247,11 @@ Layout<T> lay_out(const View& X, const FeaturePlaces& places) {
 // squared length that none of them may exceed.
 template <class T>
 void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64_t entries, double longest) {
-  if (!places.tail_features.empty()) throw std::logic_error("rows that come in parts have no tail");
   out.n = 0;
+  out.listed = true;  // the other rows of a feature may be elsewhere
   out.longest = std::min(longest, Layout<T>::largest);
   if (out.head_features != places.head_features) out.head_features = places.head_features;
+  if (out.tail_features != places.tail_features) out.tail_features = places.tail_features;
   for (auto* ptr : {&out.head_ptr, &out.tail_ptr, &out.single_ptr}) {
     ptr->reserve(rows + 1);
     ptr->assign(1, 0);
@@ -262,6 +265,8 @@ void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64
   out.head_index.reserve(entries);
   out.head_value.clear();
   out.head_value.reserve(entries);
+  out.tail_index.clear();
+  out.tail_value.clear();
   out.single_index.clear();
   out.single_value.clear();
 }
@@ -300,7 +305,11 @@ class RowAdder {
       to_index[h] = p;
       to_value[h] = x;
       h += (p >= 0) & (x != 0);
-      if (p < 0 && x != 0) {
+      if (p >= 0 || x == 0) continue;
+      if (p < -1) {
+        out_.tail_index.push_back(-2 - p);
+        out_.tail_value.push_back(x);
+      } else {
         single_norm_ += squared(x);
         out_.single_index.push_back(static_cast<int64_t>(index[e]));
         out_.single_value.push_back(x);
@@ -315,7 +324,7 @@ class RowAdder {
       out_.head_value[h_++] = static_cast<T>(constant_);
     }
     out_.head_ptr.push_back(h_);
-    out_.tail_ptr.push_back(0);
+    out_.tail_ptr.push_back(static_cast<int64_t>(out_.tail_index.size()));
     out_.single_ptr.push_back(static_cast<int64_t>(out_.single_index.size()));
     out_.norm.push_back(usable_norm<T>(norm_ + constant_ * constant_, out_.longest));
     out_.tail_norm.push_back(out_.norm.back() == 0 ? T(0) : static_cast<T>(single_norm_));

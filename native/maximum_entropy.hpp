@@ -87,8 +87,10 @@ class MaximumEntropySolver {
   }
 
   std::vector<int32_t> best(int threads) const {
+    constexpr int64_t width = Lanes<T>::count;
     return best_classes(
-        rows_, [&](int64_t c) { return W_.data() + c; }, stride_, Lanes<T>::count, K_, threads);
+        rows_, [&](int64_t i, int64_t c, T* s) { score_row(rows_, i, W_.data() + c, stride_, s, width); },
+        width, K_, threads);
   }
 
   // Of the weights: C_i [y_i = c] - a_ic.

@@ -76,3 +76,20 @@ def test_a_truncated_model_is_not_taken_for_data(shell, svm):
     for size in (0, 5, 40, len(content) // 2):
         (svm / "cut.manyclass").write_bytes(content[:size])
         assert "not a model file" in shell("inspect", "cut.manyclass", code=2).stderr
+
+
+@pytest.mark.parametrize("loss", ["cs", "llw", "squared_hinge"])
+def test_the_estimate_of_a_store_is_what_training_from_it_demands(loss, shell, svm):
+    shell("convert", "train.svm", "store")
+    least = shell.json("inspect", "store", "--estimate", "--loss", loss)["least_memory"]
+    shell("train", "store", "--loss", loss, "--memory", str(least), "--model", "m")
+    refused = shell("train", "store", "--loss", loss, "--memory", str(least // 2), "--model", "n", code=2)
+    assert "of memory are too little" in refused.stderr
+    assert "memory of a fit, at least" in shell("inspect", "store", "--estimate", "--loss", loss).stdout
+
+
+def test_losses_that_are_not_trained_from_stores_have_no_estimate(shell, svm):
+    shell("convert", "train.svm", "store")
+    for loss in ("ovo_hinge", "ppd_hinge"):
+        refused = shell("inspect", "store", "--estimate", "--loss", loss, code=2)
+        assert f"--loss {loss} is not trained from stores" in refused.stderr

@@ -206,6 +206,8 @@ def show_store(report: dict[str, Any]) -> None:
     if report.get("verified"):
         blocks = f"all {output.count(report['blocks'])} blocks are" if report["blocks"] > 1 else "the block is"
         pairs.append(("verified", f"{blocks} intact"))
+    if "least_memory" in report:
+        pairs.append(("memory of a fit, at least", output.size(report["least_memory"])))
     if "removed" in report:
         pairs.append(("removed", output.count(report["removed"])))
     if "seconds" in report:

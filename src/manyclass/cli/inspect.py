@@ -9,11 +9,13 @@ import typer
 from ..data import check_matrix, encode_labels
 from ..data.block_store import BlockStore
 from ..data.manifest import JOURNAL, MANIFEST
+from ..engines import StoredRows, least_memory
 from ..model import LinearModel, load_model
 from ..model.file import looks_like_model, verify_model
 from ..model.shards import INDEX, stored_bytes
 from ..model.threads import thread_count
 from ..model.weights import WideWeights, column_of, value_type
+from ..problems import PROBLEMS
 from ..solvers import estimate_memory
 from . import output, ranks
 from .convert import describe_store, show_store
@@ -24,6 +26,8 @@ from .options import Delimiter, LabelColumn, SkipUnlabelled, TextColumn, documen
 from .output import InputError
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
+# Kernels of losses that are trained from stores.
+FROM_STORES = ("coupled", "maximum_entropy", "binary")
 
 
 @output.answers_errors
@@ -35,7 +39,7 @@ def inspect(
         typer.Option("--class", metavar="NAME", help="Of a model: the features that speak for it."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many of these features.")] = 10,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Of data: the memory a fit will take.")] = False,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Of data, or a store: the memory of a fit.")] = False,
     loss: Annotated[Loss, typer.Option("--loss", "-l", help="For --estimate.")] = Loss.ww,
     dtype: Annotated[Dtype, typer.Option(help="For --estimate.")] = Dtype.float32,
     intercept: Annotated[bool, typer.Option(help="For --estimate.")] = USUAL["fit_intercept"],
@@ -61,11 +65,22 @@ def inspect(
       manyclass inspect news.manyclass --class politics --top 20
       manyclass inspect big.svm
       manyclass inspect big.svm --estimate --loss cs        # the memory a fit will take
+      manyclass inspect store/ --estimate --loss cs         # the smallest --memory that trains from it
       manyclass inspect store/ --verify                     # whether all of it is as it was written
     """
     output.log_to_stderr(quiet=True)
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
-        _inspect_store(file, verify, as_json)
+        report = _describe_checked(file, verify)
+        if estimate:
+            problem = PROBLEMS[loss.value]
+            if problem.kernel not in FROM_STORES or getattr(problem, "pairs", False):
+                raise InputError(f"{file}: a store; --loss {loss.value} is not trained from stores")
+            data = StoredRows(BlockStore(file), 1.0, constant=float(intercept))
+            report["least_memory"] = least_memory(problem, data, np.dtype(dtype.value))
+        if as_json:
+            typer.echo(output.to_json(report))
+        else:
+            show_store(report)
         return
     if _is_model(file):
         if estimate:
@@ -114,7 +129,7 @@ def _is_model(file: str) -> bool:
 # ---- Stores
 
 
-def _inspect_store(path: str, verify: bool, as_json: bool) -> None:
+def _describe_checked(path: str, verify: bool) -> dict[str, Any]:
     store = BlockStore(path)
     report = describe_store(store)
     if verify:
@@ -122,10 +137,7 @@ def _inspect_store(path: str, verify: bool, as_json: bool) -> None:
         if problems:
             raise InputError("; ".join(problems))
         report["verified"] = True
-    if as_json:
-        typer.echo(output.to_json(report))
-    else:
-        show_store(report)
+    return report
 
 
 # ---- Models

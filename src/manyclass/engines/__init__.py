@@ -3,6 +3,7 @@
 from .batches import COMPLETE, Done, run_batches
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, disk_engine, peers_of
+from .class_ranges import least_memory
 from .disk_engine import DiskEngine
 from .disk_selection import FoldResults, cross_validate
 from .dual_store import DualStore, holds_checkpoint
@@ -35,6 +36,7 @@ __all__ = [
     "fingerprint",
     "holds_checkpoint",
     "join_rows",
+    "least_memory",
     "listening",
     "peers_of",
     "run",

@@ -18,7 +18,7 @@ from ..problems import Binary, Problem
 from ..solvers import Certificate, Progress, Solver, StopRule
 from .disk import FromDisk, about_variables, names_of
 from .disk_engine import DiskEngine
-from .disk_memory import LANES, Sizes, all_at_once, widest_range
+from .disk_memory import LANES, Sizes, all_at_once, rare_rows, widest_range
 from .dual_store import DualStore
 from .stored_rows import BlockReader, StoredRows
 from .streamed_weights import StreamedWeights
@@ -70,6 +70,24 @@ def from_disk(
     ranges = Ranges(sizes, model, data.n_classes, parse_size(engine.memory))
     loss_at_zero = float(problem.loss_at(np.zeros(1))[0])
     return ClassRanges(ranges, train, data, engine, kept, loss_at_zero, max_iter, keep_state or kept.lasting)
+
+
+def least_memory(problem: Problem, data: StoredRows, dtype: np.dtype) -> int:
+    """Bytes of memory that a fit on the rows of a store asks for, at least.
+
+    Parameters
+    ----------
+    problem, data, dtype
+        As `FromDisk` has them.
+    """
+    K, engine = data.n_classes, DiskEngine(memory=1)
+    rare = rare_rows(data, problem, engine, dtype, model=True)
+    sizes = Sizes(data, BlockReader(data, dtype, tail_rows=rare).shape, problem, engine, dtype)
+    if not isinstance(problem, Binary):
+        return sizes.needed(model=True)
+    together = max(sizes.training(K), sizes.weights(K) + sizes.largest_model(K))
+    model = max(sizes.certain_model(K), sizes.expected_model(K))
+    return min(together, model + sizes.range_of_classes(min(K, LANES)))
 
 
 class Ranges:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
+from ..data.sizes import parse_size, show_size
 from ..problems import Binary, Problem
 from ..solvers import (
     BinaryStream,
@@ -28,7 +29,7 @@ from ..solvers import (
 )
 from ..solvers.solver import native
 from .disk_engine import DiskEngine
-from .disk_memory import LANES, Sizes, divide_memory
+from .disk_memory import Sizes, divide_memory, rare_rows
 from .dual_store import DualStore
 from .stored_rows import Batch, BlockReader, StoredRows, folds_of
 from .streamed_weights import StreamedWeights
@@ -68,10 +69,13 @@ class DiskFits:
         self._problem, self._engine, self._folds = problem, engine, folds
         self._dtype, self._seed = np.dtype(dtype), seed
         self._variables = list(variables)
+        # Of several ranges of classes, or of folds, this does not make the model.
+        self._makes_model = folds is None and data.classes is None
+        self._rare_rows = rare_rows(data, problem, engine, self._dtype, len(self._variables), model=self._makes_model)
         self._fits = [
             make_stream(
                 problem,
-                BlockReader(data, self._dtype).shape,
+                BlockReader(data, self._dtype, tail_rows=self._rare_rows).shape,
                 engine,
                 dtype=self._dtype,
                 seed=seed,
@@ -89,11 +93,10 @@ class DiskFits:
         """Go on with the same rows at other penalties."""
         self._data = data
         longest = longest_row(self._problem, data.n_classes, *data.penalty_bounds(), self._dtype)
-        self._reader = BlockReader(data, self._dtype, longest)
+        self._reader = BlockReader(data, self._dtype, longest, self._rare_rows)
         self._shape = self._reader.shape
-        sizes = Sizes(data, self._shape, self._problem, self._engine, self._dtype, len(self._variables))
-        # Of several ranges of classes, or of folds, this does not make the model.
-        self._room = divide_memory(sizes, data, self._engine, model=self._folds is None and data.classes is None)
+        self._sizes = Sizes(data, self._shape, self._problem, self._engine, self._dtype, len(self._variables))
+        self._room = divide_memory(self._sizes, data, self._engine, model=self._makes_model)
         for variables in self._variables:
             variables.room = self._room.variables // len(self._variables)
         self._rounds = self._engine.first_rounds(self._room.together / data.store.n_blocks)
@@ -111,7 +114,8 @@ class DiskFits:
             self._from_variables = False
             self._set_weights(self._under_way, project=True)
         if self._running is None:
-            self._exact = self._new_exact(self._under_way) if self._may_be_last(rule) else {}
+            K = self._shape.n_classes
+            self._exact = self._new_exact(self._under_way, 0, K) if self._may_be_last(rule) else {}
             order = self._order_of_blocks()
             self._running = self._reader.batches(order.tolist(), self._room.together)
             self._left = order.size
@@ -129,6 +133,7 @@ class DiskFits:
         self._worked += time.perf_counter() - read
         self._left -= len(batch.blocks)
         if self._left > 0:
+            self._follow_lists(pass_ended=False)
             return False
         self._running = None
         self._pass += 1
@@ -138,6 +143,7 @@ class DiskFits:
             self._gaps[f] = self._gaps[f][1], Certificate(seen.primal, seen.dual, seen.violation).gap
         if self._engine.rounds == "auto":
             self._choose_rounds()
+        self._follow_lists(pass_ended=not self._exact)
         return True
 
     def _may_be_last(self, rule: StopRule) -> bool:
@@ -208,10 +214,11 @@ class DiskFits:
 
     def _set_weights(self, fits: Sequence[int], *, project: bool = False) -> None:
         """The weights of the dual variables, in float64, for as many classes at a time as there is room for."""
+        at_once = self._classes_at_once(len(fits))
         for f in fits:
             self._fits[f].begin_certificate()
-        for low in range(0, self._shape.n_classes, self._classes_at_once(len(fits))):
-            exact = self._new_exact(fits, low)
+        for low in range(0, self._shape.n_classes, at_once):
+            exact = self._new_exact(fits, low, at_once)
             for batch in self._batches():
                 for f in fits:
                     with self._loaded(f, batch, project=project) as fit:
@@ -223,13 +230,44 @@ class DiskFits:
             project = False
 
     def _classes_at_once(self, fits: int) -> int:
-        return max(LANES, self._room.exact_classes // fits // LANES * LANES)
+        """How many classes can have weights in float64, in some of the fits."""
+        self._sizes.listed = max((fit.listed for fit in self._fits), default=0) or self._sizes.listed
+        return self._sizes.exact_classes(self._room.exact * len(self._fits) // fits)
 
-    def _new_exact(self, fits: Sequence[int], low: int = 0) -> dict[int, Any]:
-        """Weights in float64, from a class on as many as there is room for."""
-        K, heads = self._shape.n_classes, self._shape.places.heads
-        high = min(K, low + self._classes_at_once(len(fits)))
-        return {f: native(core, "ExactWeights", self._dtype)(heads, low, high, K) for f in fits}
+    def _new_exact(self, fits: Sequence[int], low: int, at_once: int) -> dict[int, Any]:
+        """Weights in float64, from a class on for so many of them."""
+        K, places = self._shape.n_classes, self._shape.places
+        high = min(K, low + at_once)
+        return {f: native(core, "ExactWeights", self._dtype)(places.heads, low, high, K, places.tails) for f in fits}
+
+    def _follow_lists(self, *, pass_ended: bool) -> None:
+        """Give lists of weights the room that they have come to need: dual variables go to files.
+
+        Weights that are no longer in use leave the lists when all weights are computed anew.
+
+        Raises
+        ------
+        ValueError
+            If there is not enough of it.
+        """
+        if self._shape.places.tails == 0:
+            return
+        lists = self._list_bytes()
+        if pass_ended and lists > self._room.lists:
+            self._set_weights(self._under_way)
+            lists = self._list_bytes()
+        left = self._room.lists + self._room.variables - lists
+        if left < 0:
+            limit = parse_size(self._engine.memory)
+            raise ValueError(
+                f"{show_size(limit)} of memory are too little: the weights of rare features have come to take "
+                f"{show_size(lists)}, more than could be foreseen; give {show_size(limit - 2 * left)} or more"
+            )
+        for variables in self._variables:
+            variables.room = left // len(self._variables)
+
+    def _list_bytes(self) -> int:
+        return self._sizes.lists(max(fit.listed for fit in self._fits))
 
     def certificates(self, rule: StopRule) -> dict[int, Certificate]:
         """Certify the fits that are under way; those that meet the rule are so no longer."""

@@ -57,7 +57,7 @@ class DualStore:
         resume: bool = False,
     ):
         self.about = about
-        self.room = 0  # bytes of memory that they may take
+        self._room = 0
         self._beside, self._every = beside, every
         self._folder = None if folder is None else Path(folder)
         self._own: OwnFolder | None = None
@@ -95,6 +95,17 @@ class DualStore:
             old.unlink()
         with open_atomic(folder / ABOUT) as out:
             out.write(json.dumps(self.about).encode())
+
+    @property
+    def room(self) -> int:
+        """Bytes of memory that they may take; what has no room goes to files."""
+        return self._room
+
+    @room.setter
+    def room(self, size: int) -> None:
+        self._room = size
+        while self.nbytes > size:
+            self.set_aside([next(reversed(self._held))])
 
     @property
     def lasting(self) -> bool:

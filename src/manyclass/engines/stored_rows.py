@@ -125,16 +125,18 @@ class BlockReader:
         What rows and penalties are used in.
     longest : float
         The squared length that rows may have.
+    tail_rows : int
+        Features in at most this many rows have lists of weights, not one weight per class.
     """
 
-    def __init__(self, data: StoredRows, dtype: np.dtype, longest: float = np.inf):
+    def __init__(self, data: StoredRows, dtype: np.dtype, longest: float = np.inf, tail_rows: int = 1):
         self._data, self._dtype, self._longest = data, np.dtype(dtype), longest
         self._smallest = np.finfo(dtype).tiny  # of penalties: rows with less take no part
         self._spares: list[Any] = []  # layouts of batches that were used: the next ones take their memory
         store = data.store
         frequencies = np.append(store.frequencies, store.n_rows) if data.constant else store.frequencies
         self.shape = StreamShape(
-            places=core.FeaturePlaces(frequencies, data.constant != 0),
+            places=core.FeaturePlaces(frequencies, data.constant != 0, tail_rows),
             n_classes=data.n_classes,
             width=store.nnz / max(1, store.n_rows) + (data.constant != 0),
             constant=data.constant,

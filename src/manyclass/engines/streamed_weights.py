@@ -37,9 +37,9 @@ class StreamedWeights:
 
     def __init__(self, places: Any, n_classes: int, dtype: np.dtype):
         self._features, self._K, self._dtype = places.features, n_classes, np.dtype(dtype)
-        heads = places.head_features()
-        order = np.argsort(heads)
-        self._shared = heads[order], order  # features with weights in streams, ascending, and their places there
+        shared = np.concatenate([places.head_features(), places.tail_features()])
+        order = np.argsort(shared)
+        self._shared = shared[order], order  # features with weights in streams, ascending, and their places there
         self._dense: np.ndarray | None = None
         self._lists: list[_WeightList] = []
 

@@ -179,6 +179,8 @@ class BinaryStream:
         """Weights of features that only one row has."""
         return self._kernel.single_weights()
 
+    listed = 0  # no feature has lists of weights
+
     def weights_of(self, heads: np.ndarray) -> np.ndarray:
         """Weights of some features of the head for all classes."""
         parts = [self._kernel.weights_of(b).reshape(self._heads, -1)[heads] for b in range(self._B)]

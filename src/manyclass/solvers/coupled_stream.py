@@ -25,7 +25,7 @@ class CoupledStream:
         self._problem, self._K = problem, shape.n_classes
         self._dtype, self._seed, self._threads, self._interrupt = np.dtype(dtype), seed, threads, interrupt
         self._width = shape.width
-        self._heads = shape.places.heads
+        self._heads, self._tails = shape.places.heads, shape.places.tails
         self._maxent = problem.kernel == "maximum_entropy"
         rows = WAVE if problem.sparse_weights else DENSE_WAVE
         self._wave = rows if shape.width * self._K >= WORTH_SHARING else 1
@@ -166,6 +166,8 @@ class CoupledStream:
         """Forget what was added up for another one."""
         self._squares[:] = 0
         self._measured = Certificate(0.0, 0.0, 0.0)
+        if self._tails:  # they come back with the exact weights, without what is no longer in use
+            self._kernel.clear_lists()
 
     def set_weights(self, exact: Any) -> None:
         """Take over exact weights, rounded."""
@@ -197,11 +199,25 @@ class CoupledStream:
         """Weights of features that only one row has."""
         return self._kernel.single_weights()
 
-    def weights_of(self, heads: np.ndarray) -> np.ndarray:
-        """Weights of some features of the head for all classes."""
-        return self._kernel.training_weights.reshape(self._heads, -1)[heads, : self._K]
+    def weights_of(self, shared: np.ndarray) -> np.ndarray:
+        """Weights of some features for all classes."""
+        dense = self._kernel.training_weights.reshape(self._heads, -1)
+        if not self._tails:
+            return dense[shared, : self._K]
+        weights = np.zeros((shared.size, self._K), self._dtype)
+        in_head = shared < self._heads
+        weights[in_head] = dense[shared[in_head], : self._K]
+        listed = np.zeros((shared.size - np.count_nonzero(in_head), self._K), self._dtype)
+        self._kernel.add_listed(shared[~in_head] - self._heads, listed)
+        weights[~in_head] = listed
+        return weights
 
     @property
     def weight_bytes(self) -> int:
         """Of the weights."""
-        return self._kernel.weight_bytes
+        return self._kernel.weight_bytes + (self._kernel.list_bytes if self._tails else 0)
+
+    @property
+    def listed(self) -> int:
+        """How many weights are in lists."""
+        return self._kernel.list_entries if self._tails else 0

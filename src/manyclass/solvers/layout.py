@@ -16,6 +16,8 @@ WORTH_SHARING = 20_000
 CLASSES_A_VECTOR = 16
 # Dense weights that cost as much as the dual variables of a row, where these stand for weights.
 FOLLOWED = 150
+# The same where the weights that a row has caused are looked up in the list of a rare feature.
+LISTED = 300
 
 
 def tail_rows(n_classes: int, dearer: int = FOLLOWED) -> int:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from .._native import core
 from ..data.json_content import as_declared
 from ..problems import Problem
-from .layout import as_matrix, make_layout, tail_rows
+from .layout import LISTED, as_matrix, make_layout, tail_rows
 from .peers import Alone, Peers
 from .schedule import divide_classes, hosts, league_count, matchday, matchdays
 from .solver import Certificate, Progress, StopRule, TrainingSet, native
@@ -32,8 +32,6 @@ OPTIMISM = 1.5
 STRICTER = 0.8
 # How often in a pass over all the engine has its turn.
 PIECES_OF_A_PASS = 10
-# Looking up the weights that a row has caused, in the list of a rare feature, costs as much as so many dense ones.
-LISTED = 300
 # What a checkpoint keeps besides leagues and matches.
 NUMBERS = (
     "_pass",

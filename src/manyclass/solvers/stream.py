@@ -157,8 +157,13 @@ class Stream(Protocol):
         """Weights of features that only one row has: features, pointers, classes, values."""
         ...
 
-    def weights_of(self, heads: np.ndarray) -> np.ndarray:
-        """Weights of some features of the head for all classes."""
+    def weights_of(self, shared: np.ndarray) -> np.ndarray:
+        """Weights of some features for all classes, by their places: in the head, or behind it in the tail."""
+        ...
+
+    @property
+    def listed(self) -> int:
+        """How many weights are in lists."""
         ...
 
     @property
