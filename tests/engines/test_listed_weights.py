@@ -1,6 +1,5 @@
 """Coupled losses from a store with thousands of classes: weights of rare features are in lists."""
 
-import re
 import shutil
 import subprocess
 import sys
@@ -10,10 +9,11 @@ import pytest
 import scipy.sparse as sp
 from losses import text_like
 from oracle import optimum
+from sklearn.exceptions import ConvergenceWarning
 from stored_fits import store_of, variables_of, weights_of, with_constant
 
 from manyclass import DiskEngine, MulticlassSVC, select_C
-from manyclass.engines import disk, disk_memory
+from manyclass.engines import StoredRows, disk, disk_memory, least_memory
 from manyclass.problems import PROBLEMS
 
 LOSSES = ["cs", "ww"]
@@ -28,6 +28,10 @@ def listed(monkeypatch):
 def svm(loss, memory="40MB", **options):
     given = {"tol": 1e-4, "dtype": "float64", "max_iter": 2000, "n_jobs": 1} | options
     return MulticlassSVC(loss, engine=DiskEngine(memory, together=2), **given)
+
+
+def least(store, loss, dtype):
+    return least_memory(PROBLEMS[loss], StoredRows(store, 1.0, constant=1.0), np.dtype(dtype))
 
 
 def of_any_length(X, seed=0):
@@ -66,9 +70,10 @@ def test_the_optimum_is_that_of_an_independent_solver(loss, intercept, blocks, l
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_bits_do_not_depend_on_threads(loss, tmp_path):
-    X, y = thousands()
+    X, y = thousands(1000, 900)
     store = store_of(X, y, tmp_path / "s", 4, np.float32)
-    models = [svm(loss, dtype="float32", tol=0.2, n_jobs=n).fit(store) for n in (1, 2, 3)]
+    with pytest.warns(ConvergenceWarning):
+        models = [svm(loss, dtype="float32", tol=1e-6, max_iter=3, n_jobs=n).fit(store) for n in (1, 2, 3)]
     for other in models[1:]:
         np.testing.assert_array_equal(models[0].coef_, other.coef_)
         np.testing.assert_array_equal(models[0].intercept_, other.intercept_)
@@ -92,12 +97,13 @@ def test_a_fit_goes_on_from_a_checkpoint_with_the_same_bits_on_any_threads(tmp_p
     assert found.gap <= 0.05 and found.primal >= best.dual and found.dual <= best.primal
 
 
+@pytest.mark.filterwarnings("ignore::manyclass.estimators.selection.EdgeOfGridWarning")
 def test_folds_are_left_out(listed, tmp_path, monkeypatch):
     X, y = text_like(240, 90, 5, seed=11)
     store = store_of(X, y, tmp_path / "s", 8)
-    found = select_C(svm("cs", tol=1e-5), store, Cs=[0.1, 1.0], cv=3)
+    found = select_C(svm("cs", tol=1e-5), store, Cs=[1.0, 0.1], cv=3)
     monkeypatch.setattr(disk, "rare_rows", lambda *_, **__: 1)
-    dense = select_C(svm("cs", tol=1e-5), store, Cs=[0.1, 1.0], cv=3)
+    dense = select_C(svm("cs", tol=1e-5), store, Cs=[1.0, 0.1], cv=3)
     assert found.gaps.max() <= 1e-5
     np.testing.assert_allclose(found.accuracies, dense.accuracies, atol=0.03)
 
@@ -115,8 +121,8 @@ def test_lists_that_outgrow_their_room_lose_what_is_not_in_use(tmp_path, monkeyp
         lengths.append((before, self._fits[0].listed))
 
     monkeypatch.setattr(disk.DiskFits, "_set_weights", note)
-    found = svm("cs", tol=0.05).fit(store).certificate_
-    assert len(lengths) > 1 and all(after < before for before, after in lengths)
+    found = svm("cs", 2 * least(store, "cs", np.float64), tol=0.05).fit(store).certificate_
+    assert sum(after < before for before, after in lengths) > 1
     best = MulticlassSVC("cs", tol=1e-3, n_jobs=1).fit(X, y).certificate_
     assert found.gap <= 0.05 and found.primal >= best.dual and found.dual <= best.primal
 
@@ -126,11 +132,11 @@ def test_a_fit_that_cannot_go_on_says_what_it_needs(tmp_path, monkeypatch):
     store = store_of(X, y, tmp_path / "s", 4, np.float32)
     monkeypatch.setattr(disk_memory, "PASSING", 0.0)
     monkeypatch.setattr(disk_memory.Sizes, "expected_model", lambda *_: 0)
-    with pytest.raises(ValueError, match="are needed") as refused:
-        svm("ww", "1kB", dtype="float32").fit(store)
-    needed = float(re.search(r": ([\d.]+) MB are needed", str(refused.value))[1])
+    needed = least(store, "ww", np.float32)
+    with pytest.raises(ValueError, match="are needed"):
+        svm("ww", needed - 1, dtype="float32").fit(store)
     with pytest.raises(ValueError, match=r"more than could be foreseen; give [\d.]+ MB or more"):
-        svm("ww", int(needed * 1.01e6), dtype="float32", tol=1e-3).fit(store)
+        svm("ww", needed, dtype="float32", tol=1e-3).fit(store)
 
 
 TRAIN = """
@@ -148,11 +154,11 @@ print(peak() - before, fitted.certificate_.gap)
 
 
 def test_the_limit_holds_where_dense_weights_would_exceed_it(tmp_path):
-    X, y = thousands(6000, 4000, seed=4)
-    X = sp.hstack([X, text_like(6000, 9000, 4000, seed=5, nnz=12)[0]]).tocsr()
+    X, y = thousands(4000, 3000, seed=4)
+    X = sp.hstack([X, text_like(4000, 9000, 3000, seed=5, nnz=12)[0]]).tocsr()
     store = store_of(X, y, tmp_path / "s", 4, np.float32)
     store_of(*text_like(60, 40, 4), tmp_path / "tiny", 2)
-    memory = 60_000_000
+    memory = int(1.4 * least(store, "cs", np.float32))
     assert np.count_nonzero(store.frequencies > 1) * store.classes.size * 4 > memory
     command = [sys.executable, "-c", TRAIN, tmp_path / "tiny", tmp_path / "s", str(memory)]
     taken, gap = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()

@@ -32,7 +32,7 @@ from .disk_engine import DiskEngine
 from .disk_memory import Sizes, divide_memory, rare_rows
 from .dual_store import DualStore
 from .stored_rows import Batch, BlockReader, StoredRows, folds_of
-from .streamed_weights import StreamedWeights
+from .streamed_weights import StreamedWeights, give_back
 
 # The gap that is expected of a pass, over the tolerance, up to which it is taken for the last one.
 LIKELY = 1.5
@@ -253,7 +253,7 @@ class DiskFits:
         if self._shape.places.tails == 0:
             return
         lists = self._list_bytes()
-        if pass_ended and lists > self._room.lists:
+        if pass_ended and lists > self._room.lists + self._room.variables // 2:
             self._set_weights(self._under_way)
             lists = self._list_bytes()
         left = self._room.lists + self._room.variables - lists
@@ -362,6 +362,8 @@ class FromDisk(DiskFits):
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` of the last certificate."""
         model = StreamedWeights(self._shape.places, self._shape.n_classes, self._dtype)
+        self._reader.forget_spares()
+        give_back()
         self.add_weights(model, 0)
         return model.assemble()
 

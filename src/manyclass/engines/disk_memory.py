@@ -27,6 +27,8 @@ SHARE_OF_A_LIST = 0.4
 # Classes that a row has used while it is trained, over those that it uses in the end: their weights stay in lists
 # until all weights are computed anew.
 PASSING = 3
+# Classes that a row uses when a model is made, for estimates of its size that are rather too large.
+SUPPORT_OF_A_MODEL = 30
 # Of a range of classes, weights in lists over the average: some classes have many more rows than others.
 SKEW = 2
 
@@ -147,8 +149,8 @@ class Sizes:
         if isinstance(self._problem, Binary) and self._problem.sparse_weights:
             nonzeros = expected_nonzeros(store.frequencies, store.n_rows, n_classes, self._data.constant != 0)
         elif self._problem.sparse_weights:
-            nonzeros = float(self._weights_in_use(store.frequencies).sum())
-        return min(self.largest_model(n_classes), int(nonzeros * (6 + self._value)))
+            nonzeros = float(self._weights_in_use(store.frequencies, least=SUPPORT_OF_A_MODEL).sum())
+        return min(self.largest_model(n_classes), int(nonzeros * (8 + self._value)))
 
     def certain_model(self, n_classes: int) -> int:
         """Of a model as far as that is known beforehand: where no weight is 0, or the zeros are stored as well."""
@@ -157,9 +159,9 @@ class Sizes:
             return largest if largest <= SMALL_MODEL else 0
         return self.expected_model(n_classes)
 
-    def _weights_in_use(self, rows_of: np.ndarray, passing: int = 1) -> np.ndarray:
+    def _weights_in_use(self, rows_of: np.ndarray, passing: float = 1, least: int = 0) -> np.ndarray:
         """How many classes of a coupled loss have weights for features of so many rows, usually."""
-        support = passing * TYPICAL_SUPPORT.get(self._problem.name, self._data.n_classes)
+        support = max(least, passing * TYPICAL_SUPPORT.get(self._problem.name, self._data.n_classes))
         return np.minimum(self._data.n_classes, rows_of * (1.0 + support))
 
     def describe(self, n_classes: int) -> str:

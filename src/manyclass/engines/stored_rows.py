@@ -174,6 +174,10 @@ class BlockReader:
         rows_of_all = RowBlock(layout, label_ptr, np.concatenate(labels), np.concatenate(C), ends, batch)
         return Batch(numbers, tuple(ids), rows_of_all)
 
+    def forget_spares(self) -> None:
+        """Give back the memory of batches that were read."""
+        self._spares.clear()
+
     def _add(self, layout: Any, number: int, part: PackedBlock | Block) -> None:
         features = part.n_features, self._data.constant, self.shape.places
         try:

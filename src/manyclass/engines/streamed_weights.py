@@ -4,8 +4,10 @@ A stream has the weights of all classes, or of one range of them after another. 
 range, that are given back to the system as they go into the matrix: the model is never there twice.
 """
 
+import ctypes
 import mmap
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,15 @@ from ..solvers.layout import as_matrix
 # Bytes up to which a model is dense whatever its zeros, as in feature_weights.hpp.
 SMALL_MODEL = 1 << 24
 # Bytes of the dense weights that are looked at together.
-AT_ONCE = 1 << 23
+AT_ONCE = 1 << 21
 # Weights that are put into the matrix together.
 ENTRIES_AT_ONCE = 1 << 18
+
+
+def give_back() -> None:
+    """Return to the system what was freed, where the C library can: it would keep the memory of lists."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class StreamedWeights:
@@ -37,9 +45,11 @@ class StreamedWeights:
 
     def __init__(self, places: Any, n_classes: int, dtype: np.dtype):
         self._features, self._K, self._dtype = places.features, n_classes, np.dtype(dtype)
-        shared = np.concatenate([places.head_features(), places.tail_features()])
-        order = np.argsort(shared)
-        self._shared = shared[order], order  # features with weights in streams, ascending, and their places there
+        # Features with weights in streams, ascending, and their places there: those with lists, then the others.
+        self._shared = []
+        for features, first in ((places.tail_features(), places.heads), (places.head_features(), 0)):
+            order = np.argsort(features)
+            self._shared.append((features[order], order + first))
         self._dense: np.ndarray | None = None
         self._lists: list[_WeightList] = []
 
@@ -68,22 +78,29 @@ class StreamedWeights:
         """
         low, high = classes
         if self._dense is None:
-            count = sum(int(np.count_nonzero(found)) for _, found in self._of_stream(fit, high - low))
-            count += sum(values.size for *_, values in singles)
-            if not self._lists and self._is_dense(count, high - low):  # other ranges will be much like the first
+            counts = [
+                sum(int(np.count_nonzero(found)) for _, found in self._of_stream(fit, part, high - low))
+                for part in self._shared
+            ]
+            alone = sum(values.size for *_, values in singles)
+            # Other ranges will be much like the first.
+            if not self._lists and self._is_dense(sum(counts) + alone, high - low):
                 self._dense = np.zeros((self._features, self._K), self._dtype)
         if self._dense is not None:
-            for chosen, found in self._of_stream(fit, high - low):
-                self._dense[chosen, low:high] = found
+            for part in self._shared:
+                for chosen, found in self._of_stream(fit, part, high - low):
+                    self._dense[chosen, low:high] = found
             for features, ptr, of_class, values in singles:
                 self._dense[np.repeat(features, np.diff(ptr)), of_class + low] = values
             return
-        alone = sum(values.size for *_, values in singles)
-        weights = _WeightList(count - alone, self._dtype)
-        for chosen, found in self._of_stream(fit, high - low):
-            row, column = np.nonzero(found)
-            weights.put(chosen[row], column + low, found[row, column])
-        self._lists.append(weights)
+        for part, count in zip(self._shared, counts, strict=True):
+            weights = _WeightList(count, self._dtype)
+            for chosen, found in self._of_stream(fit, part, high - low):
+                row, column = np.nonzero(found)
+                weights.put(chosen[row], column + low, found[row, column])
+            self._lists.append(weights)
+            fit.forget_lists()  # they are here now
+            give_back()
         if alone:
             columns = zip(*((np.repeat(f, np.diff(ptr)), c + low, v) for f, ptr, c, v in singles), strict=True)
             feature, of_class, value = (np.concatenate(parts) for parts in columns)
@@ -98,9 +115,11 @@ class StreamedWeights:
         all_of_them = self._features * self._K * self._dtype.itemsize
         return all_of_them <= SMALL_MODEL or stored * self._K >= all_of_them * n_classes
 
-    def _of_stream(self, fit: Stream, n_classes: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Some features that the stream has weights of, ascending, and these weights, a part after the other."""
-        features, places = self._shared
+    def _of_stream(
+        self, fit: Stream, shared: tuple[np.ndarray, np.ndarray], n_classes: int
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Some of these features, ascending, and the weights that the stream has of them, a piece after the other."""
+        features, places = shared
         at_once = max(1, AT_ONCE // max(1, n_classes * self._dtype.itemsize))
         for first in range(0, features.size, at_once):
             here = slice(first, first + at_once)

@@ -179,7 +179,10 @@ class BinaryStream:
         """Weights of features that only one row has."""
         return self._kernel.single_weights()
 
-    listed = 0  # no feature has lists of weights
+    listed = 0  # no feature has a list of weights
+
+    def forget_lists(self) -> None:
+        """There are none."""
 
     def weights_of(self, heads: np.ndarray) -> np.ndarray:
         """Weights of some features of the head for all classes."""

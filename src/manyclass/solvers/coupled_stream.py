@@ -166,8 +166,7 @@ class CoupledStream:
         """Forget what was added up for another one."""
         self._squares[:] = 0
         self._measured = Certificate(0.0, 0.0, 0.0)
-        if self._tails:  # they come back with the exact weights, without what is no longer in use
-            self._kernel.clear_lists()
+        self.forget_lists()  # they come back with the exact weights, without what is no longer in use
 
     def set_weights(self, exact: Any) -> None:
         """Take over exact weights, rounded."""
@@ -216,6 +215,11 @@ class CoupledStream:
     def weight_bytes(self) -> int:
         """Of the weights."""
         return self._kernel.weight_bytes + (self._kernel.list_bytes if self._tails else 0)
+
+    def forget_lists(self) -> None:
+        """Give back the memory of weights in lists."""
+        if self._tails:
+            self._kernel.clear_lists()
 
     @property
     def listed(self) -> int:

@@ -161,6 +161,10 @@ class Stream(Protocol):
         """Weights of some features for all classes, by their places: in the head, or behind it in the tail."""
         ...
 
+    def forget_lists(self) -> None:
+        """Give back the memory of weights in lists, which are no longer needed."""
+        ...
+
     @property
     def listed(self) -> int:
         """How many weights are in lists."""
