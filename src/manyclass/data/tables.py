@@ -26,6 +26,7 @@ LONGEST_LINE = 1 << 26
 # Rows of Parquet that are taken at a time, and bytes of it that are read.
 ROWS_AT_ONCE = 1 << 10
 READ_AT_ONCE = 1 << 20
+READ_WHOLE = 64 << 20  # a Parquet file of at most so many bytes is read a column at a time
 
 # The place of a row, which is its line or in Parquet its number, and the values of the columns.
 Row = tuple[int, list[Any]]
@@ -193,8 +194,10 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
         raise ParseError(name, 1, 1, "Parquet cannot be read from a pipe; pass a file")
     row = 0
     try:
-        # Pages are read as they are needed: a group of rows can be as large as the file.
-        with pq.ParquetFile(path, buffer_size=READ_AT_ONCE, pre_buffer=False) as file:
+        # Pages of a large file are read as they are needed: a group of rows can be as large as the file. Then arrow
+        # makes room for as much as a page says it has, which in a damaged file of a few bytes can be 2 GB.
+        buffer_size = READ_AT_ONCE if _size_of(path) > READ_WHOLE else 0
+        with pq.ParquetFile(path, buffer_size=buffer_size, pre_buffer=False) as file:
             there = file.schema_arrow.names
             if not set(columns) <= set(there):
                 raise _missing(name, 1, columns, there)
@@ -212,3 +215,9 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
             raise OSError(error.errno, os.strerror(error.errno), name) from error
         reason = " ".join(str(error).split())
         raise ParseError(name, row + 1, 1, f"this is no Parquet, or damaged ({reason})") from error
+
+
+def _size_of(path: PathOrFile) -> int:
+    if isinstance(path, (str, os.PathLike)):
+        return os.stat(path).st_size
+    return path.seek(0, os.SEEK_END)
