@@ -7,6 +7,7 @@ one, whole; done again, the operation ends with the same files as without the ac
 import argparse
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -27,11 +28,15 @@ def main():
     parser.add_argument("--kills", type=int, default=300, help="over all operations")
     parser.add_argument("--seed", type=int, default=None, help="of the moments of kills")
     arguments = parser.parse_args()
-    # In memory where that can be: thousands of times, waiting for a disk would take long.
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="torture-", dir=memory) as folder:
-        injection.start_again_with_interposer(folder)
-        sys.exit(torture(arguments, Path(folder)))
+    if injection.INTERPOSER not in os.environ:
+        # In memory where that can be: thousands of times, waiting for a disk would take long.
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        injection.start_again_with_interposer(tempfile.mkdtemp(prefix="torture-", dir=memory))
+    folder = Path(os.environ[injection.INTERPOSER]).parent
+    try:
+        sys.exit(torture(arguments, folder))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def torture(arguments, folder):
