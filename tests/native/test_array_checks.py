@@ -99,7 +99,7 @@ def maxent():
 
 
 def blocks(loss="hinge", pairs=False):
-    return core.BinaryBlocks32(layout(), LABEL_PTR, Y, C, K, D, loss, pairs, False, False, True)
+    return core.BinaryBlocks32(layout(), LABEL_PTR, Y, C, K, D, loss, pairs, "dual", False, True)
 
 
 def max_margin():
@@ -321,7 +321,7 @@ CALLS = {
     "BinaryBlocks": (
         lambda: (
             lambda label_ptr, labels, C, classes, features: core.BinaryBlocks32(
-                layout(), label_ptr, labels, C, classes, features, "hinge", False, False, False, True
+                layout(), label_ptr, labels, C, classes, features, "hinge", False, "dual", False, True
             )
         ),
         {**SETS, "classes": (K, of_number(-1, 0, K - 1)), "features": FEATURES},
