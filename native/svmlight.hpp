@@ -192,8 +192,9 @@ class RowParser {
 
   void parse_header(const char* p) {
     std::int64_t numbers[3];
+    const char* token = p;
     for (auto& number : numbers) {
-      const char* const token = p;
+      token = p;
       if (!parse_integer(p, number) || number < 0 || !ends_token(*p))
         fail(token, "expected the header 'rows features labels', found " + shown(token) +
                         "; an XMC file starts with these three counts (without them, read it as svmlight)");
@@ -202,6 +203,9 @@ class RowParser {
     if (*p != '\n' && *p != '#')
       fail(p, "expected the end of the header 'rows features labels', found " + shown(p) +
                   "; an XMC file starts with exactly three counts (without them, read it as svmlight)");
+    if (numbers[2] > int32_max)
+      fail(token, "the header promises " + std::to_string(numbers[2]) + " labels, more than the " +
+                      std::to_string(int32_max) + " that can be told apart; correct the header");
     rows_promised_ = numbers[0];
     options_.n_features = numbers[1];
     label_limit_ = numbers[2];

@@ -34,6 +34,7 @@ def test_shape_is_the_header_and_not_what_occurs():
         ("1 2\n", 1, 4, "expected the header"),
         ("1 2 3 4\n", 1, 7, "exactly three counts"),
         ("1 2 -3\n", 1, 5, "expected the header"),
+        ("1 2 2147483648\n", 1, 5, "more than the 2147483647 that can be told apart"),
         ("2 5 3\n0 1:1\n", 3, 1, "promises 2 rows, but the file ends after 1"),
         ("1 5 3\n0 1:1\n1 1:1\n", 3, 1, "promises 1 rows and here is one more"),
         ("1 5 3\n0 1:1 5:1\n", 2, 7, "index 5 does not fit 5 features"),
