@@ -38,7 +38,8 @@ class Team {
     if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       missing_.store(threads_, std::memory_order_relaxed);
       for (auto& share : taken_) share.count.store(0, std::memory_order_relaxed);
-      generation_.store(now + 1, std::memory_order_release);
+      // Not just released: it must not pass the load after it, or one who falls asleep now is not woken.
+      generation_.store(now + 1, std::memory_order_seq_cst);
       if (sleepers_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
       return;
     }
