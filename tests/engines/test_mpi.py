@@ -307,7 +307,9 @@ def test_stopped_again_and_again_the_model_is_the_same(tmp_path):
         codes.append(job.returncode)
         copy = shutil.copytree(folder.path, tmp_path / f"copy-{len(codes)}")
         assert under_mpirun.digest(fit(copy, 600, resume=True)) == whole
-    assert codes[:2] == [-signal.SIGKILL] * 2 and 0 not in codes[2:5] and codes[5] == 0
+    assert codes[:2] == [-signal.SIGKILL] * 2 and 0 not in codes[2:5]
+    # Ranks whose fit is over when the signal comes no longer listen to it, and end by it.
+    assert codes[5] in (0, 128 + signal.SIGUSR1)
     assert "rank 1" in said[2] and "signal 9" in said[2]
     code, stderr = act(2, "until_the_end", tmp_path, 600)
     assert code == 0, stderr

@@ -303,7 +303,7 @@ NAN_WEIGHTS = np.full((12, 5), np.nan, np.float32)
     [
         ({"weights": None}, "no tensor 'weights'"),
         ({"intercept": None}, "no tensor 'intercept'"),
-        ({"classes": None}, "no tensor 'classes"),
+        ({"classes": None}, "it has no classes"),
         ({"weights": np.zeros((12, 4), np.float32)}, "4 columns of weights, but 5 classes"),
         ({"weights": np.zeros((12, 5), np.int32)}, "not a matrix of floats"),
         ({"weights": np.zeros(60, np.float32)}, "not a matrix of floats"),

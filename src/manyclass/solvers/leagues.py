@@ -99,7 +99,7 @@ class Leagues:
         self._strict = 1.0  # share of the largest violation allowed at which a certificate is worth its cost
         self._variables: dict[str, np.ndarray] | None = None  # all of them, since they were last gathered
         self._loaded = False
-        self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+        self._said = Progress(0.0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
 
     # ---- Classes
 
@@ -164,7 +164,7 @@ class Leagues:
         seen = self._last_full
         primal = np.nan if seen is None else 0.5 * (seen[1] + seen[0] + seen[2])
         self._said = Progress(
-            epochs=self._full_passes,
+            epochs=float(self._full_passes),
             primal=primal,
             dual=np.nan if seen is None else primal - seen[1],
             violation=np.nan if seen is None else seen[3],
