@@ -42,10 +42,13 @@ format: $(VENV)/.lint
 library = $(shell $(CXX) -print-file-name=lib$(1).so)
 ADDRESS = env LD_PRELOAD="$(call library,asan) $(call library,ubsan) $(call library,stdc++)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
-# Other builds of the core have no sanitizers; MPI's programs do not run under them.
+# Other builds of the core have no sanitizers; MPI's programs do not run under them; and they take memory themselves.
+MEASURE_MEMORY = data/test_bombs.py engines/test_listed_weights.py::test_the_limit_holds_where_dense_weights_would_exceed_it \
+	estimators/test_wide_rows.py::test_one_large_index_costs_no_memory
 WITH_KERNELS = tests/native tests/solvers tests/common tests/problems tests/data tests/model tests/engines tests/estimators tests/fuzz
 LEFT_OUT = --deselect tests/common/test_invariance.py::test_every_build_reaches_the_same_optimum \
-	--ignore tests/engines/test_mpi.py --ignore tests/engines/test_two_hosts.py
+	--ignore tests/engines/test_mpi.py --ignore tests/engines/test_two_hosts.py \
+	$(addprefix --deselect tests/,$(MEASURE_MEMORY))
 
 sanitize: $(CHECKED)/.installed
 	$(ADDRESS) $(CHECKED)/bin/python scripts/check_sanitizers.py address undefined
