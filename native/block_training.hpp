@@ -134,12 +134,11 @@ class BlockTraining {
   static constexpr double nearly_all = 0.7;
   // Resting rows are visited again when the others see this share of the gap that all have seen last.
   static constexpr double wake = 0.2;
-  // The dual is judged after so many passes, by how many it seems to have still before it, in units of all
-  // rows.
+  // The dual is judged from `judged_at` passes on, by how many more passes over all rows it seems to need.
   static constexpr int64_t judged_from = 10, judged_at = 30;
   static constexpr double most_before_it = 60;
 
-  // What a pass has seen: of those until then the number and the rows, and gap over objective.
+  // After a pass: passes so far, rows visited so far (in units of all rows), and gap over objective.
   struct Seen {
     int64_t epochs = 0;
     double visited = 0, gap = 0;

@@ -52,7 +52,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a fit goes on from.
+    """What a fit resumes from.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ class LogisticClassifier(LinearClassifier):
 
 
 class OneVsRestLogistic(LogisticClassifier):
-    __doc__ = f"""One binary logistic regression a class, all trained together and exactly.
+    __doc__ = f"""One binary logistic regression per class, all trained together and exactly.
 
     Minimises `1/2 |w_c|^2 + sum_i C_i log(1 + exp(-t_ic w_c.x_i))` for each class c, with `t_ic = 1` for its own rows
     and -1 for all others. A row may be of any number of classes. Trained by Newton's method on the primal with

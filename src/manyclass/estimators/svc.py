@@ -19,7 +19,7 @@ UNCONSTRAINED = [10.0**e for e in range(1, 9)]
 class MulticlassSVC(LinearClassifier):
     __doc__ = f"""All-in-one multi-class support vector machines, trained exactly.
 
-    Minimises `1/2 |W|^2 + sum_i C_i loss_i`, with one weight vector a class and a loss on the margins between a
+    Minimises `1/2 |W|^2 + sum_i C_i loss_i`, with one weight vector per class and a loss on the margins between a
     row's own class and all others, or on the scores.
 
     Parameters
