@@ -27,7 +27,7 @@ from benchmarks.cost_model import (
 )
 from benchmarks.environments import ROOT
 from manyclass.data.synthetic import CLASS_SIZE_SPREAD, PRESETS
-from manyclass.solvers.estimate import TYPICAL_SUPPORT
+from manyclass.problems import PROBLEMS
 from manyclass.solvers.schedule import divide_classes, league_count
 
 DOCUMENT = ROOT / "docs" / "leagues.md"
@@ -154,7 +154,7 @@ def predict(machine: Machine) -> Predicted:
     found: Predicted = {}
     for name, (nonzeros, heads, shared, density) in PAPER.items():
         text = PRESETS[name]
-        shape = Shape(text.n, text.K, nonzeros, heads, shared, density, TYPICAL_SUPPORT["ww"])
+        shape = Shape(text.n, text.K, nonzeros, heads, shared, density, PROBLEMS["ww"].usual_support(text.K))
         sizes = np.random.default_rng(0).lognormal(0.0, CLASS_SIZE_SPREAD, text.K)
         rows = 1 + np.random.default_rng(1).multinomial(text.n - text.K, sizes / sizes.sum())
         for network, line in NETWORKS.items():
@@ -219,7 +219,8 @@ def predicted_table(predicted: Predicted, runs: list[Measured]) -> str:
             f"The share of weights that are not 0 is that of the real data, {PAPER['lshtc-small'][3]:.1%} for "
             f"LSHTC-small to {PAPER['lshtc-2011'][3]:.1%}; on our synthetic text in the shape of LSHTC-small it is "
             f"{own.density:.0%} over the first ten epochs, which begin with every class, and rows have "
-            f"{own.support:.0f} dual variables in use instead of the {TYPICAL_SUPPORT['ww']} that are assumed here.",
+            f"{own.support:.0f} dual variables in use instead of the {PROBLEMS['ww'].typical_support} that are "
+            "assumed here.",
         ]
     return "\n".join(lines)
 

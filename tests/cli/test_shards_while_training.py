@@ -12,7 +12,6 @@ from typer import BadParameter
 
 from manyclass.cli import ranks
 from manyclass.cli.destination import way_of_writing
-from manyclass.cli.fitting import Loss
 from manyclass.cli.options import Calibrate
 from manyclass.data import load_svmlight, save_svmlight, save_xmc
 from manyclass.engines import batches
@@ -179,4 +178,4 @@ def test_what_shards_do_not_go_with(arguments, message, shell, files):
 def test_one_rank_of_mpirun_is_alone(monkeypatch):
     monkeypatch.setattr(ranks, "peers", lambda: SimpleNamespace(size=1, rank=0))
     with pytest.raises(BadParameter, match="--loss ww is trained as a whole"):
-        way_of_writing(True, Loss.ww, None, checkpoint=None, calibrate=Calibrate.none, engine=ranks.Engine.mpi)
+        way_of_writing(True, "ww", None, checkpoint=None, calibrate=Calibrate.none, engine=ranks.Engine.mpi)

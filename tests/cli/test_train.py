@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from manyclass import MulticlassSVC, OneVsRestSVC
-from manyclass.cli.fitting import Loss, fit
+from manyclass.cli.fitting import fit
 from manyclass.data import load_svmlight
 from manyclass.estimators.provenance import Provenance
 from manyclass.model import load_model
@@ -263,6 +263,6 @@ def test_probabilities_are_fitted_without_checkpoints(svm, shell):
 
 def test_how_rows_were_read_is_of_one_fit(svm):
     X, y = load_svmlight(svm / "train.svm")
-    estimator = fit(Loss.ww, X, y, Provenance(settings={"reading": "once"}), progress=False).estimator
+    estimator = fit("ww", X, y, Provenance(settings={"reading": "once"}), progress=False).estimator
     assert estimator.model_.settings["reading"] == "once"
     assert "reading" not in estimator.fit(X, y).model_.settings

@@ -9,7 +9,7 @@ from oracle import optimum
 from manyclass import PPDSparse
 from manyclass._native import core
 from manyclass.data import check_matrix
-from manyclass.problems import SparseHinge, SparseSquaredHinge
+from manyclass.problems.sparse_binary import SparseHinge, SparseSquaredHinge
 from manyclass.solvers import StopRule, TrainingSet, label_blocks
 
 LOSSES = {"hinge": SparseHinge, "squared_hinge": SparseSquaredHinge}

@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from ..data import BlockStore
 from ..data.sizes import parse_size
 from ..engines import DiskEngine
-from ..estimators import ESTIMATORS, EdgeOfGridWarning, estimator_for, select_C
+from ..estimators import EdgeOfGridWarning, estimator_for, select_C
+from ..problems import LOSSES
 from . import normalizing, output, ranks
-from .fitting import TAKE_SETS, USUAL, Dtype, Loss
+from .fitting import USUAL, Dtype
 from .formats import DataFormat, TableOptions
 from .inputs import LabelledRows, naming, open_store, read_labelled
 from .options import Delimiter, LabelColumn, SkipUnlabelled, TextColumn, document_frequency, positive, usual
@@ -26,8 +27,8 @@ def list_of_losses(text: str) -> Any:
     """Read ww,cs,maxent."""
     losses = [part.strip() for part in text.split(",")]
     for loss in losses:
-        if loss not in ESTIMATORS:
-            raise typer.BadParameter(f"there is no loss {loss!r}; there are {', '.join(ESTIMATORS)}")
+        if loss not in LOSSES:
+            raise typer.BadParameter(f"there is no loss {loss!r}; there are {', '.join(LOSSES)}")
     return losses
 
 
@@ -107,7 +108,7 @@ def cv(
     output.log_to_stderr(quiet=quiet)
     table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
     store = open_store(data, table)
-    scaled = {loss: bool(normalizing.chosen(normalize, Loss(loss))) for loss in losses}
+    scaled = {loss: bool(normalizing.chosen(normalize, loss)) for loss in losses}
     engine: str | DiskEngine = "memory"
     if store is None:
         if memory is not None:
@@ -118,7 +119,7 @@ def cv(
             table,
             min_df=min_df,
             dtype=dtype.value,
-            several=all(loss in TAKE_SETS for loss in losses),
+            several=all(LOSSES[loss].takes_sets for loss in losses),
             normalize=True if all(scaled.values()) else normalize,
         )
     else:

@@ -12,8 +12,9 @@ from ..data import Chain, TextFeatures, encode_known, load_wordnet
 from ..data.wordnet import WordNet
 from ..metrics import error_rate, topk_error
 from ..model import LinearModel, load_model, save_model
+from ..problems import LOSSES
 from . import output, ranks
-from .fitting import TITLES, Fit, Loss, fit
+from .fitting import Fit, fit
 from .output import ExitCode, InputError
 from .replacing import check_model_file
 
@@ -67,10 +68,10 @@ def demo(
         *map(output.count, (*X.shape, wordnet.class_names.size, X_test.shape[0])),
     )
     codes = encode_known(wordnet.labels_test, wordnet.class_names)
-    for loss in (Loss.ww, Loss.cs, Loss.hinge, Loss.squared_hinge):
+    for loss in ("ww", "cs", "hinge", "squared_hinge"):
         done = _fit(loss, X, wordnet, jobs=jobs, quiet=quiet)
         results.append(_measure(loss, done, X_test, codes, jobs))
-        if loss is Loss.ww:
+        if loss == "ww":
             _keep(done, text, model, min_members)
             answers = [_answer(done.estimator.model_, question) for question in QUESTIONS]
         del done  # or the peak of the next fit would include this model
@@ -83,12 +84,12 @@ def _features(wordnet: WordNet) -> tuple[TextFeatures, Any, Any]:
     return text, X, text.transform(wordnet.texts_test)
 
 
-def _fit(loss: Loss, X: Any, wordnet: WordNet, *, jobs: int | None, quiet: bool) -> Fit:
-    logger.info("training %s", TITLES[loss])
+def _fit(loss: str, X: Any, wordnet: WordNet, *, jobs: int | None, quiet: bool) -> Fit:
+    logger.info("training %s", LOSSES[loss].title)
     done = fit(loss, X, wordnet.labels_train, progress=not quiet, n_jobs=jobs)
     certificate = done.estimator.certificate_
     if certificate.exit_reason == "interrupted":  # half a model would answer all later questions
-        output.fail(f"interrupted while training {TITLES[loss]}; run the demo again", ExitCode.INTERRUPTED)
+        output.fail(f"interrupted while training {LOSSES[loss].title}; run the demo again", ExitCode.INTERRUPTED)
     logger.info("%s in %s", certificate.message, output.seconds(done.seconds))
     return done
 
@@ -100,12 +101,12 @@ def _keep(done: Fit, text: TextFeatures, path: Path, min_members: int) -> None:
     save_model(trained, path)
 
 
-def _measure(loss: Loss, done: Fit, X_test: Any, codes: np.ndarray, jobs: int | None) -> dict[str, Any]:
+def _measure(loss: str, done: Fit, X_test: Any, codes: np.ndarray, jobs: int | None) -> dict[str, Any]:
     model, certificate = done.estimator.model_, done.estimator.certificate_
     best, _ = model.topk(X_test, BEST, n_jobs=jobs)
     return {
-        "loss": loss.value,
-        "title": TITLES[loss],
+        "loss": loss,
+        "title": LOSSES[loss].title,
         "seconds": done.seconds,
         "epochs": int(done.estimator.n_iter_[0]),
         "primal": certificate.primal,
@@ -141,7 +142,7 @@ def _answer_one(question: str, path: Path, min_members: int, *, jobs: int | None
         logger.info("%s does not exist yet: training it first", path)
         wordnet = load_wordnet(min_members)
         text, X, _ = _features(wordnet)
-        done = _fit(Loss.ww, X, wordnet, jobs=jobs, quiet=quiet)
+        done = _fit("ww", X, wordnet, jobs=jobs, quiet=quiet)
         _keep(done, text, path, min_members)
         model = done.estimator.model_
     answer = _answer(model, question)

@@ -10,8 +10,9 @@ import typer
 from ..engines import holds_checkpoint
 from ..model import LinearModel, save_model
 from ..model.shards import holds_shards
+from ..problems import LOSSES
 from . import ranks
-from .fitting import Loss, trains_in_batches
+from .fitting import trains_in_batches
 from .options import Calibrate
 from .output import InputError
 from .ranks import Engine
@@ -30,7 +31,7 @@ class Writing(Enum):
 
 def way_of_writing(
     shards: bool,
-    loss: Loss,
+    loss: str,
     drop: float | None,
     *,
     checkpoint: Path | None,
@@ -42,16 +43,16 @@ def way_of_writing(
         return Writing.WHOLE
     if not trains_in_batches(loss, drop):
         if ranks.peers().size == 1:
-            able = [one.value for one in Loss if trains_in_batches(one, None)]
+            able = [one for one in LOSSES if trains_in_batches(one, None)]
             raise typer.BadParameter(
-                f"--loss {loss.value} is trained as a whole, and written in shards only by several ranks of mpirun; "
+                f"--loss {loss} is trained as a whole, and written in shards only by several ranks of mpirun; "
                 f"{', '.join(able)} and squared_hinge with --drop are written while they are trained",
                 param_hint="--shards",
             )
         return Writing.BY_RANKS
     if checkpoint is not None:
         raise typer.BadParameter(
-            f"shards of --loss {loss.value} stay when it is stopped, and --resume goes on from them; leave out one "
+            f"shards of --loss {loss} stay when it is stopped, and --resume goes on from them; leave out one "
             "of --checkpoint and --shards",
             param_hint="--checkpoint",
         )

@@ -21,29 +21,6 @@ from .wording import with_options
 logger = logging.getLogger("manyclass.cli")
 
 
-class Loss(str, Enum):
-    """The losses there are."""
-
-    ww = "ww"
-    cs = "cs"
-    llw = "llw"
-    mmr = "mmr"
-    rm = "rm"
-    adm = "adm"
-    atm = "atm"
-    ats = "ats"
-    hinge = "hinge"
-    squared_hinge = "squared_hinge"
-    logistic = "logistic"
-    maxent = "maxent"
-    ppd_hinge = "ppd_hinge"
-    ppd_squared_hinge = "ppd_squared_hinge"
-    max_margin = "max_margin"
-    ovo_hinge = "ovo_hinge"
-    ovo_squared_hinge = "ovo_squared_hinge"
-    ovo_logistic = "ovo_logistic"
-
-
 class Dtype(str, Enum):
     """Types of the weights."""
 
@@ -53,30 +30,6 @@ class Dtype(str, Enum):
 
 # What the estimators take if nothing is given: the command line takes the same.
 USUAL = PPDSparse().get_params() | MulticlassSVC().get_params()
-# With an elastic net.
-SPARSE = (Loss.ppd_hinge, Loss.ppd_squared_hinge, Loss.max_margin)
-# Rows may have sets of labels.
-TAKE_SETS = (Loss.hinge, Loss.squared_hinge, Loss.logistic, *SPARSE)
-TITLES = {
-    Loss.ww: "Weston-Watkins",
-    Loss.cs: "Crammer-Singer",
-    Loss.llw: "Lee-Lin-Wahba",
-    Loss.mmr: "maximum-margin regression",
-    Loss.rm: "reinforced",
-    Loss.adm: "ADM",
-    Loss.atm: "ATM",
-    Loss.ats: "ATS",
-    Loss.hinge: "OvR hinge",
-    Loss.squared_hinge: "OvR squared hinge",
-    Loss.logistic: "OvR logistic",
-    Loss.maxent: "maximum entropy",
-    Loss.ppd_hinge: "PPDSparse hinge",
-    Loss.ppd_squared_hinge: "PPDSparse squared hinge",
-    Loss.max_margin: "PD-Sparse",
-    Loss.ovo_hinge: "OvO hinge",
-    Loss.ovo_squared_hinge: "OvO squared hinge",
-    Loss.ovo_logistic: "OvO logistic",
-}
 
 
 @dataclass(frozen=True)
@@ -99,21 +52,19 @@ class Fit:
     peak_is_of_this_fit: bool
 
 
-def trains_in_batches(loss: Loss, threshold: float | None) -> bool:
+def trains_in_batches(loss: str, threshold: float | None) -> bool:
     """Whether the estimator of a loss, or with a threshold DiSMEC, can write labels while it trains others."""
-    return threshold is not None or issubclass(ESTIMATORS[loss.value], LabelBatches)
+    return threshold is not None or issubclass(ESTIMATORS[loss], LabelBatches)
 
 
-def fit(
-    loss: Loss, X: Any, y: Any, provenance: Provenance | None = None, *, progress: bool, **parameters: Any
-) -> Fit:
+def fit(loss: str, X: Any, y: Any, provenance: Provenance | None = None, *, progress: bool, **parameters: Any) -> Fit:
     """Fit the estimator of a loss; with a `threshold` for its weights, DiSMEC.
 
     A fit that stops early does not warn here: the commands say so themselves, in words that fit a shell.
     """
     given = {name: value for name, value in parameters.items() if value is not None}
     given["verbose"] = int(progress and sys.stderr.isatty())
-    estimator = DiSMEC(**given) if "threshold" in given else estimator_for(loss.value, **given)
+    estimator = DiSMEC(**given) if "threshold" in given else estimator_for(loss, **given)
     estimator._provenance = provenance or Provenance()
     forgotten = forget_peak_memory()
     begin = time.perf_counter()

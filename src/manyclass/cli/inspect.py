@@ -19,10 +19,10 @@ from ..problems import PROBLEMS
 from ..solvers import estimate_memory
 from . import output, ranks
 from .convert import describe_store, show_store
-from .fitting import USUAL, Dtype, Loss
+from .fitting import USUAL, Dtype
 from .formats import DataFormat, TableOptions
 from .inputs import LabelledRows, class_sizes, naming, read_labelled
-from .options import Delimiter, LabelColumn, SkipUnlabelled, TextColumn, document_frequency
+from .options import Delimiter, LabelColumn, Loss, SkipUnlabelled, TextColumn, document_frequency
 from .output import InputError
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
@@ -40,7 +40,7 @@ def inspect(
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many of these features.")] = 10,
     estimate: Annotated[bool, typer.Option("--estimate", help="Of data, or a store: the memory of a fit.")] = False,
-    loss: Annotated[Loss, typer.Option("--loss", "-l", help="For --estimate.")] = Loss.ww,
+    loss: Annotated[Loss, typer.Option("--loss", "-l", help="For --estimate.")] = "ww",
     dtype: Annotated[Dtype, typer.Option(help="For --estimate.")] = Dtype.float32,
     intercept: Annotated[bool, typer.Option(help="For --estimate.")] = USUAL["fit_intercept"],
     jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="For --estimate.")] = None,
@@ -72,9 +72,9 @@ def inspect(
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
         report = _describe_checked(file, verify)
         if estimate:
-            problem = PROBLEMS[loss.value]
+            problem = PROBLEMS[loss]
             if problem.kernel not in FROM_STORES or getattr(problem, "pairs", False):
-                raise InputError(f"{file}: a store; --loss {loss.value} is not trained from stores")
+                raise InputError(f"{file}: a store; --loss {loss} is not trained from stores")
             data = StoredRows(BlockStore(file), 1.0, constant=float(intercept))
             report["least_memory"] = least_memory(problem, data, np.dtype(dtype.value))
         if as_json:
@@ -107,7 +107,7 @@ def inspect(
         report["estimate"] = estimate_memory(
             check_matrix(rows.X),
             report["classes"],
-            loss=loss.value,
+            loss=loss,
             dtype=np.dtype(dtype.value),
             fit_intercept=intercept,
             threads=thread_count(jobs),

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ..data import BlockStore, HashedText, UnitRows
-from .fitting import SPARSE, Loss
+from ..problems import PROBLEMS, ElasticNet
 from .inputs import ALWAYS_UNIT
 from .output import InputError
 
@@ -19,9 +19,9 @@ Normalize = Annotated[
 ]
 
 
-def chosen(asked: bool | None, loss: Loss, drop: float | None = None) -> bool | None:
+def chosen(asked: bool | None, loss: str, drop: float | None = None) -> bool | None:
     """What was asked for, or else True for losses that do best on rows of length 1."""
-    return True if asked is None and (loss in SPARSE or drop is not None) else asked
+    return True if asked is None and (isinstance(PROBLEMS[loss], ElasticNet) or drop is not None) else asked
 
 
 def refuse_for_texts(what: str, asked: bool | None) -> None:

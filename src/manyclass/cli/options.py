@@ -1,12 +1,13 @@
 """What options take: their choices, and how text becomes a value."""
 
 from enum import Enum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..data.tables import check_delimiter
 from ..estimators import MaxEnt
+from ..problems import LOSSES
 from .fitting import USUAL
 
 
@@ -17,6 +18,17 @@ def delimiter(text: str) -> Any:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
+
+class _Name(str, Enum):
+    """A choice that is its own name."""
+
+    __str__ = str.__str__
+
+
+if TYPE_CHECKING:
+    Loss = str
+else:
+    Loss = _Name("Loss", {name: name for name in LOSSES})
 
 TextColumn = Annotated[str | None, typer.Option("--text-column", help="Of a table. [default: text]")]
 LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Of a table. [default: label]")]

@@ -17,9 +17,10 @@ from ..estimators.calibration import fit_rule
 from ..estimators.provenance import Provenance
 from ..metrics import error_rate, precisions_at_k
 from ..model import LinearModel
+from ..problems import LOSSES, PROBLEMS, ElasticNet
 from . import normalizing, output, ranks
 from .destination import Destination, Writing, check_checkpoint, check_shards, way_of_writing
-from .fitting import SPARSE, TAKE_SETS, TITLES, USUAL, Dtype, Fit, Loss, fit
+from .fitting import USUAL, Dtype, Fit, fit
 from .formats import DataFormat, TableOptions, stem
 from .inputs import LabelledRows, naming, open_store, read_labelled
 from .options import (
@@ -27,6 +28,7 @@ from .options import (
     ClassWeight,
     Delimiter,
     LabelColumn,
+    Loss,
     Method,
     SkipUnlabelled,
     Solver,
@@ -59,7 +61,7 @@ def train(
     ] = None,
     loss: Annotated[
         Loss, typer.Option("--loss", "-l", help="hinge, squared_hinge, logistic, ppd_*: one-vs-rest.")
-    ] = Loss.ww,
+    ] = "ww",
     gamma: Annotated[
         float | None, typer.Option(min=0, max=1, help=f"Weight of the own class in --loss rm. {usual('gamma')}")
     ] = None,
@@ -215,12 +217,12 @@ def train(
             table,
             min_df=min_df,
             dtype=dtype.value,
-            several=loss in TAKE_SETS,
+            several=LOSSES[loss].takes_sets,
             normalize=normalizing.chosen(normalize, loss, drop),
         )
         codes = _check_labels(data, rows, calibrate)
-    elif loss in SPARSE or drop is not None:
-        what = f"--loss {loss.value}" if drop is None else "--drop"
+    elif isinstance(PROBLEMS[loss], ElasticNet) or drop is not None:
+        what = f"--loss {loss}" if drop is None else "--drop"
         raise InputError(
             f"{data}: {what} wants rows in memory; pass the text that the store was made from, or train it with "
             "--loss squared_hinge"
@@ -233,7 +235,7 @@ def train(
     times: dict[str, Any] = {"reading": time.perf_counter() - begin}
     n_rows, n_features = (store.n_rows, store.n_features) if store else X.shape
     about = f"{output.counted(n_rows, 'row')} with {output.counted(n_features, 'feature')}"
-    logger.info("training %s on %s%s", TITLES[loss], about, _by_whom(jobs))
+    logger.info("training %s on %s%s", LOSSES[loss].title, about, _by_whom(jobs))
     try:
         done = fit(
             loss,
@@ -298,7 +300,7 @@ def train(
 
 
 def _check_of_loss(
-    loss: Loss,
+    loss: str,
     *,
     gamma: float | None,
     lam: float | None,
@@ -308,17 +310,17 @@ def _check_of_loss(
     leagues: int | None,
 ) -> None:
     """Refuse options that the loss does not have."""
-    if gamma is not None and loss is not Loss.rm:
-        raise typer.BadParameter(f"only --loss rm has it, not {loss.value}", param_hint="--gamma")
+    if gamma is not None and loss != "rm":
+        raise typer.BadParameter(f"only --loss rm has it, not {loss}", param_hint="--gamma")
     for name, value in (("--lambda", lam), ("--tau", tau)):
-        if value is not None and loss not in SPARSE:
-            names = ", ".join(one.value for one in SPARSE)
-            raise typer.BadParameter(f"it is for --loss {names}, not {loss.value}", param_hint=name)
-    if drop is not None and loss is not Loss.squared_hinge:
-        raise typer.BadParameter(f"it is for --loss squared_hinge, not {loss.value}", param_hint="--drop")
-    if leagues is not None and (loss, solver) != (Loss.ww, Solver.leagues):
+        if value is not None and not isinstance(PROBLEMS[loss], ElasticNet):
+            names = ", ".join(one for one, problem in PROBLEMS.items() if isinstance(problem, ElasticNet))
+            raise typer.BadParameter(f"it is for --loss {names}, not {loss}", param_hint=name)
+    if drop is not None and loss != "squared_hinge":
+        raise typer.BadParameter(f"it is for --loss squared_hinge, not {loss}", param_hint="--drop")
+    if leagues is not None and (loss, solver) != ("ww", Solver.leagues):
         raise typer.BadParameter(
-            f"only --loss ww with --solver leagues has them, not {loss.value} with {solver.value}",
+            f"only --loss ww with --solver leagues has them, not {loss} with {solver.value}",
             param_hint="--leagues",
         )
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..data.sizes import parse_size, show_size
 from ..problems import Binary, Problem
 from ..solvers import StreamShape
-from ..solvers.estimate import TYPICAL_SUPPORT, expected_nonzeros
+from ..solvers.estimate import expected_nonzeros
 from ..solvers.layout import LISTED, tail_rows
 from .disk_engine import DiskEngine
 from .stored_rows import BlockReader, StoredRows
@@ -161,7 +161,7 @@ class Sizes:
 
     def _weights_in_use(self, rows_of: np.ndarray, passing: float = 1, least: int = 0) -> np.ndarray:
         """How many classes of a coupled loss have weights for features of so many rows, usually."""
-        support = max(least, passing * TYPICAL_SUPPORT.get(self._problem.name, self._data.n_classes))
+        support = max(least, passing * self._problem.usual_support(self._data.n_classes))
         return np.minimum(self._data.n_classes, rows_of * (1.0 + support))
 
     def describe(self, n_classes: int) -> str:
@@ -265,7 +265,7 @@ def rare_rows(
         if max(needed, sizes.weights(K) + sizes.blocks(K) + sizes.exact(K) / EXACT_SHARE) <= limit:
             return rows
         rows *= 2
-        if rows * (1 + PASSING * TYPICAL_SUPPORT[problem.name]) > SHARE_OF_A_LIST * K:
+        if rows * (1 + PASSING * problem.usual_support(K)) > SHARE_OF_A_LIST * K:
             return best[0]
 
 

@@ -1,6 +1,7 @@
 """DiSMEC: one-vs-rest, small weights dropped, labels in batches that fit into memory."""
 
 import os
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,12 +11,13 @@ from sklearn.utils._param_validation import Interval
 
 from ..data.sizes import parse_size
 from ..engines import Result
-from ..problems import Problem
+from ..problems import LOSSES, Loss, Problem
 from ..solvers import TrainingSet
 from .label_batches import SHARDS, LabelBatches
 from .parameters import PARAMETERS
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class DiSMEC(LabelBatches):
     __doc__ = f"""One binary machine a label with the squared hinge, of which only weights of some size are kept.
 
@@ -37,8 +39,6 @@ class DiSMEC(LabelBatches):
 
     loss = "squared_hinge"
     _folders: ClassVar[str] = "shards=..."
-    _losses: ClassVar[tuple[str, ...]] = ("squared_hinge",)
-    _reducible: ClassVar[tuple[str, ...]] = ("squared_hinge",)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LabelBatches._parameter_constraints,
@@ -46,56 +46,13 @@ class DiSMEC(LabelBatches):
         "memory": [Integral, str],
     }
 
-    def __init__(
-        self,
-        *,
-        threshold: float = 0.01,
-        memory: int | str = "1GB",
-        shards: str | os.PathLike[str] | None = None,
-        C: float = 1.0,
-        stop: str = "gap",
-        tol: float = 0.01,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        dtype: Any = "float32",
-        solver: str = "auto",
-        feature_reduction: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: float = 600.0,
-        resume: bool = False,
-        engine: str = "memory",
-        verbose: int = 0,
-    ):
-        super().__init__(
-            C=C,
-            stop=stop,
-            tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            dtype=dtype,
-            solver=solver,
-            feature_reduction=feature_reduction,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-            engine=engine,
-            verbose=verbose,
-        )
-        self.threshold = threshold
-        self.memory = memory
-        self.shards = shards
+    threshold: float = 0.01
+    memory: int | str = "1GB"
+    shards: str | os.PathLike[str] | None = None
+
+    @classmethod
+    def _offers(cls) -> dict[str, Loss]:
+        return {cls.loss: replace(LOSSES[cls.loss], solvers=())}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -48,7 +48,6 @@ class LabelBatches(LinearClassifier):
     """What estimators have in common that can train their labels in batches."""
 
     shards: str | os.PathLike[str] | None
-    _takes_sets: ClassVar[bool] = True
     _one_vs_rest: ClassVar[bool] = True
     _folders: ClassVar[str] = "checkpoint=... or shards=..."
 

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -32,7 +33,7 @@ from ..engines import (
 from ..model import LinearModel
 from ..model.threads import thread_count
 from ..model.weights import WideWeights
-from ..problems import PROBLEMS, Problem
+from ..problems import LOSSES, Loss, Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 from .class_weights import weights_by_class
 from .parameters import CONSTRAINTS, NOT_OF_THE_MODEL
@@ -44,62 +45,35 @@ from .training_rows import TrainingRows, label_vector
 logger = logging.getLogger("manyclass")
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
     """Base of the estimators: everything but the choice of losses."""
 
-    leagues: int | None = None  # of MulticlassSVC
-    _one_of_several: bool = False  # fits for different C
-    _provenance: Provenance = Provenance()  # of the rows of the next fit
-    _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
+    _one_of_several = False  # fits for different C
+    _provenance = Provenance()  # of the rows of the next fit
     _folders: ClassVar[str] = "checkpoint=..."  # that a fit can go on from
-    _losses: ClassVar[tuple[str, ...]]
-    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {}  # besides "auto" and "dual": those for some losses only
-    _reducible: ClassVar[tuple[str, ...]] = ()  # losses that feature reduction is for
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        stop: str = "gap",
-        tol: float = 0.01,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        dtype: Any = "float32",
-        solver: str = "auto",
-        feature_reduction: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: float = 600.0,
-        resume: bool = False,
-        engine: str = "memory",
-        verbose: int = 0,
-    ):
-        self.C = C
-        self.stop = stop
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.dtype = dtype
-        self.solver = solver
-        self.feature_reduction = feature_reduction
-        self.checkpoint = checkpoint
-        self.every = every
-        self.resume = resume
-        self.engine = engine
-        self.verbose = verbose
+    C: float = 1.0
+    stop: str = "gap"
+    tol: float = 0.01
+    max_iter: int = 1000
+    time_limit: float | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    class_weight: dict[Any, float] | str | None = None
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Any = 0
+    dtype: Any = "float32"
+    solver: str = "auto"
+    feature_reduction: bool = False
+    checkpoint: str | os.PathLike[str] | None = None
+    every: float = 600.0
+    resume: bool = False
+    engine: Any = "memory"
+    verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearClassifier":
         """Train.
@@ -203,7 +177,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             keep_state=self.warm_start,
             verbose=bool(self.verbose),
             solver=self.solver,
-            leagues=self.leagues,
+            leagues=getattr(self, "leagues", None),
             stop_with=getattr(self, "_stop_with", None),
             checkpoints=None if folder is None else CheckpointPlan(folder, self.every, self.resume),
             engine=self.engine,
@@ -313,21 +287,33 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         return clone(self).set_params(class_weight=weights, checkpoint=None, resume=False)
 
     def _problem(self) -> Problem:
-        return PROBLEMS[f"ovo_{self.loss}" if self._pairs else self.loss]
+        return self._offers()[self.loss].problem
+
+    @classmethod
+    def _offers(cls) -> dict[str, Loss]:
+        """The losses that this estimator trains, by the value of its parameter."""
+        names = [base.__name__ for base in cls.__mro__]
+        return {loss.parameter: loss for loss in LOSSES.values() if loss.estimator in names}
+
+    @property
+    def _takes_sets(self) -> bool:
+        return any(loss.takes_sets for loss in self._offers().values())
 
     def _check_parameters(self) -> None:
-        if self.loss not in self._losses:
-            names = ", ".join(repr(name) for name in self._losses)
+        offered = self._offers()
+        if self.loss not in offered:
+            names = ", ".join(map(repr, offered))
             raise ValueError(f"loss must be one of {names} for {type(self).__name__}, got {self.loss!r}")
         self._validate_params()
-        trained = self._solvers.get(self.solver, ())
-        if self.solver not in ("auto", "dual") and self.loss not in trained:
+        trained = [name for name, loss in offered.items() if self.solver in ("auto", "dual", *loss.solvers)]
+        if self.loss not in trained:
             if trained:
-                names = " or ".join(repr(name) for name in trained)
+                names = " or ".join(map(repr, trained))
                 raise ValueError(f"solver={self.solver!r} trains loss {names} only, not {self.loss!r}")
-            names = ", ".join(repr(name) for name in ("auto", "dual", *self._solvers))
+            solvers = dict.fromkeys(solver for loss in offered.values() for solver in loss.solvers)
+            names = ", ".join(map(repr, ("auto", "dual", *solvers)))
             raise ValueError(f"solver must be one of {names} for {type(self).__name__}, got {self.solver!r}")
-        if self.feature_reduction and (self.loss not in self._reducible or self.solver == "newton"):
+        if self.feature_reduction and (not offered[self.loss].reducible or self.solver == "newton"):
             raise ValueError(
                 f"feature_reduction is not for {type(self).__name__} with loss={self.loss!r} and "
                 f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by "

@@ -1,59 +1,17 @@
 """Logistic regression: estimators that know probabilities."""
 
-import os
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .linear_classifier import LinearClassifier
 from .parameters import PARAMETERS
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class LogisticClassifier(LinearClassifier):
     """A base with another default of C: logistic losses never end at 0, and want a larger one (docs/choosing.md)."""
 
-    def __init__(
-        self,
-        *,
-        C: float = 8.0,
-        stop: str = "gap",
-        tol: float = 0.01,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        dtype: Any = "float32",
-        solver: str = "auto",
-        feature_reduction: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: float = 600.0,
-        resume: bool = False,
-        engine: str = "memory",
-        verbose: int = 0,
-    ):
-        super().__init__(
-            C=C,
-            stop=stop,
-            tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            dtype=dtype,
-            solver=solver,
-            feature_reduction=feature_reduction,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-            engine=engine,
-            verbose=verbose,
-        )
+    C: float = 8.0
 
 
 class OneVsRestLogistic(LogisticClassifier):
@@ -70,11 +28,7 @@ class OneVsRestLogistic(LogisticClassifier):
     """
 
     loss = "logistic"
-    _losses: ClassVar[tuple[str, ...]] = ("logistic",)
-    _takes_sets: ClassVar[bool] = True
     _one_vs_rest: ClassVar[bool] = True
-    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("logistic",)}
-    _reducible: ClassVar[tuple[str, ...]] = ("logistic",)
     _probability: ClassVar[dict[str, Any]] = {"method": "sigmoid", "slope": 1.0, "offset": 0.0}
 
 
@@ -91,7 +45,6 @@ class OneVsOneLogistic(LogisticClassifier):
     """
 
     loss = "logistic"
-    _losses: ClassVar[tuple[str, ...]] = ("logistic",)
     _pairs: ClassVar[bool] = True
 
 
@@ -106,6 +59,4 @@ class MaxEnt(LogisticClassifier):
     """
 
     loss = "maxent"
-    _losses: ClassVar[tuple[str, ...]] = ("maxent",)
-    _reducible: ClassVar[tuple[str, ...]] = ("maxent",)
     _probability: ClassVar[dict[str, Any]] = {"method": "softmax", "slope": 1.0}

@@ -1,6 +1,6 @@
 """PD-Sparse: the max-margin loss with an elastic net, all labels together."""
 
-import os
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from .linear_classifier import LinearClassifier
 from .parameters import PARAMETERS
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class PDSparse(LinearClassifier):
     __doc__ = f"""PD-Sparse: the largest margin violation of a row's labels, with sparse weights, trained exactly.
 
@@ -31,8 +32,6 @@ class PDSparse(LinearClassifier):
     """
 
     loss = "max_margin"
-    _losses: ClassVar[tuple[str, ...]] = ("max_margin",)
-    _takes_sets: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
@@ -40,54 +39,8 @@ class PDSparse(LinearClassifier):
         "tau": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        *,
-        lam: float = 0.01,
-        tau: float = 1.0,
-        C: float = 1.0,
-        stop: str = "gap",
-        tol: float = 0.01,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        dtype: Any = "float32",
-        solver: str = "auto",
-        feature_reduction: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: float = 600.0,
-        resume: bool = False,
-        engine: str = "memory",
-        verbose: int = 0,
-    ):
-        super().__init__(
-            C=C,
-            stop=stop,
-            tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            dtype=dtype,
-            solver=solver,
-            feature_reduction=feature_reduction,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-            engine=engine,
-            verbose=verbose,
-        )
-        self.lam = lam
-        self.tau = tau
+    lam: float = 0.01
+    tau: float = 1.0
 
     def _problem(self) -> MaxMargin:
         return MaxMargin(self.lam, self.tau, constant=self.fit_intercept)

@@ -1,6 +1,7 @@
 """PPDSparse: sparse one-vs-rest for very many labels."""
 
 import os
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -8,14 +9,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from ..engines import Result
-from ..problems import Problem, SparseHinge, SparseSquaredHinge
+from ..problems import Problem
 from ..solvers.label_blocks import RESULT
 from .label_batches import SHARDS, LabelBatches
 from .parameters import PARAMETERS
 
-LOSSES = {"squared_hinge": SparseSquaredHinge, "hinge": SparseHinge}
 
-
+@dataclass(eq=False, kw_only=True, repr=False)
 class PPDSparse(LabelBatches):
     __doc__ = f"""One sparse binary machine a label, trained on the rows that matter to it: for 10^4 to 10^6 labels.
 
@@ -42,8 +42,6 @@ class PPDSparse(LabelBatches):
         variable above 0). NaN where this fit has not trained it.
     """
 
-    _losses: ClassVar[tuple[str, ...]] = tuple(LOSSES)
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LabelBatches._parameter_constraints,
         "lam": [Interval(Real, 0, None, closed="left")],
@@ -51,63 +49,15 @@ class PPDSparse(LabelBatches):
         "draws": [None, Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        loss: str = "squared_hinge",
-        *,
-        lam: float = 0.01,
-        tau: float = 1.0,
-        draws: int | None = None,
-        shards: str | os.PathLike[str] | None = None,
-        C: float = 1.0,
-        stop: str = "gap",
-        tol: float = 0.01,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        dtype: Any = "float32",
-        solver: str = "auto",
-        feature_reduction: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: float = 600.0,
-        resume: bool = False,
-        engine: str = "memory",
-        verbose: int = 0,
-    ):
-        super().__init__(
-            C=C,
-            stop=stop,
-            tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            dtype=dtype,
-            solver=solver,
-            feature_reduction=feature_reduction,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-            engine=engine,
-            verbose=verbose,
-        )
-        self.loss = loss
-        self.lam = lam
-        self.tau = tau
-        self.draws = draws
-        self.shards = shards
+    loss: str = field(default="squared_hinge", kw_only=False)
+    lam: float = 0.01
+    tau: float = 1.0
+    draws: int | None = None
+    shards: str | os.PathLike[str] | None = None
 
     def _problem(self) -> Problem:
-        return LOSSES[self.loss](self.lam, self.tau, constant=bool(self.fit_intercept), draws=int(self.draws or 0))
+        formulas: Any = type(super()._problem())
+        return formulas(self.lam, self.tau, constant=bool(self.fit_intercept), draws=int(self.draws or 0))
 
     def _take_over(self, result: Result, *given: Any, **more: Any) -> None:
         super()._take_over(result, *given, **more)

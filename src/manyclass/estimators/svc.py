@@ -1,6 +1,6 @@
 """Support vector machines: all-in-one, one-vs-rest and one-vs-one."""
 
-import os
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from .parameters import PARAMETERS
 UNCONSTRAINED = [10.0**e for e in range(1, 9)]
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class MulticlassSVC(LinearClassifier):
     __doc__ = f"""All-in-one multi-class support vector machines, trained exactly.
 
@@ -42,10 +43,6 @@ class MulticlassSVC(LinearClassifier):
     {PARAMETERS.strip()}
     """
 
-    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"leagues": ("ww", "llw")}
-    _reducible: ClassVar[tuple[str, ...]] = ("ww", "cs")
-    _losses: ClassVar[tuple[str, ...]] = ("ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats")
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LinearClassifier._parameter_constraints,
         "gamma": [Interval(Real, 0, 1, closed="both")],
@@ -53,56 +50,9 @@ class MulticlassSVC(LinearClassifier):
         "C": [Interval(Real, 0, None, closed="neither"), Options(Real, {np.inf})],
     }
 
-    def __init__(
-        self,
-        loss: str = "ww",
-        *,
-        gamma: float = 0.5,
-        leagues: int | None = None,
-        C: float = 1.0,
-        stop: str = "gap",
-        tol: float = 0.01,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        dtype: Any = "float32",
-        solver: str = "auto",
-        feature_reduction: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: float = 600.0,
-        resume: bool = False,
-        engine: str = "memory",
-        verbose: int = 0,
-    ):
-        super().__init__(
-            C=C,
-            stop=stop,
-            tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            dtype=dtype,
-            solver=solver,
-            feature_reduction=feature_reduction,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-            engine=engine,
-            verbose=verbose,
-        )
-        self.loss = loss
-        self.gamma = gamma
-        self.leagues = leagues
+    loss: str = field(default="ww", kw_only=False)
+    gamma: float = 0.5
+    leagues: int | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "MulticlassSVC":
         """Train.
@@ -156,57 +106,11 @@ class MulticlassSVC(LinearClassifier):
         return Reinforced(self.gamma) if self.loss == "rm" else super()._problem()
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class BinarySVC(LinearClassifier):
     """What one-vs-rest and one-vs-one have in common."""
 
-    _losses: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
-
-    def __init__(
-        self,
-        loss: str = "squared_hinge",
-        *,
-        C: float = 1.0,
-        stop: str = "gap",
-        tol: float = 0.01,
-        max_iter: int = 1000,
-        time_limit: float | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: dict[Any, float] | str | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        dtype: Any = "float32",
-        solver: str = "auto",
-        feature_reduction: bool = False,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: float = 600.0,
-        resume: bool = False,
-        engine: str = "memory",
-        verbose: int = 0,
-    ):
-        super().__init__(
-            C=C,
-            stop=stop,
-            tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            fit_intercept=fit_intercept,
-            intercept_scaling=intercept_scaling,
-            class_weight=class_weight,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            dtype=dtype,
-            solver=solver,
-            feature_reduction=feature_reduction,
-            checkpoint=checkpoint,
-            every=every,
-            resume=resume,
-            engine=engine,
-            verbose=verbose,
-        )
-        self.loss = loss
+    loss: str = field(default="squared_hinge", kw_only=False)
 
 
 class OneVsRestSVC(BinarySVC):
@@ -224,10 +128,7 @@ class OneVsRestSVC(BinarySVC):
     {PARAMETERS.strip()}
     """
 
-    _takes_sets: ClassVar[bool] = True
     _one_vs_rest: ClassVar[bool] = True
-    _solvers: ClassVar[dict[str, tuple[str, ...]]] = {"newton": ("squared_hinge",)}
-    _reducible: ClassVar[tuple[str, ...]] = ("hinge", "squared_hinge")
 
 
 class OneVsOneSVC(BinarySVC):

@@ -60,9 +60,14 @@ class TrainingRows:
     engine: Any
     dtype: Any
     _pairs: ClassVar[bool] = False  # one-vs-one
-    _takes_sets: ClassVar[bool] = False  # of labels a row: one-vs-rest
+    _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
 
     def _problem(self) -> Problem:
+        raise NotImplementedError
+
+    @property
+    def _takes_sets(self) -> bool:
+        """Whether a row may have any number of labels."""
         raise NotImplementedError
 
     def _check_labels(self, y: Any, n_rows: int) -> Any:

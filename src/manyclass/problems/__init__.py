@@ -1,51 +1,34 @@
-"""One file a loss family: primal, dual, violation, row sub-problem."""
+"""One file per loss family: primal, dual, violation, row sub-problem."""
 
-from .absolute_margin import (
-    LargestOfAll,
-    LargestOfOthers,
-    LeeLinWahba,
-    MaximumMarginRegression,
-    Reinforced,
-    SumOfAll,
-)
-from .binary import Binary, Hinge, Logistic, SquaredHinge
+from . import absolute_margin, binary, max_margin, maximum_entropy, relative_margin, sparse_binary
+from .absolute_margin import Reinforced
+from .binary import Binary
+from .elastic_net import ElasticNet
 from .max_margin import MaxMargin
-from .maximum_entropy import MaximumEntropy
 from .problem import Problem
-from .relative_margin import CrammerSinger, WestonWatkins
-from .sparse_binary import SparseBinary, SparseHinge, SparseSquaredHinge
+from .registry import ENTRIES, Loss
+from .sparse_binary import SparseBinary
 
-PROBLEMS: dict[str, Problem] = {
-    p.name: p
-    for p in (
-        WestonWatkins(),
-        CrammerSinger(),
-        LeeLinWahba(),
-        MaximumMarginRegression(),
-        Reinforced(),
-        LargestOfOthers(),
-        LargestOfAll(),
-        SumOfAll(),
-        MaximumEntropy(),
-        MaxMargin(),
-        Hinge(),
-        SquaredHinge(),
-        Logistic(),
-        Hinge(pairs=True),
-        SquaredHinge(pairs=True),
-        Logistic(pairs=True),
-        SparseHinge(),
-        SparseSquaredHinge(),
-    )
-}
+_families = [
+    family.__name__
+    for family in (relative_margin, absolute_margin, binary, maximum_entropy, sparse_binary, max_margin)
+]
+
+#: All losses, in the order in which they are listed.
+LOSSES: dict[str, Loss] = dict(
+    sorted(ENTRIES.items(), key=lambda entry: _families.index(type(entry[1].problem).__module__))
+)
+#: Their formulas, with default parameters.
+PROBLEMS: dict[str, Problem] = {name: loss.problem for name, loss in LOSSES.items()}
 
 __all__ = [
+    "LOSSES",
     "PROBLEMS",
     "Binary",
+    "ElasticNet",
+    "Loss",
     "MaxMargin",
     "Problem",
     "Reinforced",
     "SparseBinary",
-    "SparseHinge",
-    "SparseSquaredHinge",
 ]

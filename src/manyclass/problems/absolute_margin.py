@@ -9,6 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from .problem import Problem
+from .registry import offered
 
 
 def _balance(v: np.ndarray, sign: np.ndarray, caps: np.ndarray, alpha: np.ndarray) -> np.ndarray:
@@ -119,6 +120,7 @@ class AbsoluteMargin(Problem):
         return values(brentq(off, low, top, xtol=1e-15) if off(top) > 0 else top)
 
 
+@offered("Lee-Lin-Wahba", "MulticlassSVC", solvers=("leagues",))
 class LeeLinWahba(AbsoluteMargin):
     """`sum_{c != y} max(0, 1 + s_c)`."""
 
@@ -126,13 +128,16 @@ class LeeLinWahba(AbsoluteMargin):
     others = 1.0
 
 
+@offered("maximum-margin regression", "MulticlassSVC")
 class MaximumMarginRegression(AbsoluteMargin):
     """`max(0, 1 - s_y)`."""
 
     name = "mmr"
+    typical_support = 1
     own = 1.0
 
 
+@offered("reinforced", "MulticlassSVC")
 class Reinforced(AbsoluteMargin):
     """`gamma max(0, K - 1 - s_y) + (1 - gamma) sum_{c != y} max(0, 1 + s_c)`."""
 
@@ -146,22 +151,27 @@ class Reinforced(AbsoluteMargin):
         return K - 1.0
 
 
+@offered("ADM", "MulticlassSVC")
 class LargestOfOthers(AbsoluteMargin):
     """`max_{c != y} max(0, 1 + s_c)`: ADM, Dogan et al.'s absolute discriminative maximum."""
 
     name = "adm"
+    typical_support = 16
     others = 1.0
     largest = True
 
 
+@offered("ATM", "MulticlassSVC")
 class LargestOfAll(AbsoluteMargin):
     """`max(max(0, 1 - s_y), max_{c != y} max(0, 1 + s_c))`: ATM, the absolute total maximum."""
 
     name = "atm"
+    typical_support = 16
     own = others = 1.0
     largest = True
 
 
+@offered("ATS", "MulticlassSVC")
 class SumOfAll(AbsoluteMargin):
     """`max(0, 1 - s_y) + sum_{c != y} max(0, 1 + s_c)`: ATS, the absolute total sum."""
 

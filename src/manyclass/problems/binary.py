@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import entr, expit, logit
 
 from .problem import Problem
+from .registry import offered
 
 
 class Binary(Problem):
@@ -72,6 +73,8 @@ class Binary(Problem):
         """Best new value of each variable with all others fixed."""
 
 
+@offered("OvO hinge", "OneVsOneSVC", parameters={"pairs": True})
+@offered("OvR hinge", "OneVsRestSVC", takes_sets=True, reducible=True)
 class Hinge(Binary):
     """`max(0, 1 - m)`."""
 
@@ -94,6 +97,8 @@ class Hinge(Binary):
         return np.clip(alpha - (margin - 1) / k, 0, C)
 
 
+@offered("OvO squared hinge", "OneVsOneSVC", parameters={"pairs": True})
+@offered("OvR squared hinge", "OneVsRestSVC", takes_sets=True, solvers=("newton",), reducible=True)
 class SquaredHinge(Binary):
     """`max(0, 1 - m)^2`."""
 
@@ -113,6 +118,8 @@ class SquaredHinge(Binary):
         return np.maximum(alpha - (margin - 1 + alpha / (2 * C)) / (k + 1 / (2 * C)), 0)
 
 
+@offered("OvO logistic", "OneVsOneLogistic", parameters={"pairs": True})
+@offered("OvR logistic", "OneVsRestLogistic", takes_sets=True, solvers=("newton",), reducible=True)
 class Logistic(Binary):
     """`log(1 + exp(-m))`."""
 

@@ -14,6 +14,7 @@ With one label a row, `lam = 0` and `tau = 1` it is Crammer-Singer's.
 import numpy as np
 
 from .elastic_net import ElasticNet
+from .registry import offered
 
 
 def _positives(y: np.ndarray, K: int) -> np.ndarray:
@@ -57,6 +58,7 @@ def _to_simplex(v: np.ndarray, total: float) -> np.ndarray:
     return np.maximum(v - cuts[np.flatnonzero(largest > cuts)[-1]], 0)
 
 
+@offered("PD-Sparse", "PDSparse", takes_sets=True)
 class MaxMargin(ElasticNet):
     """`max(0, max_{n, p} 1 - (s_p - s_n))`, with `lam |W|_1 + tau/2 |W|^2`.
 
@@ -69,6 +71,7 @@ class MaxMargin(ElasticNet):
     """
 
     name = "max_margin"
+    typical_support = 14
     kernel = "max_margin"
 
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -8,8 +8,10 @@ from scipy.optimize import brentq
 from scipy.special import entr, logsumexp, softmax, wrightomega
 
 from .problem import Problem
+from .registry import offered
 
 
+@offered("maximum entropy", "MaxEnt", reducible=True)
 class MaximumEntropy(Problem):
     """`log sum_c exp(s_c) - s_y`."""
 

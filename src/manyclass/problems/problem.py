@@ -24,6 +24,10 @@ class Problem(ABC):
     sparse_weights: ClassVar[bool] = True
     #: Whether a fit with a larger penalty had best begin at larger dual variables: where most stand at their bounds.
     grows_with_penalty: ClassVar[bool] = False
+    #: Dual variables above 0 per row, as seen on text, for estimates of memory; None for all classes.
+    typical_support: ClassVar[int | None] = None
+    #: Classes that may join a row in one visit, where early on nearly all of them are tied; None for any number.
+    most_new: ClassVar[int | None] = None
 
     @abstractmethod
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -60,6 +64,10 @@ class Problem(ABC):
     def loss_at_zero(self, n_classes: int) -> float:
         """Loss of a row at weights 0; of binary problems, in one of them."""
         return float(self.losses(np.zeros((1, n_classes)), np.zeros(1, np.int64))[0])
+
+    def usual_support(self, n_classes: int) -> int:
+        """How many dual variables of a row are above 0, usually."""
+        return self.typical_support or n_classes
 
     def shrink(self, V: np.ndarray) -> np.ndarray:
         """Weights of `V = X' coef`: V itself, unless the problem has an l1 term."""

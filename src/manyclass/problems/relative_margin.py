@@ -7,6 +7,7 @@ With `u_c = 1 + s_c - s_y` for `c != y`, WW adds up the positive ones and CS tak
 import numpy as np
 
 from .problem import Problem
+from .registry import offered
 
 
 def _excess(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -56,10 +57,12 @@ class RelativeMargin(Problem):
         return np.clip(v - tau, 0, cap)
 
 
+@offered("Weston-Watkins", "MulticlassSVC", solvers=("leagues",), reducible=True)
 class WestonWatkins(RelativeMargin):
     """`sum_{c != y} max(0, 1 - (s_y - s_c))`."""
 
     name = "ww"
+    typical_support = 40
 
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.maximum(_excess(scores, y), 0).sum(axis=1)
@@ -73,10 +76,13 @@ class WestonWatkins(RelativeMargin):
         return np.where(own, 0.0, C)
 
 
+@offered("Crammer-Singer", "MulticlassSVC", reducible=True)
 class CrammerSinger(RelativeMargin):
     """`max_{c != y} max(0, 1 - (s_y - s_c))`."""
 
     name = "cs"
+    typical_support = 16
+    most_new = 256
 
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.maximum(_excess(scores, y).max(axis=1), 0)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .binary import Binary, Hinge, SquaredHinge
 from .elastic_net import ElasticNet
+from .registry import offered
 
 
 class SparseBinary(ElasticNet, Binary):
@@ -32,6 +33,7 @@ class SparseBinary(ElasticNet, Binary):
         self.name, self.draws = f"ppd_{self.loss}", draws
 
 
+@offered("PPDSparse hinge", "PPDSparse", takes_sets=True)
 class SparseHinge(SparseBinary, Hinge):
     """`max(0, 1 - m)`."""
 
@@ -39,6 +41,7 @@ class SparseHinge(SparseBinary, Hinge):
         return super()._best(margin, alpha, k / self.tau, C)
 
 
+@offered("PPDSparse squared hinge", "PPDSparse", takes_sets=True)
 class SparseSquaredHinge(SparseBinary, SquaredHinge):
     """`1/2 max(0, 1 - m)^2`: half of what `SquaredHinge` has, as PPDSparse has it."""
 

@@ -24,8 +24,6 @@ logger = logging.getLogger("manyclass")
 
 # A call into the core takes about this many multiplications: some tenths of a second.
 WORK_AT_ONCE = 5e8
-# Classes that may join a row's support in one visit of a max-type loss. Early on nearly all classes are tied.
-MOST_NEW = {"cs": 256}
 KERNELS = {"coupled": "Coupled", "maximum_entropy": "MaximumEntropy"}
 ANY_NUMBER = np.iinfo(np.int64).max
 # Of classes, by which the alternating algorithm adds up their mean.
@@ -206,14 +204,14 @@ class CoupledRows:
         if self._alternating:
             *seen, _ = self._kernel.alternate(rows, self._chunks, self._threads)
         else:
-            most_new = MOST_NEW.get(self._loss, ANY_NUMBER)
+            most_new = self._problem.most_new or ANY_NUMBER
             *seen, asleep = self._kernel.sweep(rows, self._wave, now.full, enter, most_new, team.threads)
             team.learn(end - now.done, time.perf_counter() - begin, asleep)
         now.see(end, *seen)
         ended = end == self._n
         if ended and now.full and self._groups is not None:
             ptr, rows = self._groups
-            self._kernel.settle(ptr, rows, ROUNDS_A_GROUP, enter, MOST_NEW.get(self._loss, ANY_NUMBER))
+            self._kernel.settle(ptr, rows, ROUNDS_A_GROUP, enter, self._problem.most_new or ANY_NUMBER)
         ready = self._end_pass(now, rule) if ended else False
         last = self._last_full
         self._said = Progress(

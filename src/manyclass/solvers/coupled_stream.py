@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..problems import Problem
-from .coupled_rows import ANY_NUMBER, GATHER_COST, KERNELS, LEAST_THETA, MOST_NEW, OPTIMISM, WORK_AT_ONCE
+from .coupled_rows import ANY_NUMBER, GATHER_COST, KERNELS, LEAST_THETA, OPTIMISM, WORK_AT_ONCE
 from .layout import DENSE_WAVE, WAVE, WORTH_SHARING
 from .solver import Certificate, Progress, StopRule, native
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
@@ -130,7 +130,7 @@ class CoupledStream:
         """Give the sums over all visits of these rows since they were loaded."""
         enter = 0.8 * rule.tol if rule.stop == "kkt" else 0.0
         at_once = self._wave * max(1, int(WORK_AT_ONCE / (self._wave * max(1.0, self._width * self._K))))
-        most_new = MOST_NEW.get(self._problem.name, ANY_NUMBER)
+        most_new = self._problem.most_new or ANY_NUMBER
         seen: tuple[float, ...] = (0.0,) * 6
         for begin in range(0, max(1, order.size), at_once):
             rows = order[begin : begin + at_once]

@@ -11,9 +11,8 @@ from ..problems import PROBLEMS, Binary, Problem, SparseBinary
 from .layout import tail_rows
 from .solver import TrainingSet
 
-# Seen on text, for estimates only: classes in use by a row of a coupled loss; share of the rows that support a
-# one-vs-rest class, without and with an intercept (which lets most rows of other classes rest at once).
-TYPICAL_SUPPORT = {"ww": 40, "cs": 16, "mmr": 1, "adm": 16, "atm": 16, "max_margin": 14}  # of the others: all classes
+# Seen on text, for estimates only: share of the rows that support a one-vs-rest class, without and with an intercept
+# (which lets most rows of other classes rest at once).
 SUPPORT_OF_A_CLASS = {False: 0.09, True: 0.005}
 # Of a label with an elastic net: rows of others whose features have weights.
 SUPPORT_OF_A_LABEL = 40
@@ -105,9 +104,9 @@ def estimate_memory(
         scratch += threads * CERTIFIED_AT_ONCE * stride * 8
         weights = (heads if sparse else max(heads, X.n_features)) * stride * value
         if problem.kernel == "max_margin":  # lists of the labels in use by a feature's rows, or dense rows
-            listed = np.minimum(rows_of[in_head] * TYPICAL_SUPPORT[loss] * (12 + value), n_classes * value)
+            listed = np.minimum(rows_of[in_head] * problem.usual_support(n_classes) * (12 + value), n_classes * value)
             weights = int(listed.sum()) + n_classes * value * fit_intercept
-        dual = n * (24 + value + min(n_classes - 1, TYPICAL_SUPPORT.get(loss, n_classes)) * (4 + value))
+        dual = n * (24 + value + min(n_classes - 1, problem.usual_support(n_classes)) * (4 + value))
     elif not sparse:
         weights, dual = X.n_features * n_classes * value, 0
         scratch += threads * ((heads + n) * value + heads * 8) * LANES[value]
