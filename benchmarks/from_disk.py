@@ -29,7 +29,7 @@ from manyclass.engines import DiskEngine, StoredRows
 from manyclass.engines.disk import FromDisk
 from manyclass.estimators import estimator_for
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import StopRule
+from manyclass.solvers import SolverOptions, StopRule
 
 NEVER = StopRule("gap", 0.0)
 
@@ -85,11 +85,10 @@ def rows_of(store: BlockStore) -> tuple[sp.csr_matrix, np.ndarray]:
 # ---- Pass by pass
 
 
-class InTheSameOrder(FromDisk):
-    """Blocks are visited as they are numbered, in every pass."""
-
-    def _order_of_blocks(self) -> np.ndarray:
-        return np.arange(self._data.store.n_blocks)
+def visit_in_order(solver: FromDisk) -> None:
+    """Let blocks be visited as they are numbered, in every pass."""
+    fits: Any = solver.fits
+    fits._order_of_blocks = lambda: np.arange(fits._data.store.n_blocks)
 
 
 @dataclass(frozen=True)
@@ -126,16 +125,16 @@ class Plan:
     enough: float = -np.inf
 
     def solver(self) -> FromDisk:
-        kind = InTheSameOrder if self.same_order else FromDisk
-        return kind(
+        solver = FromDisk(
             PROBLEMS[self.loss],
             StoredRows(BlockStore(self.store), 1.0),
             DiskEngine(**self.engine),
-            dtype=np.dtype("float32"),
-            seed=0,
-            threads=self.threads,
+            SolverOptions(threads=self.threads),
             interrupt=core.Interrupt(),
         )
+        if self.same_order:
+            visit_in_order(solver)
+        return solver
 
 
 def prepare_passes(request: Request):
@@ -152,7 +151,7 @@ def passes(state) -> dict[str, list[float]]:
         drop_from_cache(Path(plan.store))
         begin = time.perf_counter()
         solver = solver or plan.solver()
-        while not (progress := solver.advance(NEVER)).row_ended:
+        while not (progress := solver.advance(NEVER)).pass_ended:
             pass
         taken += time.perf_counter() - begin
         primal, accuracy = (np.nan, np.nan) if test is None else _reached(solver, *test)

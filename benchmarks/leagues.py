@@ -20,7 +20,7 @@ from benchmarks.protocol import Outcome, Request, Task, memory_status, serve
 from manyclass.data import check_matrix
 from manyclass.engines.mpi import MPIEngine, MPIPeers, together
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import Leagues, StopRule, TrainingSet
+from manyclass.solvers import Leagues, SolverOptions, StopRule, TrainingSet
 
 EPOCHS = 10
 NEVER = StopRule("gap", 0.0)
@@ -36,9 +36,7 @@ def prepare(request: Request, peers: MPIPeers) -> tuple[TrainingSet, dict[str, A
 def epochs(state) -> dict[str, float]:
     data, options, peers = state
     with together(peers):
-        solver = Leagues(
-            PROBLEMS["ww"], data, dtype=np.dtype("float32"), seed=0, shrinking=False, peers=peers, **options
-        )
+        solver = Leagues(PROBLEMS["ww"], data, SolverOptions(**options), shrinking=False, peers=peers)
         # Seconds, seconds waiting, bytes sent; then, beside the clock, what is in use.
         each = np.array([[*_epoch(solver, peers), *_in_use(solver)] for _ in range(EPOCHS)])
         packing = _seconds_packing(solver)
@@ -59,7 +57,7 @@ def _epoch(solver: Leagues, peers: MPIPeers) -> tuple[float, float, int]:
     peers.gather(None)  # all begin at once
     sent, waited = peers.bytes_sent, peers.seconds_waiting
     begin = time.perf_counter()
-    while not solver.advance(NEVER).row_ended:
+    while not solver.advance(NEVER).pass_ended:
         pass
     taken = time.perf_counter() - begin
     return taken, peers.seconds_waiting - waited, peers.bytes_sent - sent

@@ -22,7 +22,7 @@ from manyclass.data.label_sets import encode_label_sets
 from manyclass.engines import CheckpointFolder, label_parallel
 from manyclass.estimators import select_C
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import ClassBlocks, StopRule, TrainingSet, class_blocks
+from manyclass.solvers import ClassBlocks, SolverOptions, StopRule, TrainingSet, class_blocks
 
 BINARY = ["hinge", "squared_hinge", "logistic", "ovo_hinge", "ovo_squared_hinge", "ovo_logistic"]
 SPARSE = ["ppd_hinge", "ppd_squared_hinge"]
@@ -209,7 +209,7 @@ def test_workers_hold_on_to_no_mapped_rows(tmp_path):
     names = ("indptr", "indices", "values")
     joblib.dump([getattr(rows, name) for name in names], tmp_path / "rows")
     mapped = replace(rows, **dict(zip(names, joblib.load(tmp_path / "rows", mmap_mode="r"), strict=True)))
-    options = {"dtype": np.float32, "seed": 0, "max_epochs": 100, "method": "dual", "keep_state": False}
+    options = SolverOptions(solver="dual", max_iter=100)
     for X, same in ((rows, True), (mapped, False)):
         data = TrainingSet(X, codes, C, 5)
         job = label_parallel.Job(str(same), PROBLEMS["ppd_hinge"], data, options, StopRule("gap", 0.1))
@@ -223,7 +223,7 @@ def test_workers_hold_on_to_no_mapped_rows(tmp_path):
 def test_a_task_out_of_time_gives_back_no_blocks_from_before(loss):
     X, y = text_like(150, 60, 70, seed=1)
     data = TrainingSet(check_matrix(X), y.astype(np.int32), np.ones(150), 70)
-    options = {"dtype": np.dtype("float32"), "seed": 0, "max_epochs": 1000, "method": "dual", "keep_state": True}
+    options = SolverOptions(solver="dual", keep_state=True)
     rough = label_parallel.Job("a fit", PROBLEMS[loss], data, options, StopRule("gap", 0.1))
     solver = label_parallel._solver_of(rough, core.Interrupt())
     solver.choose_blocks(range(solver.blocks))

@@ -22,7 +22,7 @@ def terminal(monkeypatch, request):
 @pytest.mark.parametrize("terminal", [80, 120], indirect=True)
 def test_the_bar_says_which_time_is_which(terminal):
     with ProgressDisplay(StopRule("gap", 1e-7), True) as display:
-        seen = Progress(123.0, primal=2.0, dual=1.0, violation=1.0, active=1.0, ready=False, row_ended=True)
+        seen = Progress(123.0, primal=2.0, dual=1.0, violation=1.0, active=1.0, ready=False, pass_ended=True)
         display.show(seen, Certificate(1.23456, 1.23455, 1.0))
         display._bar.refresh()
     text = terminal.getvalue()
@@ -34,7 +34,7 @@ def test_the_bar_says_which_time_is_which(terminal):
 @pytest.mark.parametrize(("found", "kind"), [(None, "estimate"), (Certificate(4.0, 3.0, 1.0), "certificate")])
 def test_the_bar_tells_estimates_from_certificates(terminal, found, kind):
     with ProgressDisplay(StopRule("gap", 0.01), True) as display:
-        seen = Progress(1.0, primal=2.0, dual=1.0, violation=1.0, active=1.0, ready=True, row_ended=True)
+        seen = Progress(1.0, primal=2.0, dual=1.0, violation=1.0, active=1.0, ready=True, pass_ended=True)
         display.show(seen, found)
         display._bar.refresh()
     gap = {"estimate": "0.5", "certificate": "0.25"}[kind]

@@ -101,7 +101,9 @@ def test_a_grid_search_does_not_take_all_cores_in_each_worker(monkeypatch):
     taken = []
     run = linear_classifier.run
     monkeypatch.setattr(
-        linear_classifier, "run", lambda *data, **options: taken.append(options["threads"]) or run(*data, **options)
+        linear_classifier,
+        "run",
+        lambda problem, data, options, **more: taken.append(options.threads) or run(problem, data, options, **more),
     )
     X, y = text_like(60, 20, 3)
     search = GridSearchCV(make("cs"), {"C": [0.1, 1.0]}, cv=2, n_jobs=2, refit=False)

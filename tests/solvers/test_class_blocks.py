@@ -10,7 +10,7 @@ from losses import text_like
 from manyclass._native import core
 from manyclass.data import check_matrix, encode_label_sets
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import ClassBlocks, StopRule, TrainingSet, class_blocks
+from manyclass.solvers import ClassBlocks, SolverOptions, StopRule, TrainingSet, class_blocks
 
 RULE = StopRule("gap", 0.01)
 # Loss, method, rows, features, classes. The last three have models too large to be kept dense.
@@ -41,12 +41,7 @@ def solver(fit, keep_state=False, dtype="float32"):
     return ClassBlocks(
         PROBLEMS[loss],
         data,
-        dtype=np.dtype(dtype),
-        seed=0,
-        threads=1,
-        max_epochs=1000,
-        method=method,
-        keep_state=keep_state,
+        SolverOptions(np.dtype(dtype), solver=method, keep_state=keep_state),
         interrupt=core.Interrupt(),
     )
 

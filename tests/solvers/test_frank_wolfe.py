@@ -10,7 +10,7 @@ from manyclass import PDSparse
 from manyclass.data import BlockStore, check_matrix
 from manyclass.engines import check_engine
 from manyclass.problems import MaxMargin
-from manyclass.solvers import FrankWolfe, StopRule, TrainingSet
+from manyclass.solvers import FrankWolfe, SolverOptions, StopRule, TrainingSet
 
 TIGHT = StopRule("gap", 1e-8)
 
@@ -31,7 +31,7 @@ def training_set(X, Y, C, constant=0.0):
 
 def train(data, rule=TIGHT, *, lam=0.05, tau=1.0, dtype="float64", threads=1, passes=None):
     """Advance until the rule is met, or as many full passes are done; the solver and its certificate."""
-    solver = FrankWolfe(MaxMargin(lam, tau), data, dtype=np.dtype(dtype), seed=0, threads=threads)
+    solver = FrankWolfe(MaxMargin(lam, tau), data, SolverOptions(np.dtype(dtype), threads=threads))
     while True:
         progress = solver.advance(rule)
         if progress.ready or progress.epochs == passes:
@@ -131,12 +131,12 @@ def test_state_of_sets_goes_on_where_it_was():
     X, Y = rows_with_sets()
     data = training_set(X, Y, np.full(len(Y), 2.0))
     solver, found = train(data)
-    again = FrankWolfe(MaxMargin(0.05, 1.0), data, dtype=np.dtype("float64"), seed=0, threads=1)
+    again = FrankWolfe(MaxMargin(0.05, 1.0), data, SolverOptions(np.dtype("float64")))
     again.load_state(solver.state())
     assert again.advance(TIGHT).ready
     assert again.certificate().dual == pytest.approx(found.dual, rel=1e-12)
     smaller = training_set(X, Y, np.full(len(Y), 0.1))
-    cut = FrankWolfe(MaxMargin(0.05, 1.0), smaller, dtype=np.dtype("float64"), seed=0, threads=1)
+    cut = FrankWolfe(MaxMargin(0.05, 1.0), smaller, SolverOptions(np.dtype("float64")))
     cut.load_state(solver.state())
     assert cut.certificate().dual <= train(smaller)[1].primal * (1 + 1e-12)
 

@@ -10,7 +10,7 @@ from manyclass import PPDSparse
 from manyclass._native import core
 from manyclass.data import check_matrix
 from manyclass.problems.sparse_binary import SparseHinge, SparseSquaredHinge
-from manyclass.solvers import StopRule, TrainingSet, label_blocks
+from manyclass.solvers import SolverOptions, StopRule, TrainingSet, label_blocks
 
 LOSSES = {"hinge": SparseHinge, "squared_hinge": SparseSquaredHinge}
 # Labels find their rows one by one: by the index and by passes over all rows; or are trained together.
@@ -198,12 +198,7 @@ def trained_block(keep_state):
     solver = label_blocks.LabelBlocks(
         SparseSquaredHinge(0.01, 1.0, constant=True),
         TrainingSet(check_matrix(X), y.astype(np.int32), np.ones(1500), 4200, 1.0),
-        dtype=np.dtype("float32"),
-        seed=0,
-        threads=1,
-        max_epochs=1000,
-        method="auto",
-        keep_state=keep_state,
+        SolverOptions(keep_state=keep_state),
         interrupt=core.Interrupt(),
     )
     solver.choose_blocks([0])
@@ -256,7 +251,7 @@ def test_a_block_of_which_an_interrupt_leaves_labels_out_is_not_taken_for_done()
         np.testing.assert_array_equal(one.by_label()[:64, label_blocks.RESULT.index("cut")], np.arange(64) >= 40)
     there.train_again()
     there.advance(STRICT)
-    assert there.complete() and there.meets(STRICT)
+    assert there.complete() and there.meets(STRICT, there.certificate())
 
 
 def test_a_block_that_an_interrupt_leaves_out_is_not_taken_for_done(monkeypatch):
@@ -277,4 +272,4 @@ def test_a_block_that_an_interrupt_leaves_out_is_not_taken_for_done(monkeypatch)
     again = solver.sibling(core.Interrupt())
     again.choose_blocks([0])
     again.restore([solver.checkpoint()])
-    assert again.advance(STRICT).ready and again.meets(STRICT)
+    assert again.advance(STRICT).ready and again.meets(STRICT, again.certificate())

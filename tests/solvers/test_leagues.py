@@ -15,7 +15,7 @@ from oracle import optimum
 from manyclass import MulticlassSVC
 from manyclass.data import check_matrix, make_text_like
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import CoupledRows, Leagues, StopRule, TrainingSet
+from manyclass.solvers import CoupledRows, Leagues, SolverOptions, StopRule, TrainingSet
 from manyclass.solvers.layout import make_layout, tail_rows
 from manyclass.solvers.leagues import LISTED
 from manyclass.solvers.schedule import divide_classes, matchdays, positions
@@ -52,8 +52,8 @@ def heads_and_tails(data):
     return layout.heads, layout.tails
 
 
-def make(data, dtype="float64", threads=1, **more):
-    return Leagues(PROBLEMS["ww"], data, dtype=np.dtype(dtype), seed=0, threads=threads, **more)
+def make(data, dtype="float64", threads=1, leagues=None, **more):
+    return Leagues(PROBLEMS["ww"], data, SolverOptions(np.dtype(dtype), threads=threads, leagues=leagues), **more)
 
 
 def train(solver, rule):
@@ -152,7 +152,7 @@ def test_more_leagues_than_are_usual(leagues):
 def test_features_of_one_row_of_a_few_and_of_many(leagues):
     data = with_rare_features()
     rule = StopRule("gap", 3e-7)
-    rows = CoupledRows(PROBLEMS["ww"], data, dtype=np.dtype("float64"), seed=0, threads=1)
+    rows = CoupledRows(PROBLEMS["ww"], data, SolverOptions(np.dtype("float64")))
     found, expected = train(make(data, leagues=leagues), rule), train(rows, rule)
     assert found.primal == pytest.approx(expected.primal, rel=1e-6)
     assert found.dual == pytest.approx(expected.dual, rel=1e-6)
@@ -189,7 +189,7 @@ def divisions(data, passes):
     """How a solver divides the classes in some passes over all rows; without cheap passes between them."""
     solver, found = make(data, leagues=3, shrinking=False), []
     while len(found) < passes:
-        if solver.advance(StopRule("gap", 1e-12)).row_ended:
+        if solver.advance(StopRule("gap", 1e-12)).pass_ended:
             members = [set(data.codes[solver._kernel.members(league)].tolist()) for league in range(3)]
             found.append([league for c in range(7) for league in range(3) if c in members[league]])
     return np.array(found)
@@ -229,7 +229,7 @@ def test_goes_on_from_dual_variables(leagues):
     assert said.ready and said.epochs == 0
     assert again.certificate() == expected
     # From whole rows too, and to a closer target.
-    rows = CoupledRows(PROBLEMS["ww"], data, dtype=np.dtype("float64"), seed=0, threads=1)
+    rows = CoupledRows(PROBLEMS["ww"], data, SolverOptions(np.dtype("float64")))
     train(rows, rule)
     other = make(data, leagues=leagues)
     other.load_state(rows.state())
@@ -250,7 +250,7 @@ def test_what_is_not_for_leagues_is_refused():
     with pytest.raises(ValueError, match="solver='leagues' has no feature_reduction"):
         MulticlassSVC("ww", solver="leagues", feature_reduction=True).fit(X, y)
     with pytest.raises(ValueError, match="for 'ww', not for 'cs'"):
-        Leagues(PROBLEMS["cs"], small(), dtype=np.dtype("float32"), seed=0, threads=1)
+        Leagues(PROBLEMS["cs"], small(), SolverOptions())
     with pytest.raises(ValueError, match="7 classes cannot be divided into 8 leagues"):
         make(small(), leagues=8)
 

@@ -6,7 +6,7 @@ from losses import text_like
 
 from manyclass.data import check_matrix
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import CoupledRows, StopRule, TrainingSet
+from manyclass.solvers import CoupledRows, SolverOptions, StopRule, TrainingSet
 
 RULE = StopRule("gap", 1e-6)
 
@@ -14,7 +14,7 @@ RULE = StopRule("gap", 1e-6)
 def make(loss):
     X, y = text_like(150, 60, 7)
     data = TrainingSet(check_matrix(X), y.astype(np.int32), np.full(len(y), 30.0), 7, 1.0)
-    return CoupledRows(PROBLEMS[loss], data, dtype=np.dtype("float32"), seed=0, threads=1)
+    return CoupledRows(PROBLEMS[loss], data, SolverOptions())
 
 
 def numbers(solver):

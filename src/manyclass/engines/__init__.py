@@ -9,22 +9,23 @@ from .disk_selection import FoldResults, cross_validate
 from .dual_store import DualStore, holds_checkpoint
 from .fingerprint import fingerprint
 from .mpi import MPIEngine, started_by_mpirun, together, told_rank, told_size
+from .options import FitOptions
 from .recorder import CheckpointPlan
 from .shared_rows import join_rows, share_rows
 from .stopping import StopAll, listening
 from .stored_rows import StoredRows
-from .training import Budget, Result, run
+from .training import Result, run
 
 __all__ = [
     "COMPLETE",
     "ENGINES",
-    "Budget",
     "CheckpointError",
     "CheckpointFolder",
     "CheckpointPlan",
     "DiskEngine",
     "Done",
     "DualStore",
+    "FitOptions",
     "FoldResults",
     "MPIEngine",
     "Result",

@@ -17,10 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
 from ..problems import Binary, SparseBinary
-from ..solvers import Certificate, ClassBlocks, StopRule, TrainingSet
+from ..solvers import Certificate, ClassBlocks, TrainingSet
 from ..solvers.label_blocks import RESULT
-from .choice import make_solver, peers_of, threads_of
-from .training import Budget, Result, message_of, run
+from .choice import make_solver, peers_of, with_threads
+from .options import FitOptions
+from .training import Result, message_of, run
 
 # Why labels end that are trained as they were to be; all other ends are stops.
 COMPLETE = ("converged", "max_iter")
@@ -40,23 +41,18 @@ class Done(NamedTuple):
 def run_batches(
     problem: Binary,
     data: TrainingSet,
-    rule: StopRule,
-    budget: Budget,
+    options: FitOptions,
     *,
     labels_at_once: int,
     keep: Keep,
     go_on: str | None,
     done: Sequence[Done] = (),
-    threads: int,
-    engine: Any,
-    n_jobs: int | None,
-    **options: Any,
 ) -> Result:
     """Train batch after batch.
 
     Parameters
     ----------
-    problem, data, rule, budget, threads, engine, n_jobs
+    problem, data, options
         As for `run`. The time limit is that of all batches together.
     labels_at_once : int
         About so many.
@@ -64,11 +60,9 @@ def run_batches(
         Given each batch in its turn, gives the weights that the result is to have of it, or None for none at all.
         The last batch may have been stopped: its certificate says so.
     go_on : str, optional
-        The parameter with which a fit that was interrupted goes on, if any.
+        The parameter with which a fit that was interrupted resumes, if any.
     done : sequence of Done
         Labels that need not be trained. Batches do not cross these.
-    **options
-        Of `run`.
 
     Returns
     -------
@@ -76,52 +70,36 @@ def run_batches(
         Of all labels; without weights if none were kept.
     """
     begun = time.perf_counter()
-    peers = peers_of(engine)
-    threads = threads_of(peers, threads, n_jobs)
-    rows = make_solver(
-        engine,
-        problem,
-        data,
-        dtype=options["dtype"],
-        seed=options["seed"],
-        threads=threads,
-        n_jobs=n_jobs,
-        max_iter=budget.max_iter,
-        time_limit=None,
-        keep_state=False,
-        solver=options["solver"],
-        leagues=None,
-        interrupt=core.Interrupt(),
-        peers=peers,
-        variables=None,
-    )
+    peers = peers_of(options.engine)
+    options = with_threads(options, peers)
+    rows = make_solver(problem, data, options, interrupt=core.Interrupt(), peers=peers)
     assert isinstance(rows, ClassBlocks)
     found: list[tuple[int, int, Result]] = []
     out_of_passes = any(one.certificate.exit_reason == "max_iter" for one in done)
     reason = "max_iter" if out_of_passes else "converged"
     batches = list(_batches(rows, labels_at_once, [(one.begin, one.end) for one in done]))
     for blocks in batches:
-        left = budget
-        if budget.time_limit is not None:
-            seconds = budget.time_limit - (time.perf_counter() - begun)
+        left = options
+        if options.time_limit is not None:
+            seconds = options.time_limit - (time.perf_counter() - begun)
             if peers.gather(seconds <= 0)[0] and found:
                 reason = "time_limit"
                 break
-            left = replace(budget, time_limit=max(seconds, 1e-9))
+            left = replace(options, time_limit=max(seconds, 1e-9))
         begin, end = rows.problems_of(blocks[0])[0], rows.problems_of(blocks[-1])[-1] + 1
         trained: list[tuple[ClassBlocks, Any]] = []
 
         def choose(interrupt: Any, blocks: Sequence[int] = blocks, made: list[Any] = trained) -> ClassBlocks:
-            part = rows.sibling(interrupt, threads)
+            part = rows.sibling(interrupt, options.threads)
             part.choose_blocks(blocks)
             made.append((part, interrupt))
             return part
 
-        result = run(problem, data, rule, left, threads=threads, engine=engine, n_jobs=n_jobs, make=choose, **options)
+        result = run(problem, data, left, make=choose)
         (part, interrupt), *_ = trained
-        heard = peers.gather(_asked_to_stop(interrupt, budget, time.perf_counter() - begun))
+        heard = peers.gather(_asked_to_stop(interrupt, options, time.perf_counter() - begun))
         asked = next((why for why in heard if why is not None), None)
-        result = _of_labels(_as_it_ended(result, part, asked, rule, budget), begin, end)
+        result = _of_labels(_as_it_ended(result, part, asked, options), begin, end)
         found.append((begin, end, replace(result, weights=keep(begin, end, result))))
         if result.certificate.exit_reason != "converged":
             reason = result.certificate.exit_reason
@@ -133,7 +111,7 @@ def run_batches(
             break
     joined = _join(problem, data, found, done, time.perf_counter() - begun)
     total = joined.certificate
-    message = message_of(rule, total, reason, budget, go_on, data)
+    message = message_of(total, reason, options, go_on, data)
     # Where labels were not reached and no weights are kept there is no model to warn of.
     if reason != "converged" and peers.rank == 0 and (reason in COMPLETE or joined.weights is not None):
         warnings.warn(message, ConvergenceWarning, stacklevel=6)
@@ -156,14 +134,14 @@ def _batches(rows: ClassBlocks, labels: int, done: Sequence[tuple[int, int]]) ->
         yield batch
 
 
-def _asked_to_stop(interrupt: Any, budget: Budget, seconds: float) -> str | None:
+def _asked_to_stop(interrupt: Any, options: FitOptions, seconds: float) -> str | None:
     """Why no other batch is to begin, if so. A deadline that has passed is an interrupt as well."""
-    if budget.time_limit is not None and seconds >= budget.time_limit:
+    if options.time_limit is not None and seconds >= options.time_limit:
         return "time_limit"
     return "interrupted" if interrupt.requested else None
 
 
-def _as_it_ended(result: Result, part: ClassBlocks, asked: str | None, rule: StopRule, budget: Budget) -> Result:
+def _as_it_ended(result: Result, part: ClassBlocks, asked: str | None, options: FitOptions) -> Result:
     """Go by the blocks of a batch that was asked to stop.
 
     Where all were out of passes before, it is complete. Where one was cut short it is not, even if their sum meets
@@ -173,7 +151,7 @@ def _as_it_ended(result: Result, part: ClassBlocks, asked: str | None, rule: Sto
     if (found.exit_reason in COMPLETE) == part.complete():
         return result
     reason = "max_iter" if part.complete() else asked or "interrupted"
-    message = message_of(rule, found, reason, budget, None)
+    message = message_of(found, reason, options, None)
     return replace(result, certificate=replace(found, exit_reason=reason, message=message))
 
 

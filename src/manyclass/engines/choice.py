@@ -1,8 +1,7 @@
 """The one place where an engine is chosen: who makes the progress that the loop in `training.py` asks for."""
 
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from ..problems import Binary, MaxMargin, Problem, SparseBinary
 from ..solvers import Alone, CoupledRows, FrankWolfe, Leagues, Peers, Solver, TrainingSet, blocks_of, check_scale
@@ -11,6 +10,7 @@ from .disk_engine import DiskEngine
 from .dual_store import DualStore
 from .label_parallel import SentBlocks, SentLabelBlocks
 from .mpi import MPIEngine, MPIPeers
+from .options import FitOptions
 from .stored_rows import StoredRows
 
 #: "memory": this process and its threads; "disk": the same, from a store; "joblib": the workers of a joblib backend;
@@ -19,7 +19,7 @@ ENGINES = ("memory", "disk", "joblib", "mpi")
 
 
 def check_engine(engine: Any, problem: Problem) -> None:
-    """Say no to what is no engine, or none for this problem.
+    """Reject unknown engines, and those that do not train this problem.
 
     Raises
     ------
@@ -67,62 +67,38 @@ def peers_of(engine: Any) -> Peers:
     return engine.peers() if isinstance(engine, MPIEngine) else Alone()
 
 
-def threads_of(peers: Peers, threads: int, n_jobs: int | None) -> int:
-    """How many threads a process has: where all cores are asked for, those on one host share them."""
-    return peers.threads if isinstance(peers, MPIPeers) and n_jobs in (None, -1) else threads
+def with_threads(options: FitOptions, peers: Peers) -> FitOptions:
+    """The options with the threads of this process: where all cores are asked for, those on one host share them."""
+    if isinstance(peers, MPIPeers) and options.n_jobs in (None, -1):
+        return replace(options, threads=peers.threads)
+    return options
 
 
 def make_solver(
-    engine: Any,
     problem: Problem,
     data: TrainingSet | StoredRows,
+    options: FitOptions,
     *,
-    dtype: np.dtype,
-    seed: int,
-    threads: int,
-    n_jobs: int | None,
-    max_iter: int,
-    time_limit: float | None,
-    keep_state: bool,
-    solver: str,
-    leagues: int | None,
     interrupt: Any,
     peers: Peers,
-    variables: DualStore | None,
+    variables: DualStore | None = None,
 ) -> Solver:
-    """Make the solver of a fit, its rows laid out; parameters are those of `run`."""
-    check_engine(engine, problem)
+    """Make the solver of a fit, its rows laid out."""
+    check_engine(options.engine, problem)
     if isinstance(data, StoredRows):
         return from_disk(
-            problem,
-            data,
-            disk_engine(engine),
-            dtype=dtype,
-            variables=variables,
-            max_iter=max_iter,
-            keep_state=keep_state,
-            seed=seed,
-            threads=threads,
-            interrupt=interrupt,
+            problem, data, disk_engine(options.engine), options, interrupt=interrupt, variables=variables
         )
-    check_scale(problem, data, dtype)
-    if solver == "leagues" and problem.name == "ww":
-        return Leagues(problem, data, dtype=dtype, seed=seed, threads=threads, leagues=leagues, peers=peers)
+    check_scale(problem, data, options.dtype)
+    return _kind(problem, options)(problem, data, options, interrupt=interrupt, peers=peers)
+
+
+def _kind(problem: Problem, options: FitOptions) -> Any:
+    """The class of the solver."""
+    if isinstance(problem, Binary):
+        if options.engine == "joblib":
+            return SentLabelBlocks if isinstance(problem, SparseBinary) else SentBlocks
+        return blocks_of(problem)
     if isinstance(problem, MaxMargin):
-        return FrankWolfe(problem, data, dtype=dtype, seed=seed, threads=threads)
-    if not isinstance(problem, Binary):
-        alternating = solver == "leagues"
-        return CoupledRows(
-            problem, data, dtype=dtype, seed=seed, threads=threads, alternating=alternating, peers=peers
-        )
-    options: dict[str, Any] = {
-        "dtype": dtype,
-        "seed": seed,
-        "max_epochs": max_iter,
-        "method": solver,
-        "keep_state": keep_state,
-    }
-    if engine == "joblib":
-        sent = SentLabelBlocks if isinstance(problem, SparseBinary) else SentBlocks
-        return sent(problem, data, options, n_jobs=n_jobs, time_limit=time_limit, interrupt=interrupt)
-    return blocks_of(problem)(problem, data, threads=threads, interrupt=interrupt, peers=peers, **options)
+        return FrankWolfe
+    return Leagues if options.solver == "leagues" and problem.name == "ww" else CoupledRows

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from ..data.sizes import parse_size, show_size
 from ..problems import Binary, Problem
-from ..solvers import Certificate, Progress, Solver, StopRule
+from ..solvers import Certificate, Progress, Solver, SolverOptions, StopRule
 from .disk import FromDisk, about_variables, names_of
 from .disk_engine import DiskEngine
 from .disk_memory import LANES, Sizes, all_at_once, rare_rows, widest_range
@@ -31,23 +31,17 @@ def from_disk(
     problem: Problem,
     data: StoredRows,
     engine: DiskEngine,
+    options: SolverOptions,
     *,
-    dtype: np.dtype,
+    interrupt: Any,
     variables: DualStore | None,
-    max_iter: int,
-    keep_state: bool,
-    **options: Any,
 ) -> Solver:
     """Make the solver of a fit on the rows of a store: for all classes together where their weights fit.
 
     Parameters
     ----------
-    problem, data, engine, dtype, variables, options
+    problem, data, engine, options, interrupt, variables
         As `FromDisk` has them.
-    max_iter : int
-        Passes, at most.
-    keep_state : bool
-        Whether the dual variables are wanted when the fit has ended.
 
     Raises
     ------
@@ -55,12 +49,13 @@ def from_disk(
         If the memory is too little, with what is needed.
     """
     if not isinstance(problem, Binary):
-        return FromDisk(problem, data, engine, dtype=dtype, variables=variables, **options)
+        return FromDisk(problem, data, engine, options, interrupt=interrupt, variables=variables)
+    dtype = options.dtype
     kept = variables or DualStore(about_variables(problem, data, dtype), data.store.path)
 
     def train(classes: StoredRows, memory: DiskEngine) -> FromDisk:
         gather_range(kept, classes, dtype)
-        return FromDisk(problem, classes, memory, dtype=dtype, variables=kept, **options)
+        return FromDisk(problem, classes, memory, options, interrupt=interrupt, variables=kept)
 
     shape = BlockReader(data, dtype).shape
     sizes = Sizes(data, shape, problem, engine, dtype)
@@ -68,8 +63,8 @@ def from_disk(
         return train(data, engine)
     model = StreamedWeights(shape.places, data.n_classes, dtype)
     ranges = Ranges(sizes, model, data.n_classes, parse_size(engine.memory))
-    loss_at_zero = float(problem.loss_at(np.zeros(1))[0])
-    return ClassRanges(ranges, train, data, engine, kept, loss_at_zero, max_iter, keep_state or kept.lasting)
+    keep = options.keep_state or kept.lasting
+    return ClassRanges(ranges, train, data, engine, kept, options.max_iter, keep=keep)
 
 
 def least_memory(problem: Problem, data: StoredRows, dtype: np.dtype) -> int:
@@ -112,6 +107,11 @@ class Ranges:
         self._sizes, self.model, self.n_classes, self.limit = sizes, model, n_classes, limit
         self.done = 0
         self.next()
+
+    @property
+    def loss_at_zero(self) -> float:
+        """Of a class whose weights are all 0, for C = 1."""
+        return self._sizes.problem.loss_at_zero(self.n_classes)
 
     @property
     def taken(self) -> int:
@@ -162,7 +162,7 @@ class Ranges:
         )
 
 
-class ClassRanges:
+class ClassRanges(Solver):
     """One range of classes after another; see `Solver`.
 
     Parameters
@@ -172,8 +172,6 @@ class ClassRanges:
         Makes the solver for the classes of some `StoredRows`, with the memory of a `DiskEngine`.
     data, engine, variables
         As `FromDisk` has them.
-    loss_at_zero : float
-        Of a class whose weights are all 0, for C = 1.
     max_iter : int
         Passes for each range, at most.
     keep : bool
@@ -187,12 +185,12 @@ class ClassRanges:
         data: StoredRows,
         engine: DiskEngine,
         variables: DualStore,
-        loss_at_zero: float,
         max_iter: int,
+        *,
         keep: bool,
     ):
         self._ranges, self._train, self._data, self._engine = ranges, train, data, engine
-        self._variables, self._loss_at_zero, self._max_iter, self._keep = variables, loss_at_zero, max_iter, keep
+        self._variables, self._max_iter, self._keep = variables, max_iter, keep
         self._now: FromDisk | None = None
         self._classes = (0, 0)  # that are trained now, or were last
         self._found: list[Certificate] = []  # of ranges that have ended
@@ -207,7 +205,7 @@ class ClassRanges:
         assert self._now is not None
         seen = self._now.advance(rule)
         self._epochs = max(self._epochs, seen.epochs)
-        spent = seen.exhausted is not None or (seen.row_ended and seen.epochs >= self._max_iter)
+        spent = seen.exhausted is not None or (seen.pass_ended and seen.epochs >= self._max_iter)
         ended = False
         if seen.ready or spent:
             found = self._now.certificate()
@@ -256,7 +254,7 @@ class ClassRanges:
             # Less than 1: how far the fit is follows from the classes that are left.
             active=min(left / self._ranges.n_classes, 1 - 1 / self._ranges.n_classes),
             ready=left == 0,
-            row_ended=ended or seen.row_ended,
+            pass_ended=ended or seen.pass_ended,
             exhausted=seen.exhausted if left == 0 else None,
         )
 
@@ -270,7 +268,7 @@ class ClassRanges:
             behind = self._classes[1]
         untrained = self._ranges.n_classes - behind
         if untrained:
-            found.append(Certificate(untrained * self._total_C * self._loss_at_zero, 0.0, 1.0))
+            found.append(Certificate(untrained * self._total_C * self._ranges.loss_at_zero, 0.0, 1.0))
         return _sum(found)
 
     def weights(self) -> np.ndarray | sp.csr_matrix:

@@ -21,6 +21,8 @@ from ..solvers import (
     PegasosStream,
     Progress,
     RowBlock,
+    Solver,
+    SolverOptions,
     StopRule,
     Stream,
     StreamShape,
@@ -45,7 +47,7 @@ class DiskFits:
 
     Parameters
     ----------
-    problem, data, engine, dtype, seed, threads, interrupt
+    problem, data, engine, options, interrupt
         As `run` has them.
     variables : sequence of DualStore
         Of each fit.
@@ -58,16 +60,14 @@ class DiskFits:
         problem: Problem,
         data: StoredRows,
         engine: DiskEngine,
+        options: SolverOptions,
         *,
-        dtype: np.dtype,
-        seed: int,
-        threads: int,
         interrupt: Any,
         variables: Sequence[DualStore],
         folds: int | None = None,
     ):
         self._problem, self._engine, self._folds = problem, engine, folds
-        self._dtype, self._seed = np.dtype(dtype), seed
+        self._dtype, self._seed = np.dtype(options.dtype), options.seed
         self._variables = list(variables)
         # Of several ranges of classes, or of folds, this does not make the model.
         self._makes_model = folds is None and data.classes is None
@@ -77,9 +77,7 @@ class DiskFits:
                 problem,
                 BlockReader(data, self._dtype, tail_rows=self._rare_rows).shape,
                 engine,
-                dtype=self._dtype,
-                seed=seed,
-                threads=threads,
+                options,
                 interrupt=interrupt,
             )
             for _ in self._variables
@@ -108,11 +106,16 @@ class DiskFits:
 
     # ---- One pass after the other
 
+    def start_from_variables(self) -> bool:
+        """Compute the weights of dual variables that were there before, if there are any, and say so."""
+        found, self._from_variables = self._from_variables, False
+        if found:
+            self._set_weights(self._under_way, project=True)
+        return found
+
     def advance(self, rule: StopRule) -> bool:
         """Visit the next blocks; tell whether that has ended a pass."""
-        if self._from_variables:
-            self._from_variables = False
-            self._set_weights(self._under_way, project=True)
+        self.start_from_variables()
         if self._running is None:
             K = self._shape.n_classes
             self._exact = self._new_exact(self._under_way, 0, K) if self._may_be_last(rule) else {}
@@ -271,7 +274,12 @@ class DiskFits:
 
     def certificates(self, rule: StopRule) -> dict[int, Certificate]:
         """Certify the fits that are under way; those that meet the rule are so no longer."""
-        chosen = self._under_way
+        found = self.certify(self._under_way, rule)
+        self._under_way = [f for f in found if not rule.met(found[f])]
+        return found
+
+    def certify(self, chosen: Sequence[int], rule: StopRule) -> dict[int, Certificate]:
+        """Certify some fits."""
         self._from_variables = False
         if self._running is None and self._exact:  # the pass that has ended has added them up
             for f in chosen:
@@ -292,13 +300,32 @@ class DiskFits:
                         self._singles.append(fit.single_weights())
         for f in chosen:
             self._variables[f].flush()
-        found = {f: self._fits[f].certificate(rule) for f in chosen}
-        self._under_way = [f for f in chosen if not rule.met(found[f])]
-        return found
+        return {f: self._fits[f].certificate(rule) for f in chosen}
 
     def progress(self) -> dict[int, Progress]:
         """Of the fits that are under way."""
         return {f: self._fits[f].progress for f in self._under_way}
+
+    def weights(self) -> np.ndarray | sp.csr_matrix:
+        """Weights `(features, K)` of a single fit, as of its last certificate."""
+        model = StreamedWeights(self._shape.places, self._shape.n_classes, self._dtype)
+        self._reader.forget_spares()
+        give_back()
+        self.add_weights(model, 0)
+        return model.assemble()
+
+    def add_weights(self, model: StreamedWeights, first: int) -> None:
+        """Add those weights to a model, in which the first class of this fit has this number."""
+        singles, self._singles = self._singles, []
+        model.add(self._fits[0], singles, (first, first + self._shape.n_classes))
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of blocks, weights and dual variables in memory."""
+        return {
+            "data": self._room.blocks,
+            "weights": self._fits[0].weight_bytes + self._room.exact,
+            "dual_variables": self._variables[0].nbytes,
+        }
 
     def held_out_accuracies(self) -> np.ndarray:
         """The share of the rows of each fold that the fit without them gets right."""
@@ -315,90 +342,72 @@ class DiskFits:
         return right / np.maximum(rows, 1)
 
 
-class FromDisk(DiskFits):
-    """A fit on all rows of a store; see `Solver`."""
+class FromDisk(Solver):
+    """A fit on all rows of a store.
+
+    Parameters
+    ----------
+    problem, data, engine, options, interrupt
+        As `DiskFits` has them.
+    variables : DualStore, optional
+        The dual variables; None for a store of its own.
+    """
 
     def __init__(
         self,
         problem: Problem,
         data: StoredRows,
         engine: DiskEngine,
+        options: SolverOptions,
         *,
-        dtype: np.dtype,
-        seed: int,
-        threads: int,
         interrupt: Any,
         variables: DualStore | None = None,
     ):
-        super().__init__(
-            problem,
-            data,
-            engine,
-            dtype=dtype,
-            seed=seed,
-            threads=threads,
-            interrupt=interrupt,
-            variables=[variables or DualStore(about_variables(problem, data, dtype), data.store.path)],
-        )
+        self._variables = variables or DualStore(about_variables(problem, data, options.dtype), data.store.path)
+        self.fits = DiskFits(problem, data, engine, options, interrupt=interrupt, variables=[self._variables])
         self._rule = StopRule("gap", 0.0)
 
-    def advance(self, rule: StopRule) -> Progress:  # type: ignore[override]
+    @property
+    def total_C(self) -> float:
+        """The sum of the penalties of all rows, as the last certificate has found it."""
+        return self.fits.total_C
+
+    def advance(self, rule: StopRule) -> Progress:
         """Visit the next blocks."""
         self._rule = rule
-        if self._from_variables:  # they may be optimal as they are
-            self._from_variables = False
-            self._set_weights([0], project=True)
-            return replace(self._fits[0].progress, ready=True, row_ended=False)
-        ended = super().advance(rule)
-        return self._fits[0].progress if ended else replace(self._fits[0].progress, ready=False, row_ended=False)
+        if self.fits.start_from_variables():  # they may be optimal as they are
+            return replace(self.fits.progress()[0], ready=True, pass_ended=False)
+        ended = self.fits.advance(rule)
+        seen = self.fits.progress()[0]
+        return seen if ended else replace(seen, ready=False, pass_ended=False)
 
     def certificate(self) -> Certificate:
         """Certify the variables of all blocks."""
-        self._under_way = [0]
-        found = self.certificates(self._rule)[0]
-        self._under_way = [0]
-        return found
+        return self.fits.certify([0], self._rule)[0]
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` of the last certificate."""
-        model = StreamedWeights(self._shape.places, self._shape.n_classes, self._dtype)
-        self._reader.forget_spares()
-        give_back()
-        self.add_weights(model, 0)
-        return model.assemble()
+        return self.fits.weights()
 
     def add_weights(self, model: StreamedWeights, first: int) -> None:
         """Add those of the last certificate to a model, in which the first class of this fit has this number."""
-        singles, self._singles = self._singles, []
-        model.add(self._fits[0], singles, (first, first + self._shape.n_classes))
-
-    # ---- The rest of what a solver can do
+        self.fits.add_weights(model, first)
 
     def state(self) -> DualStore:
-        """The dual variables of all blocks, to go on from."""
-        return self._variables[0]
-
-    def untrained(self) -> np.ndarray:
-        """Every class takes part in the first pass."""
-        return np.empty(0, np.int64)
+        """The dual variables of all blocks, to start another fit from."""
+        return self._variables
 
     def memory(self) -> dict[str, int]:
         """Bytes of blocks, weights and dual variables in memory."""
-        return {
-            "data": self._room.blocks,
-            "weights": self._fits[0].weight_bytes + self._room.exact,
-            "dual_variables": self._variables[0].nbytes,
-        }
+        return self.fits.memory()
 
 
 def make_stream(
     problem: Problem,
     shape: StreamShape,
     engine: DiskEngine,
+    options: SolverOptions,
     *,
-    dtype: np.dtype,
-    seed: int,
-    threads: int,
     interrupt: Any,
 ) -> Stream:
     """The solver of a loss for rows that come block by block."""
@@ -407,7 +416,7 @@ def make_stream(
         kind = partial(PegasosStream, update=engine.update)
     elif engine.method == "streamsvm":
         kind = EnclosingBallStream
-    return kind(problem, shape, dtype=dtype, seed=seed, threads=threads, interrupt=interrupt)
+    return kind(problem, shape, options, interrupt=interrupt)
 
 
 def names_of(data: StoredRows) -> list[str]:

@@ -68,7 +68,7 @@ class Sizes:
         dtype: np.dtype,
         fits: int = 1,
     ):
-        self._data, self._problem, self._engine, self._fits = data, problem, engine, fits
+        self._data, self.problem, self._engine, self._fits = data, problem, engine, fits
         self.sparse = problem.sparse_weights
         self._value = np.dtype(dtype).itemsize
         self._heads, self._tails = shape.places.heads, shape.places.tails
@@ -146,22 +146,22 @@ class Sizes:
         """Of a model while it is put together, with as many weights as text usually needs."""
         store = self._data.store
         nonzeros = float(np.count_nonzero(store.frequencies)) * n_classes
-        if isinstance(self._problem, Binary) and self._problem.sparse_weights:
+        if isinstance(self.problem, Binary) and self.problem.sparse_weights:
             nonzeros = expected_nonzeros(store.frequencies, store.n_rows, n_classes, self._data.constant != 0)
-        elif self._problem.sparse_weights:
+        elif self.problem.sparse_weights:
             nonzeros = float(self._weights_in_use(store.frequencies, least=SUPPORT_OF_A_MODEL).sum())
         return min(self.largest_model(n_classes), int(nonzeros * (8 + self._value)))
 
     def certain_model(self, n_classes: int) -> int:
         """Of a model as far as that is known beforehand: where no weight is 0, or the zeros are stored as well."""
         largest = self.largest_model(n_classes)
-        if self._problem.sparse_weights:
+        if self.problem.sparse_weights:
             return largest if largest <= SMALL_MODEL else 0
         return self.expected_model(n_classes)
 
     def _weights_in_use(self, rows_of: np.ndarray, passing: float = 1, least: int = 0) -> np.ndarray:
         """How many classes of a coupled loss have weights for features of so many rows, usually."""
-        support = max(least, passing * self._problem.usual_support(self._data.n_classes))
+        support = max(least, passing * self.problem.usual_support(self._data.n_classes))
         return np.minimum(self._data.n_classes, rows_of * (1.0 + support))
 
     def describe(self, n_classes: int) -> str:
@@ -174,12 +174,12 @@ class Sizes:
         )
 
     def _padded(self, n_classes: int) -> int:
-        mean = not isinstance(self._problem, Binary)
+        mean = not isinstance(self.problem, Binary)
         return -(-(n_classes + mean) // LANES) * LANES
 
     def _variables_of_a_row(self, K: int) -> int:
         """While it is visited."""
-        problem, value = self._problem, self._value
+        problem, value = self.problem, self._value
         if problem.kernel == "maximum_entropy":
             return 3 * K * value
         if problem.kernel == "coupled":

@@ -8,13 +8,12 @@ import numpy as np
 
 from .._native import core
 from ..problems import Problem
-from ..solvers import StopRule
 from .disk import DiskFits, about_variables
 from .disk_engine import DiskEngine
 from .dual_store import DualStore
+from .options import FitOptions
 from .stopping import listening
 from .stored_rows import StoredRows
-from .training import Budget
 
 
 class FoldResults(NamedTuple):
@@ -31,23 +30,20 @@ def cross_validate(
     engine: DiskEngine,
     Cs: Sequence[float],
     folds: int,
-    rule: StopRule,
-    budget: Budget,
-    *,
-    dtype: np.dtype,
-    seed: int,
-    threads: int,
+    options: FitOptions,
 ) -> FoldResults:
     """Train all folds for one penalty after another, each from where the last one has ended.
 
     Parameters
     ----------
-    problem, data, engine, rule, budget, dtype, seed, threads
-        As `run` has them; the budget is that of each penalty.
+    problem, data, engine
+        As `run` has them.
     Cs : sequence of float
         The penalties, ascending.
     folds : int
         Rows are dealt to them by their ids, at random.
+    options : FitOptions
+        The passes are those of each penalty.
 
     Returns
     -------
@@ -60,7 +56,7 @@ def cross_validate(
     """
     accuracies, gaps = np.zeros((2, len(Cs), folds))
     results = FoldResults(accuracies, gaps, np.zeros((len(Cs), folds), bool))
-    about = about_variables(problem, data, dtype)
+    about = about_variables(problem, data, options.dtype)
     variables = [DualStore(about, data.store.path) for _ in range(folds)]
     interrupt: Any = core.Interrupt()
     try:
@@ -69,9 +65,7 @@ def cross_validate(
                 problem,
                 replace(data, C=Cs[0]),
                 engine,
-                dtype=dtype,
-                seed=seed,
-                threads=threads,
+                options,
                 interrupt=interrupt,
                 variables=variables,
                 folds=folds,
@@ -79,7 +73,7 @@ def cross_validate(
             for place, C in enumerate(Cs):
                 if place:
                     fits.set_data(replace(data, C=C))
-                _train(fits, rule, budget, interrupt, place, results)
+                _train(fits, options, interrupt, place, results)
                 results.accuracies[place] = fits.held_out_accuracies()
     finally:
         for store in variables:
@@ -87,15 +81,15 @@ def cross_validate(
     return results
 
 
-def _train(fits: DiskFits, rule: StopRule, budget: Budget, interrupt: Any, place: int, results: FoldResults) -> None:
-    passes = 0
+def _train(fits: DiskFits, options: FitOptions, interrupt: Any, place: int, results: FoldResults) -> None:
+    rule, passes = options.rule, 0
     while True:
         ended = fits.advance(rule)
         if interrupt.requested:
             raise KeyboardInterrupt
         passes += ended
         standing = fits.progress().values()
-        spent = passes >= budget.max_iter or all(progress.exhausted for progress in standing)
+        spent = passes >= options.max_iter or all(progress.exhausted for progress in standing)
         if not ended or not (spent or all(progress.ready for progress in standing)):
             continue
         for fold, found in fits.certificates(rule).items():

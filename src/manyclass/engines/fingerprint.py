@@ -7,22 +7,13 @@ import numpy as np
 
 from .._native import isa
 from ..problems import Binary, Problem
-from ..solvers import Peers, TrainingSet
+from ..solvers import Peers, SolverOptions, TrainingSet
 from ..solvers.schedule import league_count
 
 HASHED_AT_ONCE = 1 << 20
 
 
-def fingerprint(
-    problem: Problem,
-    data: TrainingSet,
-    *,
-    dtype: np.dtype,
-    seed: int,
-    keep_state: bool,
-    solver: str,
-    leagues: int | None,
-) -> dict[str, Any]:
+def fingerprint(problem: Problem, data: TrainingSet, options: SolverOptions) -> dict[str, Any]:
     """All that the bits of a fit depend on, by names that mean something to its user; arrays as their hash.
 
     Not among them are what only says when a fit ends (`stop`, `tol`, `max_iter`, `time_limit`) and the threads.
@@ -38,16 +29,16 @@ def fingerprint(
         "lam": getattr(problem, "lam", None),
         "tau": getattr(problem, "tau", None),
         "draws": getattr(problem, "draws", None),
-        "solver": "dual" if solver == "auto" else solver,
-        "dtype": np.dtype(dtype).name,
-        "random_state": seed,
+        "solver": "dual" if options.solver == "auto" else options.solver,
+        "dtype": np.dtype(options.dtype).name,
+        "random_state": options.seed,
         "constant feature": data.constant,
         "feature_reduction": data.reduced,
     }
     if isinstance(problem, Binary):  # whose finished blocks may do without their dual variables
-        found["warm_start"] = keep_state
-    if solver == "leagues" and problem.name == "ww":
-        found["leagues"] = int(leagues or league_count(data.n_classes))
+        found["warm_start"] = options.keep_state
+    if options.solver == "leagues" and problem.name == "ww":
+        found["leagues"] = int(options.leagues or league_count(data.n_classes))
     return found
 
 

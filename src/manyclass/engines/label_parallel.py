@@ -20,7 +20,8 @@ from joblib.parallel import get_active_backend
 
 from .._native import core
 from ..problems import Binary, SparseBinary
-from ..solvers import ClassBlocks, LabelBlocks, Progress, StopRule, TrainingSet, blocks_of
+from ..solvers import ClassBlocks, LabelBlocks, Peers, Progress, SolverOptions, StopRule, TrainingSet, blocks_of
+from .options import FitOptions
 from .stopping import StopAll, raising
 
 # So many that workers end at nearly the same time, whatever their tasks turn out to take.
@@ -36,7 +37,7 @@ class Job:
     token: str
     problem: Binary
     data: TrainingSet
-    options: dict[str, Any]
+    options: SolverOptions
     rule: StopRule
 
     def __sizeof__(self) -> int:
@@ -55,12 +56,9 @@ class SentBlocks(ClassBlocks):
         The loss.
     data : TrainingSet
         The rows.
-    options : dict
-        Of `ClassBlocks`, here and at the workers.
-    n_jobs : int or None
-        Workers, as joblib counts them; None for what `joblib.parallel_config` says, or else all.
-    time_limit : float or None
-        Seconds at the most; a task is given what is left.
+    options : FitOptions
+        `n_jobs` is the number of workers, as joblib counts them; None for what `joblib.parallel_config` says, or else
+        all. A task is given what is left of the time limit.
     interrupt : Interrupt
         Of the fit.
     """
@@ -69,15 +67,15 @@ class SentBlocks(ClassBlocks):
         self,
         problem: Binary,
         data: TrainingSet,
-        options: dict[str, Any],
+        options: FitOptions,
         *,
-        n_jobs: int | None,
-        time_limit: float | None,
         interrupt: Any,
+        peers: Peers | None = None,
     ):
-        self._deadline = None if time_limit is None else time.perf_counter() + time_limit
-        super().__init__(problem, data, threads=joblib.cpu_count(), interrupt=interrupt, **options)
-        self._n_jobs, self._data, self._options = n_jobs, data, options
+        self._deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
+        super().__init__(problem, data, replace(options, threads=joblib.cpu_count()), interrupt=interrupt)
+        self._n_jobs, self._data = options.n_jobs, data
+        self._options = replace(options.of_solver(), threads=1)
         self._arriving: Iterator[dict[str, np.ndarray]] | None = None
         self.tasks_here = StopAll()
 
@@ -191,7 +189,7 @@ def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
         if job.token not in _last_made:
             _last_made.clear()  # before the next one is made
             data = _without_mapped(job.problem, job.data)
-            made = blocks_of(job.problem)(job.problem, data, threads=1, interrupt=interrupt, **job.options)
+            made = blocks_of(job.problem)(job.problem, data, job.options, interrupt=interrupt)
             made.choose_blocks([])
             _last_made[job.token] = made
         return _last_made[job.token].sibling(interrupt)

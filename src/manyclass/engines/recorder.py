@@ -13,7 +13,7 @@ import numpy as np
 
 from .._native import isa
 from ..data.json_content import as_declared
-from ..solvers import Peers, Progress, Restorable
+from ..solvers import Peers, Progress, Solver
 from .checkpoint import CheckpointError, CheckpointFolder
 from .fingerprint import differences
 
@@ -67,7 +67,7 @@ class Saved:
     parts: list[dict[str, np.ndarray]]
     info: Info
 
-    def restore(self, work: Restorable) -> Progress:
+    def restore(self, work: Solver) -> Progress:
         """Bring a solver to where it was.
 
         Raises
@@ -163,9 +163,7 @@ class Recorder:
         """Whether it is time for the next one."""
         return time.monotonic() - self._last >= self._plan.every
 
-    def write(
-        self, work: Restorable, history: list[dict[str, Any]], seconds: float, phases: dict[str, float]
-    ) -> None:
+    def write(self, work: Solver, history: list[dict[str, Any]], seconds: float, phases: dict[str, float]) -> None:
         """Write a checkpoint, or warn if that fails: training goes on in any case."""
         info = asdict(Info(self._fingerprint, self._build, history, seconds, phases))
         generation, *_ = self._peers.gather(self._try(self._folder.next_generation))

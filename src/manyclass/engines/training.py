@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,25 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
 from ..problems import Problem
-from ..solvers import Certificate, LabelBlocks, Progress, Restorable, Solver, StopRule, TrainingSet, slow_because
-from .choice import make_solver, peers_of, threads_of
+from ..solvers import Certificate, Peers, Progress, Solver, StopRule, TrainingSet, slow_because
+from .choice import make_solver, peers_of, with_threads
 from .disk import about_variables
 from .dual_store import DualStore
 from .fingerprint import fingerprint, refuse_different
+from .options import FitOptions
 from .progress import ProgressDisplay
-from .recorder import CheckpointPlan, Recorder
-from .stopping import ALONE, UNDER_MPIRUN, StopAll, listening
+from .recorder import Recorder
+from .stopping import ALONE, UNDER_MPIRUN, listening
 from .stored_rows import StoredRows
 
 logger = logging.getLogger("manyclass")
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a fit may spend: passes over the rows, and seconds (None: no limit)."""
-
-    max_iter: int
-    time_limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +52,7 @@ class Result:
     n_iter : int
         Passes over the rows.
     by_label : ndarray, optional
-        How each label has ended, where labels end by themselves; see `LabelBlocks.by_label`.
+        How each label ended, where labels end by themselves; see `LabelBlocks.by_label`.
     """
 
     weights: np.ndarray | sp.csr_matrix
@@ -123,17 +116,16 @@ def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[
     }
 
 
-def message_of(
-    rule: StopRule, found: Certificate, reason: str, budget: Budget, go_on: str | None, data: Any = None
-) -> str:
+def message_of(found: Certificate, reason: str, options: FitOptions, go_on: str | None, data: Any = None) -> str:
     """Say how a fit ended, and of one that has not converged what to change; `data`: its rows, if they may be why."""
+    rule = options.rule
     name = "relative duality gap" if rule.stop == "gap" else "largest violation"
     reached = found.gap if rule.stop == "gap" else found.violation
     if reason == "converged":
         return f"converged: {name} {reached:.3g}, target {rule.tol:.3g}"
     what, advice = {
-        "max_iter": (f"stopped after max_iter={budget.max_iter} passes", "raise max_iter"),
-        "time_limit": (f"stopped after time_limit={budget.time_limit} seconds", "raise time_limit"),
+        "max_iter": (f"stopped after max_iter={options.max_iter} passes", "raise max_iter"),
+        "time_limit": (f"stopped after time_limit={options.time_limit} seconds", "raise time_limit"),
         "one_pass": ("stopped after one pass, as StreamSVM does,", "train with method='dual'"),
         "interrupted": ("interrupted", f"fit again with {go_on}=True to go on" if go_on else "fit again"),
     }[reason]
@@ -175,21 +167,9 @@ def _pieces(work: Solver, rule: StopRule, clock: _Clock, first: Progress | None)
 def run(
     problem: Problem,
     data: TrainingSet | StoredRows,
-    rule: StopRule,
-    budget: Budget,
+    options: FitOptions,
     *,
-    dtype: np.dtype,
-    seed: int,
-    threads: int,
     state: Any = None,
-    keep_state: bool = False,
-    verbose: bool = False,
-    solver: str = "auto",
-    leagues: int | None = None,
-    stop_with: StopAll | None = None,
-    checkpoints: CheckpointPlan | None = None,
-    engine: Any = "memory",
-    n_jobs: int | None = None,
     make: Callable[[Any], Solver] | None = None,
 ) -> Result:
     """Train.
@@ -198,34 +178,12 @@ def run(
     ----------
     problem : Problem
         The loss.
-    data : TrainingSet
+    data : TrainingSet or StoredRows
         The rows.
-    rule : StopRule
-        When to stop.
-    budget : Budget
-        When to stop at the latest.
-    dtype, seed, threads
-        Type of the weights, seed of the order of rows, number of threads (which the result does not depend on).
+    options : FitOptions
+        How to train, and when to stop.
     state : dict or DualStore, optional
         Dual variables to start from; of rows in a store, where they are kept.
-    keep_state : bool
-        Whether to give the dual variables back.
-    verbose : bool
-        Show progress.
-    solver : str
-        "auto" or "dual"; "newton" on the primal, for smooth one-vs-rest losses; "leagues", the published schedules
-        for "ww" and "llw".
-    leagues : int, optional
-        Of "ww" with "leagues": their number, if it is not to follow from that of the classes.
-    stop_with : StopAll, optional
-        Through which many fits are asked to stop at once; Ctrl-C always can.
-    checkpoints : CheckpointPlan, optional
-        Where to leave what is needed to go on, and whether to go on from what is there. The time limit is that of
-        this run; history, passes and times go on.
-    engine : str or MPIEngine
-        Who advances the solver; see `choice.py`.
-    n_jobs : int, optional
-        Workers of an engine that has any.
     make : callable, optional
         Makes the solver, given the interrupt of this run, in place of what `choice.py` would make.
 
@@ -234,89 +192,51 @@ def run(
     Result
     """
     clock = _Clock()
-    peers = peers_of(engine)
-    same: dict[str, Any] = {}
+    peers = peers_of(options.engine)
     variables = None
     if isinstance(data, StoredRows):  # whose variables are their own checkpoint
-        variables, state, checkpoints = _open_variables(problem, data, dtype, state, checkpoints), None, None
-    elif checkpoints is not None or peers.size > 1:
-        same = fingerprint(
-            problem, data, dtype=dtype, seed=seed, keep_state=keep_state, solver=solver, leagues=leagues
-        )
-        refuse_different(same, peers)
-    recorder = Recorder(checkpoints, same, peers) if checkpoints is not None else None
+        variables, state = _open_variables(problem, data, options, state), None
+        options = replace(options, checkpoints=None)
+    recorder = _recorder(problem, data, options, peers)
     saved = recorder.start() if recorder else None
     interrupt = core.Interrupt()
-    if stop_with is not None:
-        stop_with.add(interrupt)
-    if budget.time_limit is not None:
-        interrupt.stop_after(budget.time_limit)
-    history: list[dict[str, Any]] = list(saved.info.history) if saved else []
-    shown = ProgressDisplay(rule, verbose and peers.rank == 0)
+    if options.stop_with is not None:
+        options.stop_with.add(interrupt)
+    if options.time_limit is not None:
+        interrupt.stop_after(options.time_limit)
+    shown = ProgressDisplay(options.rule, options.verbose and peers.rank == 0)
     with listening(interrupt, UNDER_MPIRUN if peers.size > 1 else ALONE), shown as display:
         with clock.phase("layout"):
-            work = (
-                make(interrupt)
-                if make
-                else make_solver(
-                    engine,
-                    problem,
-                    data,
-                    dtype=dtype,
-                    seed=seed,
-                    threads=threads_of(peers, threads, n_jobs),
-                    n_jobs=n_jobs,
-                    max_iter=budget.max_iter,
-                    time_limit=budget.time_limit,
-                    keep_state=keep_state,
-                    solver=solver,
-                    leagues=leagues,
-                    interrupt=interrupt,
-                    peers=peers,
-                    variables=variables,
-                )
-            )
+            if make is not None:
+                work = make(interrupt)
+            else:
+                own = with_threads(options, peers)
+                work = make_solver(problem, data, own, interrupt=interrupt, peers=peers, variables=variables)
             last_seen = None
             if saved is not None:
-                last_seen = saved.restore(cast(Restorable, work))
+                last_seen = saved.restore(work)
             elif state is not None:
-                cast(Restorable, work).load_state(state)
+                work.load_state(state)
+        history: list[dict[str, Any]] = []
         if saved is not None:
+            history += saved.info.history
             clock.go_on(saved.info.seconds, saved.info.phases)
-        for progress in _pieces(work, rule, clock, last_seen):
-            # What a clock says or somebody asks for may differ from process to process: all do the same.
-            asked = peers.gather((_budget_spent(budget, clock, progress, interrupt), recorder and recorder.due()))
-            reason = next((spent for spent, _ in asked if spent is not None), None)
-            # Before the certificate, which sets the training weights anew: a fit that was not stopped has none here.
-            if recorder is not None and (reason is not None or asked[0][1]):
-                with clock.phase("checkpoint"):
-                    recorder.write(cast(Restorable, work), history, clock.seconds, clock.phases)
-            found = None
-            if progress.ready or reason is not None:
-                with clock.phase("certificate"):
-                    found = finite(work.certificate(), dtype)
-                if work.meets(rule) if isinstance(work, LabelBlocks) else rule.met(found):
-                    reason = "converged"
-            if progress.row_ended or found is not None:
-                history.append(_line(clock, progress, found))
-                logger.debug("%s", history[-1])
-            display.show(progress, found)
-            if reason is not None:
-                break
-        assert found is not None and reason is not None
+        pieces = _pieces(work, options.rule, clock, last_seen)
+        ended = _advance(pieces, work, options, _Surroundings(clock, peers, interrupt, recorder, history, display))
         memory = work.memory()
         if isinstance(data, TrainingSet):
             memory["data"] += data.X.nbytes  # the caller's rows are held beside the solver's own
-        kept = work.state() if keep_state else None
+        kept = work.state() if options.keep_state else None
         with clock.phase("weights"):
             untrained = work.untrained()
             weights = work.weights()
     # The weights while training make room for those of the model: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
     go_on = "warm_start" if recorder is None else "resume"
-    found = replace(found, exit_reason=reason, message=message_of(rule, found, reason, budget, go_on, data))
+    message = message_of(ended.found, ended.reason, options, go_on, data)
+    found = replace(ended.found, exit_reason=ended.reason, message=message)
     logger.info("%s", found.message)
-    if reason != "converged" and peers.rank == 0 and make is None:
+    if ended.reason != "converged" and peers.rank == 0 and make is None:
         warnings.warn(found.message, ConvergenceWarning, stacklevel=5)
     return Result(
         weights=weights,
@@ -326,16 +246,69 @@ def run(
         times=clock.phases | {"total": clock.seconds},
         memory=memory,
         state=kept,
-        n_iter=max(1, int(np.ceil(progress.epochs))),
-        by_label=work.by_label() if isinstance(work, LabelBlocks) else None,
+        n_iter=max(1, int(np.ceil(ended.epochs))),
+        by_label=work.by_label(),
     )
 
 
-def _open_variables(
-    problem: Problem, data: StoredRows, dtype: np.dtype, state: DualStore | None, plan: CheckpointPlan | None
-) -> DualStore:
+def _recorder(problem: Problem, data: TrainingSet | StoredRows, options: FitOptions, peers: Peers) -> Recorder | None:
+    """Who writes checkpoints, if anybody; refuse ranks that are about to train something else."""
+    if isinstance(data, StoredRows) or (options.checkpoints is None and peers.size == 1):
+        return None
+    same = fingerprint(problem, data, options)
+    refuse_different(same, peers)
+    return None if options.checkpoints is None else Recorder(options.checkpoints, same, peers)
+
+
+class _Surroundings(NamedTuple):
+    """What goes on around a solver."""
+
+    clock: _Clock
+    peers: Peers
+    interrupt: Any
+    recorder: Recorder | None
+    history: list[dict[str, Any]]
+    display: ProgressDisplay
+
+
+class _Ended(NamedTuple):
+    """The last certificate of a fit, why it ended, and after how many passes."""
+
+    found: Certificate
+    reason: str
+    epochs: float
+
+
+def _advance(pieces: Iterator[Progress], work: Solver, options: FitOptions, around: _Surroundings) -> _Ended:
+    """Advance the solver until its rule is met or its budget is spent."""
+    clock, peers, interrupt, recorder, history, display = around
+    for progress in pieces:
+        # What a clock says or somebody asks for may differ from process to process: all do the same.
+        asked = peers.gather((_budget_spent(options, clock, progress, interrupt), recorder and recorder.due()))
+        reason = next((spent for spent, _ in asked if spent is not None), None)
+        # Before the certificate, which sets the training weights anew: a fit that was not stopped has none here.
+        if recorder is not None and (reason is not None or asked[0][1]):
+            with clock.phase("checkpoint"):
+                recorder.write(work, history, clock.seconds, clock.phases)
+        found = None
+        if progress.ready or reason is not None:
+            with clock.phase("certificate"):
+                found = finite(work.certificate(), options.dtype)
+            if work.meets(options.rule, found):
+                reason = "converged"
+        if progress.pass_ended or found is not None:
+            history.append(_line(clock, progress, found))
+            logger.debug("%s", history[-1])
+        display.show(progress, found)
+        if reason is not None:
+            assert found is not None
+            return _Ended(found, reason, progress.epochs)
+    raise AssertionError("a solver has no last piece of work")
+
+
+def _open_variables(problem: Problem, data: StoredRows, options: FitOptions, state: DualStore | None) -> DualStore:
     """Where the variables of a fit from disk are kept, and begin."""
-    about = about_variables(problem, data, dtype)
+    about, plan = about_variables(problem, data, options.dtype), options.checkpoints
     if state is not None and state.about == about:
         return state
     if plan is None:
@@ -343,8 +316,8 @@ def _open_variables(
     return DualStore(about, data.store.path, plan.folder, every=plan.every, resume=plan.resume)
 
 
-def _budget_spent(budget: Budget, clock: _Clock, progress: Progress, interrupt: Any) -> str | None:
-    out_of_time = budget.time_limit is not None and clock.this_run >= budget.time_limit
+def _budget_spent(options: FitOptions, clock: _Clock, progress: Progress, interrupt: Any) -> str | None:
+    out_of_time = options.time_limit is not None and clock.this_run >= options.time_limit
     if interrupt.requested and not out_of_time:
         return "interrupted"
     if out_of_time:
@@ -352,6 +325,6 @@ def _budget_spent(budget: Budget, clock: _Clock, progress: Progress, interrupt: 
     if progress.exhausted:
         return progress.exhausted
     # Solvers that finish their classes one after another keep to max_iter themselves.
-    if progress.epochs >= budget.max_iter and progress.active in (0.0, 1.0) and progress.row_ended:
+    if progress.epochs >= options.max_iter and progress.active in (0.0, 1.0) and progress.pass_ended:
         return "max_iter"
     return None

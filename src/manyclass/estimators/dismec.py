@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 
 from ..data.sizes import parse_size
-from ..engines import Result
+from ..engines import FitOptions, Result
 from ..problems import LOSSES, Loss, Problem
 from ..solvers import TrainingSet
 from .label_batches import SHARDS, LabelBatches
@@ -67,9 +67,9 @@ class DiSMEC(LabelBatches):
         column = data.X.n_features * np.dtype(self.dtype).itemsize
         return min(super()._labels_at_once(data) or data.n_classes, max(1, parse_size(self.memory) // max(1, column)))
 
-    def _run(self, problem: Problem, data: Any, seed: int, state: Any, classes: np.ndarray) -> Result:
+    def _run(self, problem: Problem, data: Any, options: FitOptions, state: Any, classes: np.ndarray) -> Result:
         self._counted = [0, 0]
-        result = super()._run(problem, data, seed, state, classes)
+        result = super()._run(problem, data, options, state, classes)
         found, kept = self._counted
         self.dropped_ = 1 - kept / max(1, found)
         return result

@@ -10,9 +10,8 @@ import numpy as np
 
 from ..data import BlockStore
 from ..data.steps import chain_fingerprint
-from ..engines import COMPLETE, Done, Result, StoredRows, fingerprint, peers_of, run_batches
+from ..engines import COMPLETE, Done, FitOptions, Result, StoredRows, fingerprint, peers_of, run_batches
 from ..model import LinearModel, ShardWriter, load_model
-from ..model.threads import thread_count
 from ..problems import Binary, Problem
 from ..solvers import Certificate, TrainingSet
 from .linear_classifier import LinearClassifier
@@ -86,12 +85,12 @@ class LabelBatches(LinearClassifier):
     def _goes_on(self) -> bool:
         return self.shards is not None or super()._goes_on()
 
-    def _run(self, problem: Problem, data: Any, seed: int, state: Any, classes: np.ndarray) -> Result:
+    def _run(self, problem: Problem, data: Any, options: FitOptions, state: Any, classes: np.ndarray) -> Result:
         at_once = self._labels_at_once(data) if isinstance(data, TrainingSet) else None
         if at_once is None:
-            return super()._run(problem, data, seed, state, classes)
+            return super()._run(problem, data, options, state, classes)
         assert isinstance(problem, Binary)
-        writer = None if self.shards is None else self._open_shards(problem, data, seed, classes)
+        writer = None if self.shards is None else self._open_shards(problem, data, options, classes)
         done = self._done(writer) if writer is not None else []
         counts = np.bincount(data.labels_by_row()[1], minlength=data.n_classes)
         if self.resume and not done and writer is not None and writer.others():
@@ -110,7 +109,7 @@ class LabelBatches(LinearClassifier):
                 return weights
             if result.certificate.exit_reason in COMPLETE and peers_of(self.engine).rank == 0:
                 part = super(LabelBatches, self)._make_model(
-                    replace(result, weights=weights), classes[begin:end], seed
+                    replace(result, weights=weights), classes[begin:end], options.seed
                 )
                 writer.add(begin, replace(part, label_counts=counts[begin:end]))
             return None
@@ -118,30 +117,21 @@ class LabelBatches(LinearClassifier):
         result = run_batches(
             problem,
             data,
-            self._rule(),
-            self._budget(),
+            options,
             labels_at_once=at_once,
             keep=keep,
             go_on="resume" if writer is not None else None,
             done=[_as_done(*one) for one in done],
-            threads=thread_count(self.n_jobs),
-            engine=self.engine,
-            n_jobs=self.n_jobs,
-            dtype=np.dtype(self.dtype),
-            seed=seed,
-            verbose=bool(self.verbose),
-            solver=self.solver,
-            stop_with=getattr(self, "_stop_with", None),
         )
         self._shard_writer = writer
         return result
 
-    def _open_shards(self, problem: Problem, data: TrainingSet, seed: int, classes: np.ndarray) -> ShardWriter:
-        same = fingerprint(
-            problem, data, dtype=np.dtype(self.dtype), seed=seed, keep_state=False, solver=self.solver, leagues=None
-        )
+    def _open_shards(
+        self, problem: Problem, data: TrainingSet, options: FitOptions, classes: np.ndarray
+    ) -> ShardWriter:
+        same = fingerprint(problem, data, options)
         assert self.shards is not None
-        settings = self._settings(seed) | {"multilabel": data.Y is not None, "n_rows": len(data.C)}
+        settings = self._settings(options.seed) | {"multilabel": data.Y is not None, "n_rows": len(data.C)}
         del settings["time_limit"]  # which another run that goes on from these may have changed
         names = hashlib.blake2b("\n".join(map(repr, classes.tolist())).encode(), digest_size=16).hexdigest()
         rule = {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}

@@ -19,10 +19,10 @@ from ..data import BlockStore, encode_known, encode_known_sets, encode_label_set
 from ..data.label_sets import is_dense_indicator, keep_known
 from ..data.wide_rows import narrow_rows, used_features
 from ..engines import (
-    Budget,
     CheckpointPlan,
     DiskEngine,
     DualStore,
+    FitOptions,
     Result,
     StoredRows,
     check_engine,
@@ -122,7 +122,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         if self._pairs:
             refuse_absurd_pairs(data, problem, dtype=np.dtype(self.dtype), threads=thread_count(self.n_jobs))
         seed = self._seed()
-        result = self._run(problem, data, seed, self._warm_state(data, classes), classes)
+        result = self._run(problem, data, self._options(seed), self._warm_state(data, classes), classes)
         self._dual_state = (classes, data.C.shape, result.state) if self.warm_start else None
         self.copies_ = list(rows.copies)
         self._take_over(result, classes, seed, multilabel=Y is not None)
@@ -142,7 +142,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         data = self._stored_rows(store, sample_weight)
         seed = self._seed()
         kept = self._dual_state if self.warm_start and isinstance(self._dual_state, DualStore) else None
-        result = self._run(problem, data, seed, kept, store.classes)
+        result = self._run(problem, data, self._options(seed), kept, store.classes)
         self._dual_state = result.state if self.warm_start else None
         self.n_features_in_ = store.n_features
         self.copies_ = []
@@ -155,34 +155,33 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         self.kept_weights_ = store.n_features * self.model_.weights.shape[1]
         return self
 
-    def _rule(self) -> StopRule:
-        return StopRule(self.stop, self.tol)  # type: ignore[arg-type]
-
-    def _budget(self) -> Budget:
-        return Budget(self.max_iter, self.time_limit)
-
-    def _run(
-        self, problem: Problem, data: TrainingSet | StoredRows, seed: int, state: Any, classes: np.ndarray
-    ) -> Result:
+    def _options(self, seed: int) -> FitOptions:
         folder = self._checkpoint_folder()
-        return run(
-            problem,
-            data,
-            self._rule(),
-            self._budget(),
+        return FitOptions(
             dtype=np.dtype(self.dtype),
             seed=seed,
             threads=thread_count(self.n_jobs),
-            state=state,
-            keep_state=self.warm_start,
-            verbose=bool(self.verbose),
             solver=self.solver,
-            leagues=getattr(self, "leagues", None),
-            stop_with=getattr(self, "_stop_with", None),
-            checkpoints=None if folder is None else CheckpointPlan(folder, self.every, self.resume),
+            max_iter=self.max_iter,
+            keep_state=self.warm_start,
+            rule=StopRule(self.stop, self.tol),  # type: ignore[arg-type]
+            time_limit=self.time_limit,
             engine=self.engine,
             n_jobs=self.n_jobs,
+            checkpoints=None if folder is None else CheckpointPlan(folder, self.every, self.resume),
+            stop_with=self._stop_with,
+            verbose=bool(self.verbose),
         )
+
+    def _run(
+        self,
+        problem: Problem,
+        data: TrainingSet | StoredRows,
+        options: FitOptions,
+        state: Any,
+        classes: np.ndarray,
+    ) -> Result:
+        return run(problem, data, options, state=state)
 
     def _take_over(self, result: Result, classes: np.ndarray, seed: int, *, multilabel: bool) -> None:
         model = self._make_model(result, classes, seed)
@@ -255,7 +254,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         for C in sorted(Cs):
             model = clone(self).set_params(C=C, warm_start=True)
             model._one_of_several = True
-            model._stop_with = getattr(self, "_stop_with", None)
+            model._stop_with = self._stop_with
             if last is not None:
                 model._dual_state = last._dual_state
                 if not isinstance(last._dual_state, DualStore):

@@ -11,9 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, check_cv
 
 from ..data import BlockStore, check_matrix, encode_label_sets, encode_labels, has_label_sets
-from ..engines import Budget, FoldResults, StopAll, cross_validate, disk_engine, listening
+from ..engines import FoldResults, StopAll, cross_validate, disk_engine, listening
 from ..model.threads import thread_count
-from ..solvers import StopRule
 from .linear_classifier import LinearClassifier
 
 # Penalties beyond the best one that are proposed when it is at the edge of those compared.
@@ -188,11 +187,7 @@ def _from_store(
         disk_engine(estimator.engine),
         Cs.tolist(),
         folds,
-        StopRule(estimator.stop, estimator.tol),  # type: ignore[arg-type]
-        Budget(estimator.max_iter, estimator.time_limit),
-        dtype=np.dtype(estimator.dtype),
-        seed=estimator._seed(),
-        threads=thread_count(estimator.n_jobs),
+        estimator._options(estimator._seed()),
     )
 
 

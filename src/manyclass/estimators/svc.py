@@ -1,6 +1,6 @@
 """Support vector machines: all-in-one, one-vs-rest and one-vs-one."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, Options
 
 from ..data import BlockStore
+from ..engines import FitOptions
 from ..problems import Problem, Reinforced
 from .linear_classifier import LinearClassifier
 from .parameters import PARAMETERS
@@ -101,6 +102,9 @@ class MulticlassSVC(LinearClassifier):
                 f"leagues={self.leagues} is for loss='ww' with solver='leagues', not for loss={self.loss!r} with "
                 f"solver={self.solver!r}; leave it out"
             )
+
+    def _options(self, seed: int) -> FitOptions:
+        return replace(super()._options(seed), leagues=self.leagues)
 
     def _problem(self) -> Problem:
         return Reinforced(self.gamma) if self.loss == "rm" else super()._problem()

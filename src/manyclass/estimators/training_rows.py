@@ -8,7 +8,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..data import BlockStore, RowMatrix, check_matrix, has_label_sets
 from ..data.labels import as_labels, reject_missing
-from ..engines import StoredRows, disk_engine
+from ..engines import StopAll, StoredRows, disk_engine
 from ..problems import Binary, Problem
 from ..solvers import TrainingSet
 from .class_weights import weights_by_class
@@ -60,6 +60,7 @@ class TrainingRows:
     engine: Any
     dtype: Any
     _pairs: ClassVar[bool] = False  # one-vs-one
+    _stop_with: StopAll | None = None  # other fits that end when this one is asked to
     _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
 
     def _problem(self) -> Problem:

@@ -9,10 +9,11 @@ from .estimate import estimate_memory, refuse_absurd_pairs
 from .frank_wolfe import FrankWolfe
 from .label_blocks import LabelBlocks, blocks_of
 from .leagues import Leagues
+from .options import SolverOptions
 from .peers import Alone, Peers, share
 from .pegasos_stream import PegasosStream
 from .scale import check_scale, longest_row, slow_because
-from .solver import Certificate, Progress, Restorable, Solver, StopRule, TrainingSet
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stream import RowBlock, Stream, StreamShape, Variables
 
 __all__ = [
@@ -29,9 +30,9 @@ __all__ = [
     "Peers",
     "PegasosStream",
     "Progress",
-    "Restorable",
     "RowBlock",
     "Solver",
+    "SolverOptions",
     "StopRule",
     "Stream",
     "StreamShape",

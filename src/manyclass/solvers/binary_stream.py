@@ -8,6 +8,7 @@ import numpy as np
 from .._native import core
 from ..problems import Binary, Problem
 from .binary_variables import count_bits, only_rows
+from .options import SolverOptions
 from .solver import Certificate, Progress, StopRule, native
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
@@ -22,12 +23,11 @@ class BinaryStream:
 
     unsettled = False
 
-    def __init__(
-        self, problem: Problem, shape: StreamShape, *, dtype: np.dtype, seed: int, threads: int, interrupt: Any
-    ):
+    def __init__(self, problem: Problem, shape: StreamShape, options: SolverOptions, *, interrupt: Any):
         assert isinstance(problem, Binary)
         self._problem, self._K = problem, shape.n_classes
-        self._dtype, self._seed, self._threads, self._interrupt = np.dtype(dtype), seed, threads, interrupt
+        self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
+        self._interrupt = interrupt
         self._heads = shape.places.heads
         kernel = native(core, "BinaryStream", self._dtype)
         self._kernel = kernel(self._heads, self._K, problem.loss, shape.first_class // kernel.width)
@@ -42,7 +42,7 @@ class BinaryStream:
         self._squares = np.zeros((2, self._B))
         self._measured = np.zeros((3, self._B))
         self._begin_pass()
-        self.progress = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+        self.progress = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, pass_ended=False)
         self._sums = np.zeros((3, self._B))  # primal, dual, violation as far as they are known
 
     def _begin_pass(self) -> None:
@@ -128,7 +128,7 @@ class BinaryStream:
             estimate.violation,
             active=1.0,
             ready=not self._working.any(),
-            row_ended=True,
+            pass_ended=True,
         )
         self._begin_pass()
 

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from .._native import core
 from ..problems import Binary
 from .layout import as_matrix, make_layout
+from .options import SolverOptions
 from .peers import Alone, Peers
-from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array
 
 # A piece of work: so many blocks for each thread of all processes, on average, and more while these seconds have not
@@ -39,32 +40,27 @@ class BlockResult(NamedTuple):
         return self.epochs > 0 or self.done
 
 
-class ClassBlocks:
+class ClassBlocks(Solver):
     """Each block of problems alone over its rows; see `native/binary_blocks.hpp`."""
 
     def __init__(
         self,
         problem: Binary,
         data: TrainingSet,
+        options: SolverOptions,
         *,
-        dtype: np.dtype,
-        seed: int,
-        threads: int,
-        max_epochs: int,
-        method: str,
-        keep_state: bool,
         interrupt: Any,
         peers: Peers | None = None,
     ):
-        self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
-        self._max_epochs, self._interrupt = max_epochs, interrupt
+        self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
+        self._max_epochs, self._interrupt = options.max_iter, interrupt
         self._problem, self._C = problem, data.C
         self._C_of_class = np.bincount(data.codes, data.C, data.n_classes) if problem.pairs else np.empty(0)
         self._n, self._problems = data.X.n_rows, problem.columns(data.n_classes)
         self._features = data.X.n_features + (data.constant != 0)
-        self._kernel = self._make_kernel(problem, data, method, keep_state)
+        self._kernel = self._make_kernel(problem, data, options.solver, options.keep_state)
         self._peers = peers or Alone()
-        self._at_once = BLOCKS_A_THREAD * sum(self._peers.gather(threads))
+        self._at_once = BLOCKS_A_THREAD * sum(self._peers.gather(options.threads))
         self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
         self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
         self._start: dict[str, np.ndarray] = {}  # dual variables that were loaded
@@ -188,7 +184,7 @@ class ClassBlocks:
             violation=so_far.violation,
             active=len(self._left) / max(1, len(self._chosen)),
             ready=not self._left,
-            row_ended=True,
+            pass_ended=True,
             exhausted="time_limit" if not self._left and self._any_cut() else None,
         )
 

@@ -15,8 +15,9 @@ from ..problems import Problem
 from .alike import groups_of_alike_rows
 from .closed_form import bounds_are_optimal, state_at_bounds
 from .layout import as_matrix, class_bounds, make_layout, tail_rows, wave_size
+from .options import SolverOptions
 from .peers import Alone, Peers
-from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
 from .stored import fill, numbers_from_array, numbers_to_array, of_same_kinds, weights_from_arrays, weights_to_arrays
 from .team_size import TeamSize
 
@@ -105,25 +106,24 @@ def _passes_left(before: _Pass | None, last: _Pass, rule: StopRule) -> float:
     return max(0.0, np.log(now / max(target, 1e-300)) / np.log(was / now))
 
 
-class CoupledRows:
+class CoupledRows(Solver):
     """Coordinate ascent on the dual, a row at a time; see `native/coupled.hpp`."""
 
     def __init__(
         self,
         problem: Problem,
         data: TrainingSet,
+        options: SolverOptions,
         *,
-        dtype: np.dtype,
-        seed: int,
-        threads: int,
-        alternating: bool = False,
+        interrupt: Any = None,
         peers: Peers | None = None,
     ):
         if problem.kernel not in KERNELS:
             raise ValueError(f"this solver trains coupled losses; {problem.name!r} is {problem.kernel!r}")
         self._problem, self._loss = problem, problem.name
         self._codes = data.codes
-        self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
+        self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
+        alternating = options.solver == "leagues"
         self._n, self._K = data.X.n_rows, data.n_classes
         self._C = data.C
         self._features = data.X.n_features + (data.constant != 0)
@@ -153,7 +153,7 @@ class CoupledRows:
             self._kernel.join(self._peers.gather, bounds, self._peers.rank)
         elif self._peers.size > 1:
             logger.info("rows are too little work to be shared among processes: each trains by itself")
-        self._team = {full: TeamSize(threads) for full in (True, False)}
+        self._team = {full: TeamSize(self._threads) for full in (True, False)}
         self._pass = self._new_pass(0, full=True)
         self._full_passes = 0
         self._cheap_passes = 0  # since the last full one
@@ -166,7 +166,7 @@ class CoupledRows:
         self._scale = 1.0  # of the model's weights
         self._from_state = False  # the next certificate is that of a state that was loaded
         self._target = 0.0  # relative gap
-        self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+        self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, pass_ended=False)
         if problem.name == "llw" and not alternating and bounds_are_optimal(data):
             self.load_state(state_at_bounds(data))
 
@@ -188,7 +188,7 @@ class CoupledRows:
         self._target = rule.tol if rule.stop == "gap" else 0.0
         if self._loaded:  # these may be optimal as they are
             self._loaded, self._from_state = False, self._data is not None
-            self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+            self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, pass_ended=False)
             return self._said
         if self._scale != 1:
             self._scale = 1.0
@@ -221,7 +221,7 @@ class CoupledRows:
             violation=last.violation if last else np.nan,
             active=1.0,
             ready=ready,
-            row_ended=ended and now.full,
+            pass_ended=ended and now.full,
         )
         return self._said
 

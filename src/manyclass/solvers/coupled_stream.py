@@ -10,6 +10,7 @@ from .._native import core
 from ..problems import Problem
 from .coupled_rows import ANY_NUMBER, GATHER_COST, KERNELS, LEAST_THETA, OPTIMISM, WORK_AT_ONCE
 from .layout import DENSE_WAVE, WAVE, WORTH_SHARING
+from .options import SolverOptions
 from .solver import Certificate, Progress, StopRule, native
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
@@ -19,11 +20,10 @@ class CoupledStream:
 
     unsettled = False
 
-    def __init__(
-        self, problem: Problem, shape: StreamShape, *, dtype: np.dtype, seed: int, threads: int, interrupt: Any
-    ):
+    def __init__(self, problem: Problem, shape: StreamShape, options: SolverOptions, *, interrupt: Any):
         self._problem, self._K = problem, shape.n_classes
-        self._dtype, self._seed, self._threads, self._interrupt = np.dtype(dtype), seed, threads, interrupt
+        self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
+        self._interrupt = interrupt
         self._width = shape.width
         self._heads, self._tails = shape.places.heads, shape.places.tails
         self._maxent = problem.kernel == "maximum_entropy"
@@ -40,7 +40,7 @@ class CoupledStream:
         self._measured = Certificate(0.0, 0.0, 0.0)
         self._passes = 0
         self._begin_pass()
-        self.progress = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+        self.progress = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, pass_ended=False)
 
     def _begin_pass(self) -> None:
         self._seen = np.zeros(3)  # loss, gap, sum of the variables
@@ -154,7 +154,7 @@ class CoupledStream:
         ready = gap <= self._believed * rule.tol * abs(primal) if rule.stop == "gap" else self._violation <= rule.tol
         self._estimate = gap / max(abs(primal), 1e-300)
         self.progress = Progress(
-            self._passes, primal, primal - gap, self._violation, active=1.0, ready=ready, row_ended=True
+            self._passes, primal, primal - gap, self._violation, active=1.0, ready=ready, pass_ended=True
         )
         self._begin_pass()
 

@@ -36,7 +36,7 @@ class EnclosingBallStream(BinaryStream):
         """There is no second one."""
         self._passes += 1
         self.progress = Progress(
-            self._passes, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=True, exhausted="one_pass"
+            self._passes, np.nan, np.nan, np.nan, active=1.0, ready=True, pass_ended=True, exhausted="one_pass"
         )
 
     def begin_certificate(self) -> None:

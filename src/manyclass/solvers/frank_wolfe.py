@@ -12,7 +12,9 @@ from .._native import core
 from ..data.json_content import as_declared
 from ..problems import MaxMargin
 from .layout import as_matrix, make_layout
-from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .options import SolverOptions
+from .peers import Peers
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array, of_same_kinds
 
 # Labels that may join a row's in one visit; twice as many from pass to pass. Early on nearly all are tied, and most
@@ -50,11 +52,19 @@ class _Pass:
         return self.dual + self.gap
 
 
-class FrankWolfe:
+class FrankWolfe(Solver):
     """Row by row: labels that violate most join those in use, and all of them move; see `native/max_margin.hpp`."""
 
-    def __init__(self, problem: MaxMargin, data: TrainingSet, *, dtype: np.dtype, seed: int, threads: int):
-        self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
+    def __init__(
+        self,
+        problem: MaxMargin,
+        data: TrainingSet,
+        options: SolverOptions,
+        *,
+        interrupt: Any = None,
+        peers: Peers | None = None,
+    ):
+        self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
         self._n, self._K, self._C = data.X.n_rows, data.n_classes, data.C
         self._features = data.X.n_features + (data.constant != 0)
         self._ptr, self._labels = _label_sets(data)
@@ -78,7 +88,7 @@ class FrankWolfe:
         self._loaded = False
         self._needed = 0  # sums by feature and label, when last they were set anew
         self._most_bytes = [0, 0]  # of weights and dual variables: early on more are in use than in the end
-        self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+        self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, pass_ended=False)
 
     def _order_of(self, number: int) -> np.ndarray:
         return np.random.default_rng([self._seed, number]).permutation(self._n)
@@ -87,7 +97,7 @@ class FrankWolfe:
         """Visit some more rows of the current pass."""
         if self._loaded:  # these may be optimal as they are, and the certificate sets the sums
             self._loaded = False
-            self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, row_ended=False)
+            self._said = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=True, pass_ended=False)
             return self._said
         now = self._pass
         end = min(self._n, now.done + self._rows_at_once)
@@ -109,7 +119,7 @@ class FrankWolfe:
             violation=last.violation if last else np.nan,
             active=1.0,
             ready=ready,
-            row_ended=ended and now.full,
+            pass_ended=ended and now.full,
         )
         return self._said
 

@@ -73,7 +73,7 @@ class LabelBlocks(ClassBlocks):
         first = self._kernel.first(block)
         return range(first, first + self._kernel.many(block))
 
-    def meets(self, rule: StopRule) -> bool:
+    def meets(self, rule: StopRule, found: Certificate) -> bool:
         """Whether all labels that were to be trained meet a rule, each by itself."""
         return all(self._block_meets(block, rule) for block in self._chosen)
 
@@ -82,7 +82,7 @@ class LabelBlocks(ClassBlocks):
         return not np.isnan(lines).any() and all(rule.met(Certificate(*line[:3])) for line in lines.tolist())
 
     def by_label(self) -> np.ndarray:
-        """How each label has ended: a line a label, its columns `RESULT`; NaN where it was not begun."""
+        """How each label ended: one line per label, with the columns `RESULT`; NaN where it was not begun."""
         return self._results_by_label
 
     def _add_results(self, blocks: Sequence[int], found: Any) -> list[int]:

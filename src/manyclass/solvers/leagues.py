@@ -12,9 +12,10 @@ from .._native import core
 from ..data.json_content import as_declared
 from ..problems import Problem
 from .layout import LISTED, as_matrix, make_layout, tail_rows
+from .options import SolverOptions
 from .peers import Alone, Peers
 from .schedule import divide_classes, hosts, league_count, matchday, matchdays
-from .solver import Certificate, Progress, StopRule, TrainingSet, native
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
 from .stored import numbers_from_array, numbers_to_array, of_same_kinds
 
 # Classes that may join a row's variables in one visit. Early on nearly all would, and leave again; for a small gap
@@ -46,7 +47,7 @@ NUMBERS = (
 )
 
 
-class Leagues:
+class Leagues(Solver):
     """Matchdays, one after the other; see `schedule.py` and `native/leagues.hpp`.
 
     A match is always played by the process that has its position, so dual variables stay where they are. Weights
@@ -57,23 +58,21 @@ class Leagues:
         self,
         problem: Problem,
         data: TrainingSet,
+        options: SolverOptions,
         *,
-        dtype: np.dtype,
-        seed: int,
-        threads: int,
-        leagues: int | None = None,
-        shrinking: bool = True,
+        interrupt: Any = None,
         peers: Peers | None = None,
+        shrinking: bool = True,
     ):
         if problem.name != "ww":
             raise ValueError(f"solver='leagues' is for 'ww', not for {problem.name!r}; use solver='auto'")
         if data.reduced:
             raise ValueError("solver='leagues' has no feature_reduction; leave it out, or use solver='auto'")
-        self._dtype, self._seed, self._threads = np.dtype(dtype), seed, threads
+        self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
         self._n, self._K, self._C = data.X.n_rows, data.n_classes, data.C
         self._features = data.X.n_features + (data.constant != 0)
         self._peers = peers or Alone()
-        self._leagues = leagues or league_count(self._K)
+        self._leagues = options.leagues or league_count(self._K)
         self._shrinking = shrinking
         self._rows_of_class = np.bincount(data.codes, minlength=self._K)
         # With a constant feature, rows pull on the intercepts of all classes they are compared with. Within a match
@@ -99,7 +98,7 @@ class Leagues:
         self._strict = 1.0  # share of the largest violation allowed at which a certificate is worth its cost
         self._variables: dict[str, np.ndarray] | None = None  # all of them, since they were last gathered
         self._loaded = False
-        self._said = Progress(0.0, np.nan, np.nan, np.nan, active=1.0, ready=False, row_ended=False)
+        self._said = Progress(0.0, np.nan, np.nan, np.nan, active=1.0, ready=False, pass_ended=False)
 
     # ---- Classes
 
@@ -170,7 +169,7 @@ class Leagues:
             violation=np.nan if seen is None else seen[3],
             active=1.0,
             ready=ready,
-            row_ended=ended and full,
+            pass_ended=ended and full,
         )
         return self._said
 

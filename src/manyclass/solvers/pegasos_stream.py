@@ -8,6 +8,7 @@ import numpy as np
 
 from ..problems import Problem
 from .binary_stream import BinaryStream
+from .options import SolverOptions
 from .solver import Certificate, Progress, StopRule
 from .stream import RowBlock, StreamShape, Variables
 
@@ -30,14 +31,12 @@ class PegasosStream(BinaryStream):
         self,
         problem: Problem,
         shape: StreamShape,
+        options: SolverOptions,
         *,
-        dtype: np.dtype,
-        seed: int,
-        threads: int,
         interrupt: Any,
         update: str,
     ):
-        super().__init__(problem, shape, dtype=dtype, seed=seed, threads=threads, interrupt=interrupt)
+        super().__init__(problem, shape, options, interrupt=interrupt)
         self._together = update == "block"
         self._n = shape.n_rows
         self._visits = 0  # of each row, before this pass
@@ -72,7 +71,7 @@ class PegasosStream(BinaryStream):
         found = self._total()
         ready = replace(rule, tol=rule.tol * self._share).met(found)
         self.progress = Progress(
-            self._passes, found.primal, found.dual, found.violation, active=1.0, ready=ready, row_ended=True
+            self._passes, found.primal, found.dual, found.violation, active=1.0, ready=ready, pass_ended=True
         )
         self._begin_pass()
 

@@ -1,8 +1,9 @@
 """What every solver takes, gives and promises."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -130,7 +131,7 @@ class Progress:
         Share of the work that is still being visited.
     ready : bool
         The solver believes that the stopping rule is met: time for a certificate.
-    row_ended : bool
+    pass_ended : bool
         A pass has ended; a line for the history.
     exhausted : str, optional
         Why more passes would change nothing, whether the rule is met or not: an `exit_reason`.
@@ -142,55 +143,59 @@ class Progress:
     violation: float
     active: float
     ready: bool
-    row_ended: bool
+    pass_ended: bool
     exhausted: str | None = None
 
 
-class Solver(Protocol):
+class Solver(ABC):
     """A fit that can be advanced, certified and turned into weights at any time."""
 
+    @abstractmethod
     def advance(self, rule: StopRule) -> Progress:
         """Do a bounded piece of work."""
-        ...
 
+    @abstractmethod
     def certificate(self) -> Certificate:
         """Certify the current state."""
-        ...
 
+    def meets(self, rule: StopRule, found: Certificate) -> bool:
+        """Whether the fit is done, given its certificate."""
+        return rule.met(found)
+
+    @abstractmethod
     def weights(self) -> np.ndarray | sp.csr_matrix:
         """Weights `(features, K)` of the current state. Training cannot go on afterwards."""
-        ...
-
-    def state(self) -> Any:
-        """The dual variables, as the next fit on these rows takes them."""
-        ...
 
     def untrained(self) -> np.ndarray:
         """Classes that no step has touched yet."""
-        ...
+        return np.empty(0, np.int64)
 
+    def by_label(self) -> np.ndarray | None:
+        """How each label ended, where labels end by themselves; see `LabelBlocks`."""
+        return None
+
+    @abstractmethod
     def memory(self) -> dict[str, int]:
         """Bytes of data, weights and dual variables while training."""
-        ...
 
-
-class Restorable(Solver, Protocol):
-    """A solver that can be put into plain arrays, and go on from them."""
+    @abstractmethod
+    def state(self) -> Any:
+        """The dual variables, as the next fit on these rows takes them."""
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from these dual variables."""
-        ...
+        """Start from these dual variables."""
+        raise NotImplementedError(f"{type(self).__name__} is given its dual variables when it is made")
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Everything that is needed to go on with the same bits; may be asked for between calls of `advance`.
+        """Everything that is needed to resume with the same bits; may be asked for between calls of `advance`.
 
         Of several processes each gives its part, which may be nothing. Arrays may be the solver's own memory: they
         hold until its next call.
         """
-        ...
+        raise NotImplementedError(f"{type(self).__name__} keeps its dual variables in files of its own")
 
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
-        """Go on from a checkpoint of the same problem, whatever its number of threads and processes was.
+        """Resume from a checkpoint of the same problem, whatever its number of threads and processes was.
 
         Parameters
         ----------
@@ -202,7 +207,7 @@ class Restorable(Solver, Protocol):
         Progress
             Where it stood after its last `advance`.
         """
-        ...
+        raise NotImplementedError(f"{type(self).__name__} keeps its dual variables in files of its own")
 
 
 def native(core: Any, name: str, dtype: np.dtype) -> Any:
