@@ -119,8 +119,8 @@ def methods_table(figures: Figures) -> str:
 
 def scaling_part(figures: Figures) -> str:
     """The plot, and a line a number of labels."""
-    heads = ("labels", "rows", "seconds", "ms a label", "support a label", "weights a label", "MB of the model")
-    lines = [f"![Cost and size of a label against the number of labels](images/{PLOT.name})", ""]
+    heads = ("labels", "rows", "seconds", "ms per label", "support per label", "weights per label", "MB of the model")
+    lines = [f"![Cost and size per label against the number of labels](images/{PLOT.name})", ""]
     lines += _head((*heads, "peak MB", "P@1", *(f"seconds of {peer}" for peer in PEERS)))
     alone = {problem: own for (problem, _, peer), own in figures.items() if not peer}
     for problem in (problem for problems in SERIES.values() for problem in problems if problem in alone):
