@@ -3,16 +3,33 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CHECKED := .venv-sanitize
+RACES := .venv-sanitize-threads
 FUZZ_SECONDS ?= 600
-NATIVE := pyproject.toml CMakeLists.txt $(wildcard native/*)
+SOURCES := $(shell find native -name '*.[ch]pp')
+NATIVE := pyproject.toml CMakeLists.txt $(SOURCES)
+PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test sklearn-tests torture lint format bench bench-quick sanitize fuzz clean
+# Only the best build for this machine is compiled; `make test-all` and wheels have all of them. The build folder is not
+# that of `pip install .`, which would otherwise find these choices in its cache.
+HERE := $(if $(shell grep -m1 avx512vl /proc/cpuinfo),avx512,$(if $(shell grep -m1 avx2 /proc/cpuinfo),avx2,baseline))
+ALL := $(if $(filter x86_64,$(shell uname -m)),baseline;avx2;avx512,baseline)
+settings = --config-settings=build-dir=build/$(1) --config-settings=cmake.define.MANYCLASS_BUILDS="$(2)"
+core = -e ".[all]" $(settings)
+
+.NOTPARALLEL:
+.PHONY: demo test test-all sklearn-tests torture lint format bench bench-quick sanitize sanitize-threads odr fuzz clean
 
 demo: $(VENV)/.installed
 	$(BIN)/manyclass demo
 
+# Tests of one xdist_group share a worker: those that start mpirun or measure memory do not disturb each other.
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
+
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(PYTEST) -m "not slow"
+
+test-all: $(VENV)/.all-builds $(VENV)/.test
+	$(PYTEST)
 
 sklearn-tests: $(VENV)/.test
 	$(BIN)/python scripts/run_sklearn_tests.py
@@ -23,9 +40,10 @@ torture: $(VENV)/.test
 lint: $(VENV)/.lint
 	$(BIN)/ruff check src tests benchmarks scripts examples
 	$(BIN)/ruff format --check src tests benchmarks scripts examples
+	cp build/here/core.pyi src/manyclass/_native/
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/clang-format --dry-run --Werror native/*
+	$(BIN)/clang-format --dry-run --Werror $(SOURCES)
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks
@@ -36,7 +54,7 @@ bench-quick: $(VENV)/.bench
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix src tests benchmarks scripts examples
 	$(BIN)/ruff format src tests benchmarks scripts examples
-	$(BIN)/clang-format -i native/*
+	$(BIN)/clang-format -i $(SOURCES)
 
 # The core with sanitizers of gcc, whose runtimes are loaded before Python. Leaks are not looked for: Python has its own.
 library = $(shell $(CXX) -print-file-name=lib$(1).so)
@@ -54,26 +72,50 @@ sanitize: $(CHECKED)/.installed
 	$(ADDRESS) $(CHECKED)/bin/python scripts/check_sanitizers.py address undefined
 	$(ADDRESS) $(CHECKED)/bin/python -m pytest $(LEFT_OUT) $(WITH_KERNELS)
 
+# The runtime of gcc 12 needs addresses that are not randomised. It is told to watch our core alone, to let processes of
+# several threads fork (as the tests do), and to report every race of a run; one of them is enough to fail.
+THREADS = env LD_PRELOAD="$(call library,tsan) $(call library,stdc++)" \
+	TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0:second_deadlock_stack=1 setarch -R
+
+sanitize-threads: $(RACES)/.installed
+	$(THREADS) $(RACES)/bin/python scripts/check_sanitizers.py thread openmp
+	$(THREADS) $(RACES)/bin/python -m pytest $(LEFT_OUT) -m "not slow" tests/native tests/solvers tests/common
+
+# One link of all parts with the types of each compared: two definitions of one name that differ are an error.
+odr: $(VENV)/.lint
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps . -w build/odr-wheel $(call settings,odr,baseline) \
+		--config-settings=cmake.define.CMAKE_CXX_FLAGS="-flto=auto -Werror=odr -Werror=lto-type-mismatch"
+
 fuzz: $(CHECKED)/.installed
-	$(CHECKED)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: atheris || true
+	$(CHECKED)/bin/python $(PIP) --only-binary :all: atheris || true
 	$(ADDRESS) $(CHECKED)/bin/python scripts/check_sanitizers.py address undefined
 	$(ADDRESS) $(CHECKED)/bin/python tests/fuzz/run.py --seconds $(FUZZ_SECONDS) $(FUZZ_READERS)
 
 $(CHECKED)/.installed: $(NATIVE) tests/native/faults.cpp tests/fuzz/native_coverage.cpp
 	test -x $(CHECKED)/bin/python || $(PYTHON) -m venv $(CHECKED)
-	$(CHECKED)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[all]" \
-		--config-settings=build-dir=build/sanitize --config-settings=cmake.define.MANYCLASS_BUILDS= \
+	$(CHECKED)/bin/python $(PIP) $(call core,sanitize,baseline) \
 		--config-settings=cmake.define.MANYCLASS_SANITIZE=address,undefined,float-cast-overflow
-	$(CHECKED)/bin/python scripts/print_extra.py test | xargs $(CHECKED)/bin/python -m pip install --quiet --disable-pip-version-check pip
+	$(CHECKED)/bin/python scripts/print_extra.py test | xargs $(CHECKED)/bin/python $(PIP) pip
+	touch $@
+
+$(RACES)/.installed: $(NATIVE) tests/native/faults.cpp tests/native/openmp_threads.cpp
+	test -x $(RACES)/bin/python || $(PYTHON) -m venv $(RACES)
+	$(RACES)/bin/python $(PIP) $(call core,sanitize-threads,baseline) --config-settings=cmake.define.MANYCLASS_SANITIZE=thread
+	$(RACES)/bin/python scripts/print_extra.py test | xargs $(RACES)/bin/python $(PIP) pip
 	touch $@
 
 $(VENV)/.installed: $(NATIVE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[all]"
+	$(BIN)/python $(PIP) $(call core,here,$(HERE))
 	touch $@
 
+$(VENV)/.all-builds: $(NATIVE)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) $(call core,here,$(ALL))
+	touch $(VENV)/.installed $@
+
 $(VENV)/.%: $(VENV)/.installed
-	$(BIN)/python scripts/print_extra.py $* | xargs $(BIN)/python -m pip install --quiet --disable-pip-version-check pip
+	$(BIN)/python scripts/print_extra.py $* | xargs $(BIN)/python $(PIP) pip
 	touch $@
 
 clean:

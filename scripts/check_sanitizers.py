@@ -1,4 +1,4 @@
-"""Commit the faults named as arguments (address, undefined, thread) in the core; fail if one goes unnoticed."""
+"""Trigger the faults named as arguments (keys of `REPORTS`) in the core; fail if one goes undetected."""
 
 import ctypes
 import subprocess
@@ -6,8 +6,13 @@ import sys
 
 from manyclass._native import core
 
-# What a sanitizer says of the fault of its name.
-REPORTS = {"address": "heap-buffer-overflow", "undefined": "signed integer overflow", "thread": "data race"}
+# What the sanitizer in charge says about each fault.
+REPORTS = {
+    "address": "heap-buffer-overflow",
+    "undefined": "signed integer overflow",
+    "thread": "data race",
+    "openmp": "data race",  # between threads of a parallel region
+}
 
 if sys.argv[1] == "--commit":
     getattr(ctypes.CDLL(core.__file__), f"fault_{sys.argv[2]}")(5)
@@ -17,5 +22,5 @@ for name in sys.argv[1:]:
     command = [sys.executable, __file__, "--commit", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0 or REPORTS[name] not in done.stderr:
-        sys.exit(f"the {name} sanitizer is not at work: a deliberate fault went unnoticed\n{done.stderr}")
-    print(f"the {name} sanitizer is at work: it found {REPORTS[name]}")
+        sys.exit(f"the sanitizer is not at work: the deliberate fault {name!r} went unnoticed\n{done.stderr}")
+    print(f"the sanitizer is at work: it found {REPORTS[name]} in the deliberate fault {name!r}")

@@ -21,4 +21,10 @@ __attribute__((visibility("default"))) int fault_thread(int number) {
   other.join();
   return number;
 }
+
+__attribute__((visibility("default"))) int fault_openmp(int number) {
+#pragma omp parallel num_threads(2)
+  ++number;
+  return number;
+}
 }

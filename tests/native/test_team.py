@@ -9,7 +9,7 @@ NATIVE = Path(__file__).parents[2] / "native"
 PROGRAM = """
 #include <new>
 
-#include "team.hpp"
+#include "parallel/team.hpp"
 
 int main() {
   int caught = 0;

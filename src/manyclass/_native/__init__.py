@@ -5,30 +5,34 @@
 
 import importlib
 import os
-from types import ModuleType
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from . import baseline  # type: ignore[attr-defined]
+from .processor import supported_builds
+
+if TYPE_CHECKING:
+    from . import core
 
 BUILDS = ("avx512", "avx2", "baseline")
 
 
-def choose_build(wanted: str | None) -> ModuleType:
-    """Import the build named `wanted`, or without a name the best one that exists and runs here."""
-    supported = baseline.supported_builds()
-    if wanted:
-        if wanted not in BUILDS:
-            raise ImportError(f"MANYCLASS_ISA={wanted!r} is unknown; choose one of {', '.join(BUILDS)}")
-        if wanted not in supported:
-            raise ImportError(f"MANYCLASS_ISA={wanted!r}, but this processor runs only: {', '.join(supported)}")
-        return importlib.import_module(f".{wanted}", __name__)
-    for name in BUILDS:
-        if name in supported:
-            try:
-                return importlib.import_module(f".{name}", __name__)
-            except ModuleNotFoundError:  # an architecture for which only the baseline is built
-                continue
-    return baseline
+def choose_build(wanted: str | None) -> str:
+    """Return the build named `wanted`, or without a name the best one that is installed and runs here."""
+    installed = [name for name in BUILDS if find_spec(f"{__name__}.{name}")]
+    usable = [name for name in supported_builds() if name in installed]
+    if wanted and wanted not in BUILDS:
+        raise ImportError(f"MANYCLASS_ISA={wanted!r} is unknown; choose one of {', '.join(BUILDS)}")
+    if wanted and wanted not in usable:
+        raise ImportError(
+            f"MANYCLASS_ISA={wanted!r} is not installed or not supported by this processor; "
+            f"choose one of {', '.join(usable)}"
+        )
+    if not usable:
+        names = ", ".join(installed)
+        raise ImportError(f"manyclass was built for {names} only, which this processor does not support")
+    return wanted or usable[0]
 
 
-core = choose_build(os.environ.get("MANYCLASS_ISA"))
-isa = core.__name__.rpartition(".")[2]
+isa = choose_build(os.environ.get("MANYCLASS_ISA"))
+if not TYPE_CHECKING:
+    core = importlib.import_module(f".{isa}", __name__)

@@ -1,0 +1,242 @@
+// The blocks of binary/problems.hpp: each is trained alone (binary/training.hpp), and its variables and
+// weights are kept here.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "binary/data.hpp"
+#include "binary/loss.hpp"
+#include "binary/model_columns.hpp"
+#include "binary/row_labels.hpp"
+#include "binary/row_sides.hpp"
+#include "binary/training.hpp"
+#include "binary/variables.hpp"
+#include "binary/work.hpp"
+#include "dual/feature_weights.hpp"
+#include "parallel/dealt_blocks.hpp"
+#include "parallel/interrupt.hpp"
+#include "rows/layout.hpp"
+#include "simd/memory.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+template <class T>
+class BinaryBlocks {
+ public:
+  static constexpr int width = Lanes<T>::count;
+
+  // `keep_variables`: also of a loss whose variables are all in use and that could do without.
+  BinaryBlocks(Layout<T> layout, RowLabels labels, std::vector<T> C, int64_t classes, int64_t features,
+               Binary loss, bool pairs, Method method, bool reduced, bool keep_variables)
+      : shared_(std::make_shared<BinaryData<T>>(std::move(layout), std::move(labels), std::move(C), classes,
+                                                pairs, reduced)),
+        loss_(loss),
+        method_(method),
+        dense_(model_is_dense(features)),
+        keep_variables_(keep_variables || !dense_),
+        alpha_(data_.problems.blocks().size()),
+        held_(alpha_.size(), true) {
+    if (method_ == Method::either && (loss == Binary::hinge || reduced || !dense_)) method_ = Method::dual;
+    if (method_ == Method::newton && (pairs || loss == Binary::hinge))
+      throw std::logic_error("Newton's method is not for this loss");
+    if (reduced && (pairs || method_ == Method::newton))
+      throw std::logic_error("feature reduction is for one-vs-rest, by the dual");
+    if (!dense_) return;
+    model_ = ModelColumns<T>(data_.problems, features);
+    model_.hold(held_);
+  }
+
+  // Another one on the same rows, which can train at the same time; it holds no blocks yet.
+  explicit BinaryBlocks(const BinaryBlocks* other)
+      : shared_(other->shared_),
+        loss_(other->loss_),
+        method_(other->method_),
+        dense_(other->dense_),
+        keep_variables_(other->keep_variables_),
+        alpha_(data_.problems.blocks().size()),
+        held_(alpha_.size(), false) {
+    if (dense_) model_ = ModelColumns<T>(data_.problems, other->model_.features());
+  }
+  BinaryBlocks(const BinaryBlocks&) = delete;
+
+  int64_t blocks() const { return static_cast<int64_t>(alpha_.size()); }
+  int64_t problems() const { return data_.problems.count(); }
+  const std::vector<int32_t>& problems_of(int64_t b) const { return data_.problems.blocks()[b].problem; }
+
+  // Trains the blocks that are dealt, going on from the dual variables they have. After an interrupt the
+  // blocks under way end as they are.
+  std::vector<std::pair<int64_t, BlockResult>> train(const Deal& deal, const BlockRule& rule, uint64_t seed,
+                                                     int threads, Interrupt& interrupt) {
+    while (static_cast<int>(work_.size()) < threads) work_.emplace_back(data_);
+    return train_dealt<BlockResult>(threads, deal, interrupt, [&](int me, int64_t b) {
+      check_held({b});
+      BlockResult result = with_loss(
+          loss_, [&]<Binary loss>() { return train_block<loss>(b, rule, seed, work_[me], interrupt); });
+      result.cut |= interrupt.requested();
+      return result;
+    });
+  }
+
+  // `release`: the variables are not needed here any more.
+  VariablesByRow<T> by_rows(bool release = false) { return {alpha_, data_, loss_, release}; }
+
+  // The variables a_i by rows.
+  void set_alpha(const int64_t* ptr, const int32_t* problem, const T* values) {
+    std::vector<BlockVariables<T>> divided(alpha_.size());
+    divide_variables(data_.problems, data_.rows.n, ptr, problem, values, divided);
+    check_variables(divided);
+    check_sides(divided);
+    with_loss(loss_, [&]<Binary loss>() {
+      for (BlockVariables<T>& one : divided)
+        one.replace([&](int32_t i, T a) { return BinaryLoss<loss>::state(vec<T>{} + a, data_.C[i])[0]; });
+    });
+    alpha_ = std::move(divided);
+  }
+
+  // Variables and weights of these blocks only; all others lose theirs, and are not to be trained.
+  void hold(const std::vector<int64_t>& chosen) {
+    held_.assign(blocks(), false);
+    for (int64_t b : check(chosen)) held_[b] = true;
+    for (int64_t b = 0; b < blocks(); ++b)
+      if (!held_[b]) alpha_[b] = {};
+    if (dense_) model_.hold(held_);
+  }
+
+  // What training has made of some blocks, for another object of the same problem.
+  PackedVariables<T> variables_of(const std::vector<int64_t>& chosen) const {
+    return {alpha_, check(chosen)};
+  }
+  void set_variables(const std::vector<int64_t>& chosen, const int64_t* counts, int64_t rows,
+                     const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values) {
+    also_hold(chosen);
+    std::vector<BlockVariables<T>> found(alpha_.size());
+    unpack_variables(
+        data_.rows.n, static_cast<int64_t>(chosen.size()),
+        [&](int64_t k) {
+          return std::pair(chosen[k], (1u << data_.problems.blocks()[chosen[k]].many()) - 1);
+        },
+        counts, rows, row, lanes, entries, values, found);
+    with_loss(loss_, [&]<Binary loss>() {
+      for (int64_t b : chosen) check_states<loss>("values", found[b], [&](int32_t i) { return data_.C[i]; });
+    });
+    check_sides(found);
+    for (int64_t b : chosen) alpha_[b] = std::move(found[b]);
+  }
+  int64_t features() const { return model_.features(); }
+  int64_t columns(const std::vector<int64_t>& chosen) const { return model_.count(check(chosen)); }
+  void copy_columns(const std::vector<int64_t>& chosen, T* out) { model_.copy_to(out, check_held(chosen)); }
+  void set_columns(const std::vector<int64_t>& chosen, const T* in) {
+    also_hold(chosen);
+    if (dense_) model_.copy_from(in, chosen);
+  }
+
+  // Training is over: makes room for the model.
+  void release() {
+    work_.clear();
+    if (shared_.use_count() == 1) data_.rows = {};
+  }
+
+  // features x problems: where all weights are in use, or few enough.
+  bool has_dense_model() const { return dense_; }
+  Buffer<T> take_dense_model() {
+    model_.hold(std::vector<bool>(blocks(), true));
+    Buffer<T> columns = model_.take();
+    if (!data_.pairs) return columns;
+    // The problems of a block are neighbours for one-vs-rest only.
+    Buffer<T> ordered(columns.size());
+    for (int64_t f = 0, from = 0; f < model_.features(); ++f)
+      for (int64_t b = 0; b < blocks(); ++b)
+        for (int32_t problem : problems_of(b))
+          ordered.data()[f * problems() + problem] = columns.data()[from++];
+    return ordered;
+  }
+
+  int64_t dual_bytes() const {
+    int64_t total = 0;
+    for (const auto& a : alpha_) total += a.bytes();
+    return total;
+  }
+  const Layout<T>& rows() const { return data_.rows; }
+
+ private:
+  // Variables are within their bounds, and each of a row that takes part in its problem.
+  // Of variables, not of states.
+  void check_variables(const std::vector<BlockVariables<T>>& found) const {
+    for (const BlockVariables<T>& one : found)
+      one.for_each([&](int32_t i, int, T a) {
+        const T high =
+            loss_ == Binary::squared_hinge ? std::numeric_limits<T>::max() : with_rounding(data_.C[i]);
+        if (!(a >= 0 && a <= high))
+          reject("values", "that of row " + std::to_string(i) + " is " + in_digits(a) + ", outside 0 to " +
+                               in_digits(high));
+      });
+  }
+
+  // One-vs-one: rows have variables only in problems that they take part in.
+  void check_sides(const std::vector<BlockVariables<T>>& found) const {
+    if (!data_.pairs) return;
+    RowSides sides = data_.no_sides();
+    for (size_t b = 0; b < found.size(); ++b) {
+      if (found[b].row.empty()) continue;
+      data_.add_sides(static_cast<int64_t>(b), sides);
+      for (size_t r = 0; r < found[b].row.size(); ++r) {
+        const int32_t i = found[b].row[r];
+        if (found[b].lanes[r] & ~(sides.positive[i] | sides.negative[i]))
+          reject("lanes", "row " + std::to_string(i) + " takes no part in its problem");
+      }
+      data_.clear_sides(static_cast<int64_t>(b), sides);
+    }
+  }
+
+  const std::vector<int64_t>& check(const std::vector<int64_t>& chosen) const {
+    for (int64_t b : chosen)
+      if (b < 0 || b >= blocks()) throw std::out_of_range("there is no such block");
+    return chosen;
+  }
+
+  const std::vector<int64_t>& check_held(const std::vector<int64_t>& chosen) const {
+    for (int64_t b : check(chosen))
+      if (!held_[b]) throw std::logic_error("a block that is not held here");
+    return chosen;
+  }
+
+  void also_hold(const std::vector<int64_t>& chosen) {
+    for (int64_t b : check(chosen)) held_[b] = true;
+    if (dense_) model_.hold(held_);
+  }
+
+  // One-vs-one with the hinge has few variables, which tell its weights.
+  bool model_is_dense(int64_t features) const {
+    const bool small = features * problems() * static_cast<int64_t>(sizeof(T)) <= small_model;
+    if (data_.pairs) return small && loss_ != Binary::hinge;
+    return small || loss_ == Binary::logistic || method_ == Method::newton;
+  }
+
+  template <Binary loss>
+  BlockResult train_block(int64_t b, const BlockRule& rule, uint64_t seed, BlockWork<T>& work,
+                          Interrupt& interrupt) {
+    BlockTraining<T, loss> training(data_, b, alpha_[b], method_, rule, work, interrupt);
+    const BlockResult result = training.train(seed);
+    if (keep_variables_) alpha_[b] = training.variables();
+    if (dense_) training.copy_weights(model_);
+    return result;
+  }
+
+  std::shared_ptr<BinaryData<T>> shared_;
+  BinaryData<T>& data_ = *shared_;
+  Binary loss_;
+  Method method_;
+  bool dense_, keep_variables_;
+  std::vector<BlockVariables<T>> alpha_;  // by block
+  std::vector<bool> held_;                // by block
+  ModelColumns<T> model_;                 // where it is dense
+  std::deque<BlockWork<T>> work_;         // by thread; Newton's method refers to where its rows are
+};
+
+}  // namespace manyclass

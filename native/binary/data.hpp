@@ -1,0 +1,98 @@
+// What all blocks of binary problems read.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "binary/problems.hpp"
+#include "binary/row_labels.hpp"
+#include "binary/row_sides.hpp"
+#include "dual/kept_weights.hpp"
+#include "rows/layout.hpp"
+
+namespace manyclass {
+
+template <class T>
+struct BinaryData {
+  BinaryData(Layout<T> layout, RowLabels row_labels, std::vector<T> penalties, int64_t classes, bool pairs,
+             bool reduced)
+      : rows(std::move(layout)),
+        labels(std::move(row_labels)),
+        C(std::move(penalties)),
+        problems(classes, pairs),
+        pairs(pairs) {
+    if (rows.tails() != 0) throw std::logic_error("this solver wants every shared feature in the head");
+    sort_by_class(classes);
+    if (reduced) kept = KeptWeights(rows, labels, classes);
+    if (pairs) empty_C_of.assign(classes, 0.0);
+    for (int64_t i = 0; i < rows.n; ++i) {
+      if (rows.norm[i] != 0) {
+        filled.push_back(static_cast<int32_t>(i));
+        continue;
+      }
+      empty_C += C[i];
+      if (pairs) empty_C_of[labels(i)[0]] += C[i];
+    }
+  }
+
+  std::span<const int32_t> members(int64_t c) const {
+    return {member.data() + member_ptr[c], static_cast<size_t>(member_ptr[c + 1] - member_ptr[c])};
+  }
+
+  // Of no rows yet.
+  RowSides no_sides() const {
+    return {std::vector<uint16_t>(rows.n, 0), std::vector<uint16_t>(pairs ? rows.n : 0, 0)};
+  }
+  void add_sides(int64_t b, RowSides& sides) const {
+    for_each_side(b, sides, [](uint16_t& lanes, int64_t l) { lanes |= static_cast<uint16_t>(1u << l); });
+  }
+  void clear_sides(int64_t b, RowSides& sides) const {
+    for_each_side(b, sides, [](uint16_t& lanes, int64_t) { lanes = 0; });
+  }
+
+  Layout<T> rows;
+  RowLabels labels;
+  std::vector<T> C;
+  BinaryProblems<T> problems;
+  bool pairs;
+  KeptWeights kept;
+  double empty_C = 0;              // sum of C_i over rows without features
+  std::vector<double> empty_C_of;  // one-vs-one: these by class
+  std::vector<int32_t> filled;     // the rows that have features
+
+ private:
+  template <class F>
+  void for_each_side(int64_t b, RowSides& sides, F f) const {
+    const BinaryBlock<T>& block = problems.blocks()[b];
+    for (int64_t l = 0; l < block.many(); ++l) {
+      for (int32_t i : members(block.positive[l])) f(sides.positive[i], l);
+      if (!pairs) continue;
+      for (int32_t i : members(block.negative[l])) f(sides.negative[i], l);
+    }
+  }
+
+  void sort_by_class(int64_t classes) {
+    if (static_cast<int64_t>(labels.ptr.size()) != rows.n + 1 || labels.ptr[0] != 0 ||
+        labels.ptr.back() != static_cast<int64_t>(labels.labels.size()))
+      throw std::invalid_argument("labels of other rows");
+    member_ptr.assign(classes + 1, 0);
+    for (int32_t c : labels.labels) {
+      if (c < 0 || c >= classes) throw std::invalid_argument("a label that there is not");
+      ++member_ptr[c + 1];
+    }
+    for (int64_t c = 0; c < classes; ++c) member_ptr[c + 1] += member_ptr[c];
+    member.resize(labels.labels.size());
+    std::vector<int64_t> next(member_ptr.begin(), member_ptr.end() - 1);
+    for (int64_t i = 0; i < rows.n; ++i) {
+      if (pairs && labels(i).size() != 1) throw std::invalid_argument("one-vs-one wants one label a row");
+      for (int32_t c : labels(i)) member[next[c]++] = static_cast<int32_t>(i);
+    }
+  }
+
+  std::vector<int64_t> member_ptr;  // rows by class
+  std::vector<int32_t> member;
+};
+
+}  // namespace manyclass

@@ -1,0 +1,396 @@
+// Newton's method with a trust region on the primal of a vector of binary problems, all of them in step: each
+// product with their Hessians is one pass over the rows.
+//
+//   f(w) = 1/2 |w|^2 + sum_i C_i loss(m_i),   m_i = t_i w.x_i
+//   gradient = w - sum_i a_i t_i x_i,          a_i = -C_i loss'(m_i): a feasible dual point, and so a gap
+//   Hessian d = d + sum_i C_i loss''(m_i) (x_i.d) x_i
+//
+// A step minimises the quadratic model within the trust region, by conjugate gradients that stop early; where
+// these take long and the features are few, by solving for it. What only one row has is one feature: with v
+// the norm of these values, it moves the margin as a feature of value v does.
+//
+// A row that takes no part in a problem has t_i = 0 there.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "binary/direct_solve.hpp"
+#include "binary/loss.hpp"
+#include "rows/layout.hpp"
+#include "simd/lane_masks.hpp"
+#include "simd/memory.hpp"
+#include "simd/vector.hpp"
+#include "simd/wide.hpp"
+
+namespace manyclass {
+
+template <class T>
+class Newton {
+ public:
+  static constexpr int width = Lanes<T>::count;
+
+  // `rows`: those that have features.
+  Newton(const Layout<T>& layout, const std::vector<T>& C, const std::vector<int32_t>& rows)
+      : layout_(layout), C_(C), rows_(rows), own_(layout.n, -1) {
+    int64_t features = layout.heads();
+    for (int32_t i : rows)
+      if (layout.tail_norm[i] > 0) own_[i] = static_cast<int32_t>(features++);
+    for (Buffer<T>* v : {&w_, &gradient_, &step_, &residual_, &direction_, &product_})
+      v->reset(features * width);
+    exact_.reset(features * width);
+    for (Buffer<T>* v : {&margin_, &step_margin_, &along_, &curvature_}) v->reset(layout.n * width);
+  }
+
+  // How far the problems are.
+  struct Progress {
+    Wide<T> primal, dual, steepest;  // steepest: the largest part of the gradient
+  };
+
+  T* weights() { return w_.data(); }
+  // The weights of the features of row i alone are this times their values.
+  vec<T> own_weight(int64_t i) const {
+    return own_[i] < 0 ? vec<T>{}
+                       : load(w_.data() + int64_t(own_[i]) * width) * (1 / std::sqrt(layout_.tail_norm[i]));
+  }
+  void set_own_weight(int64_t i, vec<T> times) {
+    if (own_[i] >= 0) store(w_.data() + int64_t(own_[i]) * width, times * std::sqrt(layout_.tail_norm[i]));
+  }
+
+  // From the weights as they are, or from 0 where these are worse. `signs(i)`: t_i.
+  template <Binary loss, class Signs>
+  Progress start(Signs signs) {
+    Wide<T> at_zero;
+    for (int32_t i : rows_) {
+      const vec<T> t = signs(i);
+      store(margin_.data() + int64_t(i) * width, t * dot(i, w_.data()));
+      add_to(at_zero, t * t * loss_at<loss>(vec<T>{}, i));
+    }
+    radius_ = {};
+    directly_ = false;
+    const Progress at = look<loss>(signs);
+    vec<T> keep = vec<T>{} + 1;
+    for (int l = 0; l < width; ++l)
+      if (!(at.primal[l] <= at_zero[l])) keep[l] = 0;
+    if (!any_nonzero<T>(keep - 1)) return at;
+    const auto clear = [&](T* v) { store(v, keep > vec<T>{} ? load(v) : vec<T>{}); };
+    for (int64_t f = 0; f < w_.size(); f += width) clear(w_.data() + f);
+    for (int32_t i : rows_) clear(margin_.data() + int64_t(i) * width);
+    return look<loss>(signs);
+  }
+
+  // One step of the problems that are `active`; `passes` counts passes over the rows.
+  template <Binary loss, class Signs>
+  Progress advance(const Progress& at, const bool (&active)[width], int64_t& passes, Signs signs) {
+    const int64_t features = w_.size() / width;
+    const bool few = features <= DirectSolve<T>::most_unknowns;
+    vec<T> accepted = {};
+    if (!directly_) {
+      int64_t most = few ? 8 : 200;
+      directly_ = !step_within_region<loss>(at, active, most, accepted, signs) && few;
+      passes += std::max<int64_t>(1, most);
+    }
+    if (directly_) {
+      accepted = solve_for_step<loss>(at, active, signs);
+      passes += 1 + features / 4;  // about as much work
+    }
+    if (!any_nonzero<T>(accepted)) return at;
+    for (int64_t f = 0; f < w_.size(); f += width)
+      store(w_.data() + f, load(w_.data() + f) + accepted * load(step_.data() + f));
+    for (int32_t i : rows_) {
+      T* m = margin_.data() + int64_t(i) * width;
+      store(m, directly_ ? signs(i) * exact_dot(i, w_.data())
+                         : load(m) + accepted * load(step_margin_.data() + int64_t(i) * width));
+    }
+    ++passes;
+    return look<loss>(signs);
+  }
+
+ private:
+  // f(feature, value), that which stands for those of the row alone included
+  template <class F>
+  void for_each_feature(int64_t i, F f) const {
+    for (int64_t h = layout_.head_ptr[i]; h < layout_.head_ptr[i + 1]; ++h)
+      f(int64_t(layout_.head_index[h]), layout_.head_value[h]);
+    if (own_[i] >= 0) f(int64_t(own_[i]), std::sqrt(layout_.tail_norm[i]));
+  }
+
+  vec<T> dot(int64_t i, const T* v) const {
+    vec<T> s = {};
+    for_each_feature(i, [&](int64_t f, T x) { s += x * load(v + f * width); });
+    return s;
+  }
+
+  // The same, summed in float64.
+  vec<T> exact_dot(int64_t i, const T* v) const {
+    Wide<T> s;
+    for_each_feature(i, [&](int64_t f, T x) {
+      const Wide<T> at(v + f * width);
+      for (int part = 0; part < Wide<T>::parts; ++part) s.part[part] += double(x) * at.part[part];
+    });
+    return s.rounded();
+  }
+
+  // v += x_i times
+  void add(int64_t i, vec<T> times, T* v) const {
+    for_each_feature(i, [&](int64_t f, T x) { store(v + f * width, load(v + f * width) + x * times); });
+  }
+
+  template <Binary loss>
+  vec<T> loss_at(vec<T> m, int64_t i) const {
+    return BinaryLoss<loss>::measure(BinaryLoss<loss>::at_margin(m, C_[i]), m, C_[i]).loss;
+  }
+
+  static void add_to(Wide<T>& sum, vec<T> v) {
+    alignas(64) T values[width];
+    store(values, v);
+    sum.add(values);
+  }
+
+  static Wide<T> product(const Buffer<T>& u, const Buffer<T>& v) {
+    Wide<T> sum;
+    for (int64_t f = 0; f < v.size(); f += width) sum.add_product(u.data() + f, v.data() + f);
+    return sum;
+  }
+  static Wide<T> norm(const Buffer<T>& v) { return product(v, v); }
+
+  // Gradient, curvature and both objectives at the current margins. The gradient is summed in float64: with
+  // long rows it is a small difference of large numbers.
+  template <Binary loss, class Signs>
+  Progress look(Signs signs) {
+    using Loss = BinaryLoss<loss>;
+    Progress at;
+    std::fill(exact_.data(), exact_.data() + exact_.size(), 0.0);  // the weights of the dual variables
+    for (int32_t i : rows_) {
+      const vec<T> m = load(margin_.data() + int64_t(i) * width), state = Loss::at_margin(m, C_[i]);
+      const vec<T> t = signs(i), part = t * t;
+      const auto seen = Loss::measure(state, m, C_[i]);
+      add_to(at.primal, part * seen.loss);
+      add_to(at.dual, part * seen.gain);
+      store(curvature_.data() + int64_t(i) * width, part * Loss::curvature(m, C_[i]));
+      alignas(64) T coef[width];
+      store(coef, t * Loss::variable(state, C_[i]));
+      const Wide<T> a(coef);
+      for_each_feature(i, [&](int64_t f, T x) {
+        double* sum = exact_.data() + f * width;
+        for (int v = 0; v < Wide<T>::parts; ++v)
+          store(sum + v * Wide<T>::L, load(sum + v * Wide<T>::L) + double(x) * a.part[v]);
+      });
+    }
+    Wide<T> dual_norm, steepest;
+    for (int64_t f = 0; f < w_.size(); f += width)
+      for (int v = 0; v < Wide<T>::parts; ++v) {
+        const int64_t place = f + v * Wide<T>::L;
+        const vec<double> of_dual = load(exact_.data() + place);
+        const vec<double> g = load_as<double>(w_.data() + place) - of_dual;
+        dual_norm.part[v] += of_dual * of_dual;
+        steepest.part[v] = larger<double>(steepest.part[v], larger<double>(g, -g));
+        store_as<double>(gradient_.data() + place, g);
+      }
+    const Wide<T> primal_norm = norm(w_);
+    for (int v = 0; v < Wide<T>::parts; ++v) {
+      at.primal.part[v] += primal_norm.part[v] * 0.5;
+      at.dual.part[v] -= dual_norm.part[v] * 0.5;
+    }
+    at.steepest = steepest;
+    return at;
+  }
+
+  // Objectives after a share of the step, of which the squared norms and products with the weights are known.
+  template <Binary loss, class Signs>
+  Wide<T> primal_after(vec<T> share, const Wide<T>& ww, const Wide<T>& ws, const Wide<T>& ss, Signs signs) {
+    alignas(64) T shares[width];
+    store(shares, share);
+    Wide<T> now;
+    for (int l = 0; l < width; ++l) now[l] = (ww[l] + shares[l] * (2 * ws[l] + shares[l] * ss[l])) / 2;
+    for (int32_t i : rows_) {
+      const vec<T> m =
+          load(margin_.data() + int64_t(i) * width) + share * load(step_margin_.data() + int64_t(i) * width);
+      const vec<T> t = signs(i);
+      add_to(now, t * t * loss_at<loss>(m, i));
+    }
+    return now;
+  }
+
+  // The step by conjugate gradients, and which problems should take it (1 or 0); `passes`: the most, which
+  // becomes their number. Whether they were enough.
+  template <Binary loss, class Signs>
+  bool step_within_region(const Progress& at, const bool (&active)[width], int64_t& passes, vec<T>& accepted,
+                          Signs signs) {
+    const Wide<T> gg = norm(gradient_);
+    for (int l = 0; l < width; ++l)
+      if (radius_[l] == 0) radius_[l] = std::sqrt(gg[l]);
+    Wide<T> predicted;
+    bool at_border[width] = {};
+    const bool enough = conjugate_gradients(gg, active, at_border, predicted, passes);
+    for (int32_t i : rows_) {
+      T* m = step_margin_.data() + int64_t(i) * width;
+      store(m, signs(i) * load(m));
+    }
+    const Wide<T> ss = norm(step_);
+    const Wide<T> now = primal_after<loss>(vec<T>{} + 1, norm(w_), product(w_, step_), ss, signs);
+    for (int l = 0; l < width; ++l) {
+      if (!active[l]) continue;
+      const double gained = at.primal[l] - now[l], length = std::sqrt(ss[l]);
+      const double ratio = predicted[l] > 0 ? gained / predicted[l] : -1;
+      if (ratio < 0.25)
+        radius_[l] = 0.25 * std::min(length, radius_[l]);
+      else if (ratio > 0.75 && at_border[l])
+        radius_[l] *= 4;
+      accepted[l] = ratio > 1e-4 ? T(1) : T(0);
+    }
+    return enough;
+  }
+
+  // The step, and what the model says it gains.
+  bool conjugate_gradients(const Wide<T>& gg, const bool (&active)[width], bool (&at_border)[width],
+                           Wide<T>& predicted, int64_t& passes) {
+    constexpr double enough = 0.1;  // of the gradient may be left
+    const int64_t most = passes;
+    bool going[width];
+    Wide<T> rr;
+    vec<T> on = {};
+    for (int l = 0; l < width; ++l) {
+      going[l] = active[l] && gg[l] > 0;
+      on[l] = going[l] ? T(1) : T(0);
+      rr[l] = going[l] ? gg[l] : 0;
+    }
+    std::fill(step_.data(), step_.data() + step_.size(), T(0));
+    for (int64_t f = 0; f < w_.size(); f += width) {
+      const vec<T> r = -on * load(gradient_.data() + f);
+      store(residual_.data() + f, r);
+      store(direction_.data() + f, r);
+    }
+    for (int32_t i : rows_) store(step_margin_.data() + int64_t(i) * width, vec<T>{});
+    int64_t pass = 0;
+    while (pass < most && std::any_of(going, going + width, [](bool g) { return g; })) {
+      ++pass;
+      multiply();
+      Wide<T> curve, dd, sd, ss;
+      for (int64_t f = 0; f < w_.size(); f += width) {
+        const T *d = direction_.data() + f, *s = step_.data() + f;
+        curve.add_product(d, product_.data() + f);
+        dd.add_product(d, d);
+        sd.add_product(s, d);
+        ss.add_product(s, s);
+      }
+      Wide<T> length, turn;
+      bool ends[width] = {};
+      for (int l = 0; l < width; ++l) {
+        if (!going[l]) continue;
+        length[l] = curve[l] > 0 ? rr[l] / curve[l] : 0;
+        const double reached = ss[l] + 2 * length[l] * sd[l] + length[l] * length[l] * dd[l];
+        const double radius = radius_[l] * radius_[l];
+        if (reached <= radius) continue;
+        const double root = std::sqrt(sd[l] * sd[l] + dd[l] * std::max(0.0, radius - ss[l]));
+        length[l] = sd[l] >= 0 ? std::max(0.0, radius - ss[l]) / (sd[l] + root) : (root - sd[l]) / dd[l];
+        ends[l] = at_border[l] = true;
+      }
+      const vec<T> by = length.rounded();
+      Wide<T> next;
+      for (int64_t f = 0; f < w_.size(); f += width) {
+        T *s = step_.data() + f, *r = residual_.data() + f;
+        store(s, load(s) + by * load(direction_.data() + f));
+        store(r, load(r) - by * load(product_.data() + f));
+        next.add_product(r, r);
+      }
+      for (int32_t i : rows_) {
+        T* m = step_margin_.data() + int64_t(i) * width;
+        store(m, load(m) + by * load(along_.data() + int64_t(i) * width));
+      }
+      for (int l = 0; l < width; ++l) {
+        if (!going[l]) continue;
+        if (ends[l] || next[l] <= enough * enough * gg[l] || length[l] == 0) {
+          going[l] = false;
+          on[l] = 0;
+        } else {
+          turn[l] = next[l] / rr[l];
+        }
+        rr[l] = next[l];
+      }
+      const vec<T> keep = turn.rounded();
+      for (int64_t f = 0; f < w_.size(); f += width) {
+        T* d = direction_.data() + f;
+        store(d, on * (load(residual_.data() + f) + keep * load(d)));
+      }
+    }
+    // Of the residual r = -g - H s: the model gains -g.s - s.H s / 2 = (s.r - g.s) / 2.
+    Wide<T> gs, sr;
+    for (int64_t f = 0; f < w_.size(); f += width) {
+      gs.add_product(gradient_.data() + f, step_.data() + f);
+      sr.add_product(step_.data() + f, residual_.data() + f);
+    }
+    for (int v = 0; v < Wide<T>::parts; ++v) predicted.part[v] = (sr.part[v] - gs.part[v]) * 0.5;
+    passes = pass;
+    return std::none_of(going, going + width, [](bool g) { return g; });
+  }
+
+  // The step to the minimum of the model, solved for, and how much of it each problem should take: as much as
+  // lowers the objective, all of it where rounding hides whether it does.
+  template <Binary loss, class Signs>
+  vec<T> solve_for_step(const Progress& at, const bool (&active)[width], Signs signs) {
+    direct_.reset(w_.size() / width);
+    for (int32_t i : rows_) {
+      const Wide<T> c(curvature_.data() + int64_t(i) * width);
+      for_each_feature(i, [&](int64_t f, T x) {
+        for_each_feature(i, [&](int64_t g, T z) {
+          if (g <= f) direct_.add(f, g, double(x) * double(z), c);
+        });
+      });
+    }
+    direct_.factor();
+    Buffer<double> solution(w_.size());
+    for (int64_t f = 0; f < w_.size(); ++f) solution.data()[f] = exact_.data()[f] - double(w_.data()[f]);
+    direct_.solve(solution.data());
+    Wide<T> slope;  // minus that of the objective along the step
+    for (int64_t f = 0; f < w_.size(); ++f) {
+      slope[f % width] += (exact_.data()[f] - double(w_.data()[f])) * solution.data()[f];
+      step_.data()[f] = static_cast<T>(solution.data()[f]);
+    }
+    for (int32_t i : rows_)
+      store(step_margin_.data() + int64_t(i) * width, signs(i) * exact_dot(i, step_.data()));
+    constexpr double hidden = sizeof(T) == 4 ? 1e-6 : 1e-14;
+    const Wide<T> ww = norm(w_), ws = product(w_, step_), ss = norm(step_);
+    vec<T> share = {}, searching = {};
+    for (int l = 0; l < width; ++l) {
+      share[l] = active[l] ? T(1) : T(0);
+      searching[l] = active[l] && slope[l] > hidden * at.primal[l] ? T(1) : T(0);
+    }
+    for (int halving = 0; halving < 20 && any_nonzero<T>(searching); ++halving) {
+      const Wide<T> now = primal_after<loss>(share, ww, ws, ss, signs);
+      for (int l = 0; l < width; ++l) {
+        if (searching[l] == 0) continue;
+        if (now[l] <= at.primal[l] - 1e-4 * double(share[l]) * slope[l])
+          searching[l] = 0;
+        else
+          share[l] /= 2;
+      }
+    }
+    return searching > vec<T>{} ? vec<T>{} : share;
+  }
+
+  // product = H direction; along_i = x_i.direction
+  void multiply() {
+    std::copy_n(direction_.data(), direction_.size(), product_.data());
+    for (int32_t i : rows_) {
+      const vec<T> d = dot(i, direction_.data());
+      store(along_.data() + int64_t(i) * width, d);
+      add(i, load(curvature_.data() + int64_t(i) * width) * d, product_.data());
+    }
+  }
+
+  const Layout<T>& layout_;
+  const std::vector<T>& C_;
+  const std::vector<int32_t>& rows_;
+  std::vector<int32_t> own_;  // number of the feature that stands for those of the row alone, or -1
+  Buffer<T> w_, gradient_, step_, residual_, direction_, product_;  // by features
+  Buffer<double> exact_;                                            // likewise
+  Buffer<T> margin_, step_margin_, along_, curvature_;              // by rows
+  DirectSolve<T> direct_;
+  bool directly_ = false;  // conjugate gradients have taken too many passes
+  Wide<T> radius_;
+};
+
+}  // namespace manyclass

@@ -1,0 +1,178 @@
+// One step of each row of a block of binary problems, all its problems at once, on the duals of
+// binary/loss.hpp.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "binary/loss.hpp"
+#include "binary/row_sides.hpp"
+#include "dual/kept_weights.hpp"
+#include "rows/layout.hpp"
+#include "simd/lane_masks.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+// What a pass over the active rows of a block has seen, each row before its step; how many it has
+// visited, and how many changed.
+struct BlockSums {
+  double loss = 0, gap = 0, norm = 0, violation = 0;
+  int64_t visited = 0, kept = 0;
+};
+
+// On which side of each problem a row is: one-vs-rest, by the problems it is on the positive side of, a bit
+// each.
+template <class T>
+struct LabelSides {
+  static constexpr bool some_take_no_part = false, all_kept = true;
+  const uint16_t* positive;
+
+  vec<T> signs(int64_t i) const { return signs_of_lanes<T>(positive[i]); }
+  // What features of row i alone see of its variables,
+  vec<T> of_singles(int64_t, vec<T> a) const { return a; }
+};
+
+// the same with feature reduction,
+template <class T>
+struct ReducedSides {
+  static constexpr bool some_take_no_part = false, all_kept = false;
+  const uint16_t* positive;
+  const KeptWeights& kept;
+  int64_t first;  // class of the vector
+
+  vec<T> signs(int64_t i) const { return signs_of_lanes<T>(positive[i]); }
+  vec<T> of_singles(int64_t i, vec<T> a) const { return signs(i) > vec<T>{} ? a : vec<T>{}; }
+  // and what a feature of the head takes of a change.
+  vec<T> kept_part(int64_t feature, vec<T> change) const {
+    return kept.where_kept<T>(feature, first, change);
+  }
+};
+
+// One-vs-one.
+template <class T>
+struct PairSides {
+  static constexpr bool some_take_no_part = true, all_kept = true;
+  const RowSides& sides;
+
+  vec<T> signs(int64_t i) const { return sides.signs<T>(i); }
+  vec<T> of_singles(int64_t, vec<T> a) const { return a; }
+};
+
+// Some rows, in the order of their visits, for the problems of one vector. W: features of the head x lanes;
+// states: rows x lanes.
+template <class T>
+struct VisitedRows {
+  const Layout<T>& rows;
+  const std::vector<T>& penalties;
+  LabelSides<T> sides;
+  const std::vector<int32_t>& order;
+  int64_t lanes;
+  T* W;
+  T* states;
+
+  static constexpr int width = Lanes<T>::count;
+
+  int64_t count() const { return static_cast<int64_t>(order.size()); }
+  void prefetch(int64_t place) const {
+    if (place >= count()) return;
+    const int64_t i = order[place];
+    __builtin_prefetch(states + i * width);
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
+      __builtin_prefetch(W + int64_t(rows.head_index[h]) * width);
+  }
+  // x_i.W, without the features that row i alone has
+  vec<T> score(int64_t i) const {
+    vec<T> s = {};
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
+      s += rows.head_value[h] * load(W + int64_t(rows.head_index[h]) * width);
+    return s;
+  }
+  // to += x_i change
+  void add(int64_t i, vec<T> change, T* to) const {
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h) {
+      T* w = to + int64_t(rows.head_index[h]) * width;
+      store(w, load(w) + rows.head_value[h] * change);
+    }
+  }
+};
+
+// What visits have seen, in each lane.
+template <class T>
+struct LaneSums {
+  vec<T> losses = {}, gaps = {}, norms = {}, worst = {};
+
+  // product: the variable times its margin
+  void add(const Measured<T>& seen, vec<T> product) {
+    losses += seen.loss;
+    gaps += seen.loss - seen.gain + product;
+    norms += product;
+    worst = larger<T>(worst, seen.violation);
+  }
+  BlockSums over(int64_t lanes) const {
+    BlockSums sums;
+    sums.loss = sum_lanes<T>(losses, lanes);
+    sums.gap = sum_lanes<T>(gaps, lanes);
+    sums.norm = sum_lanes<T>(norms, lanes);
+    for (int64_t l = 0; l < lanes; ++l) sums.violation = std::max<double>(sums.violation, worst[l]);
+    return sums;
+  }
+};
+
+// Those of the active rows that change stay active, and come first. W: features of the head x lanes; state:
+// rows x lanes. `rest`: where the loss has no bounds to rest at, a variable moves only if it violates its
+// optimality condition by more than this. (Not by how far it would move: with long rows all steps are short.)
+template <class T, Binary loss, class Sides, class Interrupted>
+BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, const Sides& sides, T* W,
+                    T* states, std::vector<int32_t>& active, T rest, int64_t lanes, Interrupted interrupted) {
+  using Loss = BinaryLoss<loss>;
+  constexpr int width = Lanes<T>::count;
+  const auto prefetch = [&](int64_t i) {
+    __builtin_prefetch(states + i * width);
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
+      __builtin_prefetch(W + int64_t(rows.head_index[h]) * width);
+  };
+  const int64_t count = static_cast<int64_t>(active.size());
+  int64_t kept = 0;
+  LaneSums<T> sums;
+  const vec<T> zero = {};
+  for (int64_t r = 0; r < count; ++r) {
+    if (r % 1024 == 0 && interrupted()) break;
+    const int64_t i = active[r];
+    const T C = penalties[i];
+    if (r + 2 < count) prefetch(active[r + 2]);
+    const int64_t b = rows.head_ptr[i], e = rows.head_ptr[i + 1];
+    vec<T> s = {};
+    for (int64_t h = b; h < e; ++h) s += rows.head_value[h] * load(W + int64_t(rows.head_index[h]) * width);
+    const vec<T> state = load(states + i * width), a = Loss::variable(state, C);
+    const vec<T> t = sides.signs(i);
+    const vec<T> m = s * t + rows.tail_norm[i] * sides.of_singles(i, a);
+    auto seen = Loss::measure(state, m, C);
+    vec<T> next = Loss::best(state, m, rows.norm[i], C);
+    if constexpr (!Loss::sparse) next = seen.violation > rest ? next : state;
+    vec<T> product = a * m;
+    if constexpr (Sides::some_take_no_part) {
+      const vec<T> part = t * t;
+      seen = {part * seen.loss, part * seen.gain, part * seen.violation};
+      product *= part;
+      next = part > zero ? next : state;
+    }
+    sums.add(seen, product);
+    if (!any_nonzero<T>(next - state)) continue;
+    active[kept++] = static_cast<int32_t>(i);
+    store(states + i * width, next);
+    const vec<T> change = t * (Loss::variable(next, C) - a);
+    for (int64_t h = b; h < e; ++h) {
+      T* w = W + int64_t(rows.head_index[h]) * width;
+      vec<T> step = rows.head_value[h] * change;
+      if constexpr (!Sides::all_kept) step = sides.kept_part(rows.head_index[h], step);
+      store(w, load(w) + step);
+    }
+  }
+  BlockSums all = sums.over(lanes);
+  all.visited = count;
+  all.kept = kept;
+  return all;
+}
+
+}  // namespace manyclass

@@ -1,0 +1,402 @@
+// One-vs-rest on rows that come a block at a time: the weights of all classes, or of a range of them, are
+// here; the dual variables come and go with their rows. A row may have any number of labels.
+//
+// Classes go in vectors of neighbouring ones, each of which is visited alone (binary/step.hpp): threads share
+// them out, and the result does not depend on how. A row rests for a vector of classes after a visit that
+// changed none of its variables; the caller says when all are to be visited again.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "binary/loss.hpp"
+#include "binary/step.hpp"
+#include "binary/variables.hpp"
+#include "dual/certificate.hpp"
+#include "dual/exact_weights.hpp"
+#include "parallel/interrupt.hpp"
+#include "parallel/shuffle.hpp"
+#include "parallel/team.hpp"
+#include "rows/best_classes.hpp"
+#include "rows/layout.hpp"
+#include "rows/scores.hpp"
+#include "simd/lane_masks.hpp"
+#include "simd/memory.hpp"
+#include "simd/vector.hpp"
+#include "simd/wide.hpp"
+
+namespace manyclass {
+
+// How a vector of classes is to be visited.
+struct StreamVisit {
+  int64_t vector;  // which one
+  bool all;        // also the rows that rest
+  double rest;     // see step_rows
+  int64_t rounds;  // visits of its rows, at most
+  double quiet;    // rounds end when they see at most this share of the gap of the first one
+};
+
+template <class T>
+class BinaryStream {
+ public:
+  static constexpr int width = Lanes<T>::count;
+
+  // first: the number of vectors of classes that are elsewhere, before these.
+  BinaryStream(int64_t heads, int64_t classes, Binary loss, int64_t first)
+      : heads_(heads), K_(classes), first_(first), loss_(loss), variables_((classes + width - 1) / width) {
+    for (int64_t b = 0; b < vectors(); ++b) W_.emplace_back(heads * width);
+  }
+  BinaryStream(const BinaryStream&) = delete;
+
+  int64_t vectors() const { return static_cast<int64_t>(variables_.size()); }
+  int64_t many(int64_t b) const { return std::min<int64_t>(width, K_ - b * width); }
+  int64_t classes() const { return K_; }
+  int64_t heads() const { return heads_; }
+  int64_t labelled() const { return static_cast<int64_t>(C_.size()); }
+  Binary loss() const { return loss_; }
+  int64_t weight_bytes() const { return static_cast<int64_t>(W_.size()) * heads_ * width * sizeof(T); }
+  const Layout<T>& rows() const { return rows_; }
+  Buffer<T>& weights_of(int64_t b) { return W_.at(b); }
+  T* weight(int64_t head, int64_t c) { return W_[c / width].data() + head * width + c % width; }
+
+  // Other rows from now on, with variables where they begin; their labels are those from ptr[i] to ptr[i +
+  // 1].
+  void swap_rows(Layout<T>& layout, const int64_t* ptr, const int32_t* labels, std::vector<T> C) {
+    std::swap(rows_, layout);
+    C_ = std::move(C);
+    if (rows_.tails() != 0 || rows_.heads() != heads_) throw std::logic_error("rows of other features");
+    for (auto& one : variables_) one = {};
+    active_.assign(vectors(), std::vector<uint8_t>(rows_.n, 1));
+    filled_.clear();
+    empty_C_ = 0;
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      if (C_[i] == 0) continue;  // it takes no part
+      if (rows_.norm[i] == 0)
+        empty_C_ += C_[i];
+      else
+        filled_.push_back(static_cast<int32_t>(i));
+    }
+    own_ptr_.assign(vectors() + 1, 0);
+    for (int64_t e = 0; e < ptr[rows_.n]; ++e) {
+      if (labels[e] < 0 || labels[e] >= K_) throw std::invalid_argument("a label that there is not");
+      ++own_ptr_[labels[e] / width + 1];
+    }
+    for (int64_t b = 0; b < vectors(); ++b) own_ptr_[b + 1] += own_ptr_[b];
+    own_.resize(own_ptr_.back());
+    std::vector<int64_t> next(own_ptr_.begin(), own_ptr_.end() - 1);
+    for (int64_t i = 0; i < rows_.n; ++i)
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e)
+        own_[next[labels[e] / width]++] = {static_cast<int32_t>(i), labels[e] % width};
+  }
+  void return_rows(Layout<T>& layout) { std::swap(rows_, layout); }
+
+  // One visit of the rows for each of these vectors of classes; what their first rounds have seen.
+  std::vector<BlockSums> visit(const std::vector<StreamVisit>& visits, uint64_t seed, int threads,
+                               Interrupt& interrupt) {
+    std::vector<BlockSums> sums(visits.size());
+    for_each(static_cast<int64_t>(visits.size()), threads, [&](int64_t k, Work& work) {
+      with_loss(loss_, [&]<Binary loss>() { sums[k] = visit_one<loss>(visits[k], seed, work, interrupt); });
+    });
+    return sums;
+  }
+
+  // Visits all rows for all vectors of classes, whatever the method: step(b, VisitedRows, interrupted).
+  template <Binary loss, class Step>
+  void visit_all(uint64_t seed, int threads, Interrupt& interrupt, Step step) {
+    if (loss != loss_) throw std::logic_error("rows of another loss");
+    for_each(vectors(), threads, [&](int64_t b, Work& work) {
+      unpack<loss>(b, work);
+      work.active = filled_;
+      shuffle(work.active, order(seed, b, 0));
+      const VisitedRows<T> on{rows_,   C_,           {work.positive.data()}, work.active,
+                              many(b), W_[b].data(), work.state.data()};
+      step(b, on, listening(interrupt));
+      keep<loss>(b, work);
+    });
+  }
+
+  // Adds these rows to the exact weights of a range of classes.
+  void add_to(ExactWeights<T>& exact, int threads) {
+    const int64_t first = exact.low() / width, last = (exact.high() + width - 1) / width;
+    for_each(last - first, threads, [&](int64_t k, Work& work) {
+      with_loss(loss_, [&]<Binary loss>() { add_one<loss>(first + k, exact, work); });
+    });
+  }
+
+  // What these rows add to the certificates of all vectors of classes at the weights as they are.
+  std::vector<Certificate> measure(int threads) {
+    std::vector<Certificate> found(vectors());
+    for_each(vectors(), threads, [&](int64_t b, Work& work) {
+      with_loss(loss_, [&]<Binary loss>() { found[b] = measure_one<loss>(b, work); });
+    });
+    return found;
+  }
+
+  std::vector<int32_t> best(int threads) const {
+    return best_classes(
+        rows_,
+        [&](int64_t i, int64_t c, T* s) { score_row(rows_, i, W_[c / width].data(), width, s, width); },
+        width, K_, threads);
+  }
+
+  // The states (binary/loss.hpp) of the rows [first, last) that are not where all begin, as if there were no
+  // other rows.
+  PackedVariables<T> variables_of(int64_t first, int64_t last) const {
+    PackedVariables<T> out;
+    for (const auto& one : variables_) {
+      const size_t from = std::lower_bound(one.row.begin(), one.row.end(), first) - one.row.begin();
+      const size_t to = std::lower_bound(one.row.begin(), one.row.end(), last) - one.row.begin();
+      size_t begin = 0, end = 0;
+      for (size_t r = 0; r < to; ++r) (r < from ? begin : end) += __builtin_popcount(one.lanes[r]);
+      out.counts.push_back(static_cast<int64_t>(to - from));
+      for (size_t r = from; r < to; ++r) out.row.push_back(static_cast<int32_t>(one.row[r] - first));
+      out.lanes.insert(out.lanes.end(), one.lanes.begin() + from, one.lanes.begin() + to);
+      out.values.insert(out.values.end(), one.values.begin() + begin, one.values.begin() + begin + end);
+    }
+    return out;
+  }
+  // The other way, for rows behind all that were set before.
+  void set_variables(int64_t first, int64_t last, const int64_t* counts, int64_t rows, const int32_t* row,
+                     const uint16_t* lanes, int64_t entries, const T* values) {
+    std::vector<BlockVariables<T>> part(vectors());
+    unpack_variables(
+        last - first, vectors(), [&](int64_t b) { return std::pair(b, (1u << many(b)) - 1); }, counts, rows,
+        row, lanes, entries, values, part);
+    with_loss(loss_, [&]<Binary loss>() {
+      for (const auto& one : part)
+        check_states<loss>("values", one, [&](int32_t r) { return C_[first + r]; });
+    });
+    for (int64_t b = 0; b < vectors(); ++b) {
+      BlockVariables<T>& all = variables_[b];
+      if (!all.row.empty() && all.row.back() >= first)
+        throw std::invalid_argument("variables of rows before others that have some");
+      for (int32_t r : part[b].row) all.row.push_back(static_cast<int32_t>(first + r));
+      all.lanes.insert(all.lanes.end(), part[b].lanes.begin(), part[b].lanes.end());
+      all.values.insert(all.values.end(), part[b].values.begin(), part[b].values.end());
+    }
+  }
+
+  // Which of the rows [first, last) are active, a bit each, for all vectors of classes.
+  std::vector<uint8_t> active_of(int64_t first, int64_t last) const {
+    const int64_t bytes = (last - first + 7) / 8;
+    std::vector<uint8_t> bits(bytes * vectors(), 0);
+    for (int64_t b = 0; b < vectors(); ++b)
+      for (int64_t i = first; i < last; ++i)
+        bits[b * bytes + (i - first) / 8] |= static_cast<uint8_t>(active_[b][i] << (i - first) % 8);
+    return bits;
+  }
+  void set_active(int64_t first, int64_t last, const uint8_t* bits, int64_t size) {
+    const int64_t bytes = (last - first + 7) / 8;
+    if (size != bytes * vectors()) throw std::invalid_argument("marks of other rows");
+    for (int64_t b = 0; b < vectors(); ++b)
+      for (int64_t i = first; i < last; ++i)
+        active_[b][i] = bits[b * bytes + (i - first) / 8] >> (i - first) % 8 & 1;
+  }
+
+  // The coefficients of the rows in the weights, row by row.
+  struct Coefficients {
+    std::vector<int64_t> ptr;
+    std::vector<int32_t> cls;
+    std::vector<double> value;
+
+    static constexpr bool centred() { return false; }
+    template <class F>
+    void for_each(int64_t i, F f) const {
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) f(cls[e], value[e]);
+    }
+  };
+  // Of the rows with features of their own only: no others are asked for.
+  Coefficients coefficients() {
+    Coefficients out;
+    out.ptr.assign(rows_.n + 1, 0);
+    std::vector<std::vector<std::pair<int32_t, double>>> by_row(rows_.n);
+    with_loss(loss_, [&]<Binary loss>() {
+      Work work(rows_.n);
+      for (int64_t b = 0; b < vectors(); ++b) {
+        unpack<loss>(b, work);
+        for (int32_t i : filled_) {
+          if (rows_.single_ptr[i] == rows_.single_ptr[i + 1]) continue;
+          const Wide<T> coef = coefficient<loss>(i, work);
+          for (int64_t l = 0; l < many(b); ++l)
+            if (coef[l] != 0) by_row[i].emplace_back(static_cast<int32_t>(b * width + l), coef[l]);
+        }
+      }
+    });
+    for (int64_t i = 0; i < rows_.n; ++i) {
+      for (const auto& [c, v] : by_row[i]) {
+        out.cls.push_back(c);
+        out.value.push_back(v);
+      }
+      out.ptr[i + 1] = static_cast<int64_t>(out.cls.size());
+    }
+    return out;
+  }
+
+ private:
+  static constexpr int L = Wide<T>::L, parts = Wide<T>::parts;
+
+  // One of these a thread.
+  struct Work {
+    explicit Work(int64_t n) : state(n * width), positive(n, 0) {}
+    Buffer<T> state;
+    std::vector<uint16_t> positive;  // lanes whose label the row has
+    std::vector<int32_t> active;
+  };
+
+  template <class F>
+  void for_each(int64_t count, int threads, F f) {
+    threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
+    Team team(threads);
+    team.run([&](int me) {
+      Work work(rows_.n);
+      team.share_out(count, me, [&](int64_t k) { f(k, work); });
+    });
+  }
+
+  uint64_t order(uint64_t seed, int64_t b, int64_t round) const {
+    return scramble(seed ^ scramble((first_ + b) * 0x10001 + round));
+  }
+  static auto listening(Interrupt& interrupt) {
+    return [&] { return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested(); };
+  }
+
+  template <Binary loss>
+  void unpack(int64_t b, Work& work) const {
+    const vec<T> nothing = vec<T>{} + static_cast<T>(BinaryLoss<loss>::start);
+    for (int64_t i = 0; i < rows_.n; ++i) store(work.state.data() + i * width, nothing);
+    variables_[b].for_each(
+        [&](int32_t i, int lane, T state) { work.state[int64_t(i) * width + lane] = state; });
+    std::fill(work.positive.begin(), work.positive.end(), uint16_t(0));
+    for (int64_t e = own_ptr_[b]; e < own_ptr_[b + 1]; ++e)
+      work.positive[own_[e].first] |= static_cast<uint16_t>(1u << own_[e].second);
+  }
+
+  template <Binary loss>
+  BlockSums visit_one(const StreamVisit& how, uint64_t seed, Work& work, Interrupt& interrupt) {
+    const int64_t b = how.vector;
+    unpack<loss>(b, work);
+    work.active.clear();
+    std::vector<uint8_t>& marks = active_.at(b);
+    for (int32_t i : filled_)
+      if (how.all || marks[i]) work.active.push_back(i);
+    const LabelSides<T> sides{work.positive.data()};
+    BlockSums first;
+    for (int64_t round = 0; round < how.rounds; ++round) {
+      shuffle(work.active, order(seed, b, round));
+      const BlockSums seen =
+          step_rows<T, loss>(rows_, C_, sides, W_[b].data(), work.state.data(), work.active,
+                             static_cast<T>(how.rest), many(b), listening(interrupt));
+      if (round == 0) first = seen;
+      work.active.resize(seen.kept);
+      if (seen.kept == 0 || seen.gap <= how.quiet * first.gap * (round > 0)) break;
+    }
+    std::fill(marks.begin(), marks.end(), uint8_t(0));
+    for (int32_t i : work.active) marks[i] = 1;
+    keep<loss>(b, work);
+    return first;
+  }
+
+  template <Binary loss>
+  void keep(int64_t b, const Work& work) {
+    const uint32_t real = (1u << many(b)) - 1;
+    BlockVariables<T>& kept = variables_[b];
+    kept = {};
+    for (int32_t i : filled_) {
+      const vec<T> state = load(work.state.data() + int64_t(i) * width);
+      const uint32_t lanes = nonzero_lanes<T>(state - static_cast<T>(BinaryLoss<loss>::start)) & real;
+      if (lanes == 0) continue;
+      kept.row.push_back(i);
+      kept.lanes.push_back(static_cast<uint16_t>(lanes));
+      for (uint32_t left = lanes; left != 0; left &= left - 1)
+        kept.values.push_back(state[__builtin_ctz(left)]);
+    }
+  }
+
+  // The feature that is read some time after entry h, where rows are visited as they lie: weights are
+  // everywhere.
+  int64_t head_ahead(int64_t h) const {
+    return rows_.head_index[std::min<int64_t>(h + 48, rows_.head_index.size() - 1)];
+  }
+
+  // t_i a_i
+  template <Binary loss>
+  Wide<T> coefficient(int64_t i, const Work& work) const {
+    Wide<T> a(work.state.data() + i * width);
+    const Wide<T> t = signs(i, work);
+    for (int v = 0; v < parts; ++v)
+      a.part[v] = BinaryLoss<loss>::variable(a.part[v], double(C_[i])) * t.part[v];
+    return a;
+  }
+  Wide<T> signs(int64_t i, const Work& work) const {
+    alignas(64) T t[width];
+    store(t, signs_of_lanes<T>(work.positive[i]));
+    return Wide<T>(t);
+  }
+
+  template <Binary loss>
+  void add_one(int64_t b, ExactWeights<T>& exact, Work& work) const {
+    unpack<loss>(b, work);
+    for (int32_t i : filled_) {
+      if (BinaryLoss<loss>::sparse && !any_nonzero<T>(load(work.state.data() + int64_t(i) * width))) continue;
+      const Wide<T> coef = coefficient<loss>(i, work);
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        const double* soon = exact.at(head_ahead(h), b * width);
+        for (int v = 0; v < parts; ++v) __builtin_prefetch(soon + v * L, 1);
+        double* w = exact.at(rows_.head_index[h], b * width);
+        for (int v = 0; v < parts; ++v)
+          store(w + v * L, load(w + v * L) + double(rows_.head_value[h]) * coef.part[v]);
+      }
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+        for (int64_t l = 0; l < many(b); ++l)
+          exact.add_square(b * width + l, coef[l] * rows_.single_value[j]);
+    }
+  }
+
+  template <Binary loss>
+  Certificate measure_one(int64_t b, Work& work) const {
+    unpack<loss>(b, work);
+    const T* W = W_[b].data();
+    Wide<T> losses, gains, worst;
+    for (int32_t i : filled_) {
+      Wide<T> s;
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
+        __builtin_prefetch(W + head_ahead(h) * width);
+        const T* w = W + int64_t(rows_.head_index[h]) * width;
+        for (int v = 0; v < parts; ++v) s.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
+      }
+      const Wide<T> state(work.state.data() + int64_t(i) * width), t = signs(i, work);
+      if (rows_.single_ptr[i] != rows_.single_ptr[i + 1]) {
+        const Wide<T> coef = coefficient<loss>(i, work);
+        for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
+          for (int64_t l = 0; l < width; ++l)
+            s[l] += double(rows_.single_value[j]) * static_cast<T>(coef[l] * rows_.single_value[j]);
+      }
+      for (int v = 0; v < parts; ++v) {
+        const auto seen = BinaryLoss<loss>::measure(state.part[v], s.part[v] * t.part[v], double(C_[i]));
+        losses.part[v] += seen.loss;
+        gains.part[v] += seen.gain;
+        worst.part[v] = larger<double>(worst.part[v], seen.violation);
+      }
+    }
+    // A row without features has margin 0 whatever the weights: its loss is what its dual value can reach.
+    const double empty = double(many(b)) * empty_C_ * BinaryLoss<loss>::at_zero;
+    return {losses.sum(many(b)) + empty, gains.sum(many(b)) + empty, worst.largest(many(b))};
+  }
+
+  const int64_t heads_, K_, first_;
+  const Binary loss_;
+  Layout<T> rows_;
+  std::vector<T> C_;
+  std::vector<int32_t> filled_;  // the rows that take part and have features
+  double empty_C_ = 0;           // sum of C_i over those without
+  std::vector<int64_t> own_ptr_;
+  std::vector<std::pair<int32_t, int32_t>> own_;  // by vectors of classes: rows and lanes of their labels
+  std::vector<BlockVariables<T>> variables_;      // by vectors of classes
+  std::vector<std::vector<uint8_t>> active_;      // by vectors of classes: whether each row is
+  std::vector<Buffer<T>> W_;                      // by vectors of classes
+};
+
+}  // namespace manyclass

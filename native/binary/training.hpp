@@ -1,0 +1,317 @@
+// One block of binary problems, trained to its end by one thread: by coordinate ascent on the duals of
+// binary/loss.hpp, where one row, all problems of the block at once, is a step; the smooth losses also by
+// Newton's method on the primal (binary/newton.hpp), from the start or where the dual turns out to be slow,
+// as it is with long rows and with features on different scales.
+//
+// A row rests after a visit that changed none of its variables (to speak of, where the loss has no bounds to
+// rest at); before a block is done all rows are visited again, and its certificate covers every variable in
+// float64.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "binary/certificate.hpp"
+#include "binary/data.hpp"
+#include "binary/loss.hpp"
+#include "binary/model_columns.hpp"
+#include "binary/newton.hpp"
+#include "binary/problems.hpp"
+#include "binary/step.hpp"
+#include "binary/variables.hpp"
+#include "binary/work.hpp"
+#include "dual/certificate.hpp"
+#include "parallel/interrupt.hpp"
+#include "parallel/shuffle.hpp"
+#include "parallel/team.hpp"
+#include "rows/layout.hpp"
+#include "simd/lane_masks.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+// How a block is trained; `either` begins with the dual.
+enum class Method { dual, newton, either };
+
+// When a block is done: relative gap or largest violation at most `tol`.
+struct BlockRule {
+  bool by_gap;
+  double tol;
+  int64_t max_epochs;
+
+  bool met(const Certificate& c) const {
+    return by_gap ? c.primal - c.dual <= tol * std::abs(c.primal) : c.violation <= tol;
+  }
+};
+
+struct BlockResult {
+  Certificate certificate;
+  int64_t epochs = 0;
+  double visited = 0;  // rows visited, in units of all rows
+  bool done = false;
+  bool cut = false;  // it may not be where it would have ended without an interrupt
+};
+
+template <class T, Binary loss>
+class BlockTraining {
+ public:
+  // Block b, from these variables on.
+  BlockTraining(const BinaryData<T>& data, int64_t b, const BlockVariables<T>& from, Method method,
+                const BlockRule& rule, BlockWork<T>& work, Interrupt& interrupt)
+      : data_(data),
+        rows_(data.rows),
+        b_(b),
+        block_(data.problems.blocks()[b]),
+        method_(method),
+        rule_(rule),
+        work_(work),
+        interrupt_(interrupt),
+        certificate_(data, block_, work),
+        warm_(!from.row.empty()) {
+    data_.add_sides(b_, work_.sides);
+    choose_rows();
+    for (int32_t f : work_.features) std::fill_n(work_.W.data() + int64_t(f) * width, width, T(0));
+    const vec<T> nothing = vec<T>{} + static_cast<T>(Loss::start);
+    for (int32_t i : work_.rows) store(work_.state.data() + int64_t(i) * width, nothing);
+    from.for_each([&](int32_t i, int lane, T state) { work_.state[int64_t(i) * width + lane] = state; });
+    if (warm_) certificate_.set_weights();
+  }
+  ~BlockTraining() { data_.clear_sides(b_, work_.sides); }
+  BlockTraining(const BlockTraining&) = delete;
+
+  // `seed`: of the order of the rows. An interrupt ends the training where it is.
+  BlockResult train(uint64_t seed) {
+    if constexpr (loss != Binary::hinge) {
+      if (method_ == Method::newton) return by_newton({});
+      const BlockResult result = by_dual(seed);
+      return slow_ ? by_newton(result) : result;
+    }
+    return by_dual(seed);
+  }
+
+  // What training has come to: the variables that are not 0,
+  BlockVariables<T> variables() const {
+    const uint32_t real = (1u << block_.many()) - 1;  // lanes that are problems
+    const auto lanes_of = [&](int64_t i) { return nonzero_lanes<T>(variable(i) * signs(i)) & real; };
+    size_t with_any = 0, values = 0;
+    for (int32_t i : work_.rows) {
+      const uint32_t lanes = lanes_of(i);
+      with_any += lanes != 0;
+      values += __builtin_popcount(lanes);
+    }
+    BlockVariables<T> kept;
+    kept.row.reserve(with_any);
+    kept.lanes.reserve(with_any);
+    kept.values.reserve(values);
+    for (int32_t i : work_.rows) {
+      const uint32_t lanes = lanes_of(i);
+      if (lanes == 0) continue;
+      kept.row.push_back(i);
+      kept.lanes.push_back(static_cast<uint16_t>(lanes));
+      const T* state = work_.state.data() + int64_t(i) * width;
+      for (uint32_t left = lanes; left != 0; left &= left - 1)
+        kept.values.push_back(state[__builtin_ctz(left)]);
+    }
+    return kept;
+  }
+
+  // and the weights, for a dense model: those of the variables, rounded, as the last certificate has left
+  // them; or Newton's.
+  void copy_weights(ModelColumns<T>& model) const {
+    if (by_weights_)
+      copy_weights(model, work_.newton->weights(), [&](int32_t i) { return work_.newton->own_weight(i); });
+    else
+      copy_weights(model, work_.W.data(), [&](int32_t i) { return certificate_.single_coefficients(i); });
+  }
+
+ private:
+  static constexpr int width = Lanes<T>::count;
+  using Loss = BinaryLoss<loss>;
+
+  // How much smaller than seen a gap is taken to be, at most.
+  static constexpr double most_trusted = 0.2;
+  // From this share of the rows on a pass tells enough for a certificate.
+  static constexpr double nearly_all = 0.7;
+  // Resting rows are visited again when the others see this share of the gap that all have seen last.
+  static constexpr double wake = 0.2;
+  // The dual is judged from `judged_at` passes on, by how many more passes over all rows it seems to need.
+  static constexpr int64_t judged_from = 10, judged_at = 30;
+  static constexpr double most_before_it = 60;
+
+  // After a pass: passes so far, rows visited so far (in units of all rows), and gap over objective.
+  struct Seen {
+    int64_t epochs = 0;
+    double visited = 0, gap = 0;
+  };
+
+  // Whether Newton's method should take over. (It measures violations in another way, so a target for these
+  // means something else to it.)
+  bool seems_slow(const Seen& then, const Seen& now, double tol) const {
+    if (method_ != Method::either || !rule_.by_gap || now.epochs < judged_at) return false;
+    const double gained = std::log(then.gap / now.gap), left = std::log(now.gap / tol) / gained;
+    return !(gained > 0 && left * (now.visited - then.visited) <= most_before_it &&
+             left * double(now.epochs - then.epochs) <= double(rule_.max_epochs - now.epochs));
+  }
+
+  BlockResult by_dual(uint64_t seed) {
+    BlockResult result;
+    double last = 0, last_of_all = 0;  // gaps that passes have seen
+    work_.active = work_.rows;
+    double tol = rule_.tol;
+    Seen then;
+    double objective = 0;
+    const Stopwatch watch;
+    for (int64_t epoch = 0;; ++epoch) {
+      const double share = work_.rows.empty() ? 1 : double(work_.active.size()) / double(work_.rows.size());
+      shuffle(work_.active, scramble(seed ^ scramble(b_ * 0x10001 + epoch)));
+      result.visited += share;
+      // A step of the logistic loss by less than this is left for later: its share of the gap is its square.
+      const T rest = static_cast<T>(rule_.by_gap ? 0.2 * std::sqrt(tol) : 0.5 * tol);
+      const BlockSums sums = visit_rows(rest);
+      ++result.epochs;
+      // A pass sees each row before its step. What it leaves is less: by as much as this pass saw less than
+      // the last one, or nearly so.
+      const double left = sums.gap * (last > 0 ? std::max(most_trusted, sums.gap / last) : 1.0);
+      last = sums.gap;
+      if (share == 1) last_of_all = sums.gap;
+      const bool quiet = rule_.by_gap ? left <= tol * (sums.loss + sums.norm / 2) : sums.violation <= tol;
+      const bool out_of_epochs =
+          result.epochs >= rule_.max_epochs || interrupt_.requested() || cut_short(result, watch);
+      if (share == 1) objective = sums.loss + sums.norm / 2;
+      if (!quiet && !out_of_epochs) {
+        const Seen now{result.epochs, result.visited, sums.gap / objective};
+        if (then.epochs < judged_from)
+          then = now;
+        else if ((slow_ = seems_slow(then, now, tol)))
+          return result;
+      }
+      if ((quiet && share >= (rule_.by_gap ? nearly_all : 1)) || out_of_epochs) {
+        result.certificate = certificate_.of_variables();
+        result.done = rule_.met(result.certificate);
+        if (result.done || out_of_epochs) return result;
+        tol /= 2;
+      }
+      if (quiet || sums.gap <= wake * last_of_all)
+        work_.active = work_.rows;
+      else
+        work_.active.resize(sums.kept);
+    }
+  }
+
+  // Whether the block has to end as it is for others to be begun in time.
+  bool cut_short(BlockResult& result, const Stopwatch& watch) const {
+    result.cut = result.epochs >= 3 && interrupt_.hurries(watch.seconds() / result.visited);
+    return result.cut;
+  }
+
+  // From the weights of the variables as they are; `result`: what the dual has come to.
+  BlockResult by_newton(BlockResult result) {
+    if (!work_.newton || block_.pairs) work_.newton.emplace(rows_, data_.C, work_.rows);
+    Newton<T>& newton = *work_.newton;
+    by_weights_ = true;
+    const auto signs_of = [&](int64_t i) { return signs(i); };
+    for (int32_t f : work_.features)
+      std::copy_n(work_.W.data() + int64_t(f) * width, width, newton.weights() + int64_t(f) * width);
+    const bool begun = warm_ || slow_;
+    for (int32_t i : work_.rows) newton.set_own_weight(i, begun ? variable(i) * signs(i) : vec<T>{});
+    const Stopwatch watch;
+    const double visited = result.visited;
+    const int64_t epochs = result.epochs++;
+    auto at = newton.template start<loss>(signs_of);
+    double tol = warm_ ? rule_.tol : rule_.tol / 2;
+    for (;;) {
+      bool active[width] = {};
+      for (int64_t l = 0; l < block_.many(); ++l)
+        active[l] = rule_.by_gap ? at.primal[l] - at.dual[l] > tol * at.primal[l] : at.steepest[l] > tol;
+      const bool quiet = std::none_of(active, active + width, [](bool a) { return a; });
+      result.visited = visited + static_cast<double>(result.epochs - epochs);
+      const bool out_of_epochs =
+          result.epochs >= rule_.max_epochs || interrupted() || cut_short(result, watch);
+      if (quiet || out_of_epochs) {
+        result.certificate = certificate_.of_weights();
+        result.done = rule_.met(result.certificate);
+        if (result.done || out_of_epochs) return result;
+        tol /= 2;
+        ++result.epochs;  // a certificate reads all rows, too; and where rounding hides the rest, passes end
+        continue;
+      }
+      at = newton.template advance<loss>(at, active, result.epochs, signs_of);
+    }
+  }
+
+  bool interrupted() { return Team::my_number() == 0 ? interrupt_.poll() : interrupt_.requested(); }
+
+  vec<T> variable(int64_t i) const {
+    return Loss::variable(load(work_.state.data() + i * width), data_.C[i]);
+  }
+
+  // Rows and features of the block: one-vs-rest always has all of them.
+  void choose_rows() {
+    if (!block_.pairs) {
+      if (!work_.rows.empty()) return;
+      work_.rows = data_.filled;
+      work_.features.resize(rows_.heads());
+      std::iota(work_.features.begin(), work_.features.end(), 0);
+      return;
+    }
+    work_.rows.clear();
+    for (int32_t c : block_.classes())
+      for (int32_t i : data_.members(c))
+        if (rows_.norm[i] != 0) work_.rows.push_back(i);
+    std::sort(work_.rows.begin(), work_.rows.end());
+    work_.seen.assign(rows_.heads(), false);
+    for (int32_t i : work_.rows)
+      for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+        work_.seen[rows_.head_index[h]] = true;
+    work_.features.clear();
+    for (int64_t f = 0; f < rows_.heads(); ++f)
+      if (work_.seen[f]) work_.features.push_back(static_cast<int32_t>(f));
+  }
+
+  vec<T> signs(int64_t i) const { return work_.sides.template signs<T>(i); }
+
+  BlockSums visit_rows(T rest) {
+    const uint16_t* positive = work_.sides.positive.data();
+    if (block_.pairs) return visit_rows(PairSides<T>{work_.sides}, rest);
+    if (data_.kept.all()) return visit_rows(LabelSides<T>{positive}, rest);
+    return visit_rows(ReducedSides<T>{positive, data_.kept, block_.problem[0]}, rest);
+  }
+  template <class Sides>
+  BlockSums visit_rows(const Sides& sides, T rest) {
+    return step_rows<T, loss>(rows_, data_.C, sides, work_.W.data(), work_.state.data(), work_.active, rest,
+                              block_.many(), [this] { return interrupted(); });
+  }
+
+  // single(i): by problems, the weights of features of row i alone over their values
+  template <class Single>
+  void copy_weights(ModelColumns<T>& model, const T* W, Single single) const {
+    const int64_t many = block_.many();
+    for (int32_t f : work_.features)
+      std::copy_n(W + int64_t(f) * width, many, model.at(rows_.head_features[f], b_));
+    for (int32_t i : work_.rows) {
+      if (rows_.single_ptr[i] == rows_.single_ptr[i + 1]) continue;
+      const auto coef = single(i);
+      for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j) {
+        T* weights = model.at(rows_.single_index[j], b_);
+        for (int64_t l = 0; l < many; ++l) weights[l] = static_cast<T>(coef[l] * rows_.single_value[j]);
+      }
+    }
+  }
+
+  const BinaryData<T>& data_;
+  const Layout<T>& rows_;
+  const int64_t b_;
+  const BinaryBlock<T>& block_;
+  const Method method_;
+  const BlockRule& rule_;
+  BlockWork<T>& work_;
+  Interrupt& interrupt_;
+  const BinaryCertificate<T, loss> certificate_;
+  const bool warm_;
+  bool slow_ = false;        // the dual was
+  bool by_weights_ = false;  // what training has come to is what Newton's method has
+};
+
+}  // namespace manyclass

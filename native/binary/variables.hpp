@@ -1,0 +1,204 @@
+// The dual variables of binary problems: by blocks while they are trained, by rows for models and states.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "binary/data.hpp"
+#include "binary/loss.hpp"
+#include "binary/problems.hpp"
+#include "binary/row_sides.hpp"
+#include "rows/array_checks.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+// Those of one block that are not 0: for each row that has any, which lanes and their states
+// (binary/loss.hpp), which tell the variables more closely than T could.
+template <class T>
+struct BlockVariables {
+  static_assert(Lanes<T>::count <= 16);
+  std::vector<int32_t> row;
+  std::vector<uint16_t> lanes;
+  std::vector<T> values;
+
+  // f(row, lane, value)
+  template <class F>
+  void for_each(F f) const {
+    const T* value = values.data();
+    for (size_t r = 0; r < row.size(); ++r)
+      for (uint32_t left = lanes[r]; left != 0; left &= left - 1) f(row[r], __builtin_ctz(left), *value++);
+  }
+
+  // value = f(row, value)
+  template <class F>
+  void replace(F f) {
+    T* value = values.data();
+    for (size_t r = 0; r < row.size(); ++r)
+      for (uint32_t left = lanes[r]; left != 0; left &= left - 1, ++value) *value = f(row[r], *value);
+  }
+
+  int64_t bytes() const {
+    return static_cast<int64_t>(row.capacity() * sizeof(int32_t) + lanes.capacity() * sizeof(uint16_t) +
+                                values.capacity() * sizeof(T));
+  }
+};
+
+// Those of some blocks, one block after the other: to be sent or stored.
+template <class T>
+struct PackedVariables {
+  std::vector<int64_t> counts;  // rows of each block
+  std::vector<int32_t> row;
+  std::vector<uint16_t> lanes;
+  std::vector<T> values;
+
+  PackedVariables() = default;
+  PackedVariables(const std::vector<BlockVariables<T>>& all, const std::vector<int64_t>& blocks) {
+    size_t rows = 0, entries = 0;
+    for (int64_t b : blocks) {
+      rows += all[b].row.size();
+      entries += all[b].values.size();
+    }
+    row.reserve(rows);
+    lanes.reserve(rows);
+    values.reserve(entries);
+    for (int64_t b : blocks) {
+      const BlockVariables<T>& one = all[b];
+      counts.push_back(static_cast<int64_t>(one.row.size()));
+      row.insert(row.end(), one.row.begin(), one.row.end());
+      lanes.insert(lanes.end(), one.lanes.begin(), one.lanes.end());
+      values.insert(values.end(), one.values.begin(), one.values.end());
+    }
+  }
+};
+
+// The other way, with the arrays of a PackedVariables of n rows. block(k): which block is the k-th of
+// `blocks`, and the lanes that it has, a bit each.
+template <class T, class BlockOf>
+void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* counts, int64_t rows,
+                      const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values,
+                      std::vector<BlockVariables<T>>& all) {
+  for (int64_t k = 0; k < blocks; ++k) {
+    const auto [number, real] = block(k);
+    const int64_t count = counts[k];
+    if (count < 0 || count > rows) throw std::invalid_argument("arrays of different lengths");
+    int64_t own = 0;
+    for (int64_t r = 0; r < count; ++r) {
+      if (row[r] < 0 || row[r] >= n || (lanes[r] & ~real) != 0)
+        throw std::invalid_argument("variables of a row or a problem that there is not");
+      if (r > 0 && row[r] <= row[r - 1]) throw std::invalid_argument("variables whose rows do not ascend");
+      own += __builtin_popcount(lanes[r]);
+    }
+    if (own > entries) throw std::invalid_argument("arrays of different lengths");
+    all[number] = {{row, row + count}, {lanes, lanes + count}, {values, values + own}};
+    row += count;
+    lanes += count;
+    rows -= count;
+    values += own;
+    entries -= own;
+  }
+  if (rows != 0 || entries != 0) throw std::invalid_argument("arrays of different lengths");
+}
+
+// That the states (binary/loss.hpp) of rows are such as training leaves them. C(i): the penalty of row i.
+template <Binary loss, class T, class Penalty>
+void check_states(const char* name, const BlockVariables<T>& states, Penalty C) {
+  constexpr T most = std::numeric_limits<T>::max();
+  states.for_each([&](int32_t i, int, T state) {
+    const T low = loss == Binary::logistic ? -most : T(0);
+    const T high = loss == Binary::hinge ? with_rounding(C(i)) : most;
+    if (!(state >= low && state <= high))
+      reject(name, "that of row " + std::to_string(i) + " is " + in_digits(state) + ", outside " +
+                       in_digits(low) + " to " + in_digits(high));
+  });
+}
+
+// All of them by rows, as coefficients of the weights, t_i a_i: in float64, as the certificates have them.
+template <class T>
+struct VariablesByRow {
+  std::vector<int64_t> ptr;
+  std::vector<int32_t> problem;  // ascending within a row
+  std::vector<T> state;
+  std::vector<bool> positive;
+  const BinaryData<T>& data;
+  const Binary loss;
+
+  // `release`: the blocks' own are not needed any more.
+  VariablesByRow(std::vector<BlockVariables<T>>& blocks, const BinaryData<T>& data, Binary loss, bool release)
+      : ptr(data.rows.n + 1, 0), data(data), loss(loss) {
+    for (const auto& block : blocks)
+      for (size_t r = 0; r < block.row.size(); ++r)
+        ptr[block.row[r] + 1] += __builtin_popcount(block.lanes[r]);
+    for (size_t i = 1; i < ptr.size(); ++i) ptr[i] += ptr[i - 1];
+    problem.resize(ptr.back());
+    state.resize(ptr.back());
+    positive.resize(ptr.back());
+    std::vector<int64_t> next(ptr.begin(), ptr.end() - 1);
+    RowSides sides = data.no_sides();
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      const auto& number = data.problems.blocks()[b].problem;
+      data.add_sides(b, sides);
+      blocks[b].for_each([&](int32_t i, int lane, T value) {
+        problem[next[i]] = number[lane];
+        positive[next[i]] = sides.positive[i] >> lane & 1;
+        state[next[i]++] = value;
+      });
+      data.clear_sides(b, sides);
+      if (release) blocks[b] = {};
+    }
+  }
+
+  // a_i of the e-th state, which is of row i.
+  double variable(int64_t i, int64_t e) const {
+    return loss == Binary::logistic ? double(data.C[i]) / (1 + std::exp(-double(state[e])))
+                                    : double(state[e]);
+  }
+  std::vector<T> variables() const {
+    std::vector<T> all(state.size());
+    for (size_t i = 0; i + 1 < ptr.size(); ++i)
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) all[e] = static_cast<T>(variable(i, e));
+    return all;
+  }
+
+  static constexpr bool centred() { return false; }
+  bool reduced() const { return !data.kept.all(); }
+  std::span<const int32_t> labels(int64_t i) const { return data.labels(i); }
+  int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
+  template <class F>
+  void for_each(int64_t i, F f) const {
+    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e)
+      f(problem[e], positive[e] ? variable(i, e) : -variable(i, e));
+  }
+};
+
+// The other way, from arrays as VariablesByRow gives them: blocks of variables, not of states.
+template <class T>
+void divide_variables(const BinaryProblems<T>& problems, int64_t n, const int64_t* ptr,
+                      const int32_t* problem, const T* values, std::vector<BlockVariables<T>>& blocks) {
+  struct Place {
+    int32_t block;
+    uint16_t lane;
+  };
+  std::vector<Place> place(problems.count());
+  for (size_t b = 0; b < problems.blocks().size(); ++b)
+    for (int64_t l = 0; l < problems.blocks()[b].many(); ++l)
+      place[problems.blocks()[b].problem[l]] = {static_cast<int32_t>(b), static_cast<uint16_t>(1u << l)};
+  for (auto& block : blocks) block = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) {
+      const Place at = place[problem[e]];
+      BlockVariables<T>& block = blocks[at.block];
+      if (block.row.empty() || block.row.back() != i) {
+        block.row.push_back(static_cast<int32_t>(i));
+        block.lanes.push_back(0);
+      }
+      block.lanes.back() |= at.lane;
+      block.values.push_back(values[e]);
+    }
+}
+
+}  // namespace manyclass

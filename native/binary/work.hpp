@@ -1,0 +1,35 @@
+// What a thread needs to train one block after another.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "binary/data.hpp"
+#include "binary/newton.hpp"
+#include "binary/row_sides.hpp"
+#include "simd/memory.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+template <class T>
+struct BlockWork {
+  static constexpr int width = Lanes<T>::count;
+
+  explicit BlockWork(const BinaryData<T>& data)
+      : W(data.rows.heads() * width),
+        state(data.rows.n * width),
+        exact(data.rows.heads() * width),
+        sides(data.no_sides()) {}
+
+  Buffer<T> W, state;             // state: see binary/loss.hpp
+  Buffer<double> exact;           // W as the certificate makes it
+  RowSides sides;                 // of the rows, in the block's problems
+  std::vector<int32_t> rows;      // of the block, those that have features
+  std::vector<int32_t> features;  // of these rows, in the head
+  std::vector<char> seen;         // one-vs-one: whether a feature of the head is among them
+  std::vector<int32_t> active;
+  std::optional<Newton<T>> newton;
+};
+
+}  // namespace manyclass

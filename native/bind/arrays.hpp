@@ -1,0 +1,189 @@
+// Arrays of Python's, in and out.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "bind/vector.hpp"
+#include "dual/feature_weights.hpp"
+#include "rows/array_checks.hpp"
+#include "rows/csr_view.hpp"
+#include "rows/layout.hpp"
+#include "simd/memory.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace manyclass {
+
+template <class T>
+using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+using NoGil = nb::call_guard<nb::gil_scoped_release>;
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> v) {
+  auto* held = new std::vector<T>(std::move(v));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner);
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(Memory memory, size_t size) {
+  auto* held = new Memory(std::move(memory));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Memory*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {size}, owner);
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> to_numpy(Buffer<T> buffer, int64_t rows, int64_t columns) {
+  auto* held = new Buffer<T>(std::move(buffer));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<2>>(
+      held->data(), {static_cast<size_t>(rows), static_cast<size_t>(columns)}, owner);
+}
+
+// An array of Python's, zeroed.
+template <class T>
+nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
+  size_t size = 1;
+  std::vector<size_t> dims;
+  for (int64_t s : shape) {
+    dims.push_back(static_cast<size_t>(s));
+    size *= static_cast<size_t>(s);
+  }
+  auto* held = new Memory(size * sizeof(T));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Memory*>(p); });
+  return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
+}
+
+// The solver's own memory, for as long as the solver is there.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> shared(Buffer<T>& buffer) {
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())});
+}
+
+template <class T>
+std::vector<T> to_vector(const In<T>& a) {
+  return std::vector<T>(a.data(), a.data() + a.size());
+}
+
+template <class T>
+std::span<const T> span_of(const In<T>& a) {
+  return {a.data(), a.size()};
+}
+
+// The layout of a Python object, which has no rows from then on.
+template <class T>
+Layout<T> taken(Layout<T>& rows) {
+  return std::exchange(rows, Layout<T>());
+}
+
+// Room for a matrix of so many rows and columns, given by Python to be written.
+template <class T>
+T* room_in(const char* name, const Out<T>& out, int64_t rows, int64_t columns) {
+  if (out.ndim() != 2 || static_cast<int64_t>(out.shape(0)) != rows ||
+      static_cast<int64_t>(out.shape(1)) != columns)
+    reject(name, "not an array of shape (" + std::to_string(rows) + ", " + std::to_string(columns) + ")");
+  return out.data();
+}
+template <class T>
+T* room_in(const char* name, const Out<T>& out, int64_t entries) {
+  check_length(name, out.size(), entries);
+  return out.data();
+}
+
+// The caller's matrix, whose numbers and indices come in two widths each.
+template <class X, class I>
+CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In<X>& value, int64_t features,
+                            double constant = 0) {
+  check_rows(span_of(ptr), span_of(index), value.size(), features);
+  return {ptr.data(), index.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, features, constant};
+}
+
+// One label and penalty for each row.
+template <class T>
+void check_labelled(const Layout<T>& rows, const In<int32_t>& labels, const In<T>& C, int64_t classes) {
+  check_number("classes", classes, 0, INT32_MAX);
+  check_length("labels", labels.size(), rows.n);
+  check_range("labels", span_of(labels), 0, classes);
+  check_length("C", C.size(), rows.n);
+  check_not_negative("C", span_of(C));
+}
+
+// Any number of labels for each row, none twice.
+template <class T>
+void check_labelled(const Layout<T>& rows, const In<int64_t>& ptr, const In<int32_t>& labels, const In<T>& C,
+                    int64_t classes) {
+  check_number("classes", classes, 0, INT32_MAX);
+  check_length("label_ptr", ptr.size(), rows.n + 1);
+  check_pointers("label_ptr", span_of(ptr), static_cast<int64_t>(labels.size()));
+  check_distinct("labels", span_of(ptr), span_of(labels), classes);
+  check_length("C", C.size(), rows.n);
+  check_not_negative("C", span_of(C));
+}
+
+// Dual variables of n rows for K classes, in any order.
+template <class T>
+void check_dual_rows(const In<int64_t>& ptr, const In<int32_t>& classes, const In<T>& values, int64_t n,
+                     int64_t K) {
+  check_length("indptr", ptr.size(), n + 1);
+  check_pointers("indptr", span_of(ptr), static_cast<int64_t>(classes.size()));
+  check_length("values", values.size(), static_cast<int64_t>(classes.size()));
+  check_distinct("classes", span_of(ptr), span_of(classes), K);
+  check_not_negative("values", span_of(values));
+}
+
+// That weights of so many features have room for those of the rows.
+template <class T>
+void check_features(const Layout<T>& rows, int64_t features) {
+  for (const auto* some : {&rows.head_features, &rows.tail_features, &rows.single_index})
+    check_range("features", std::span<const int64_t>(*some), 0, features);
+}
+
+// The model's weights (features x classes): an array if that is small or at least no larger than the arrays
+// of a sparse matrix, else those.
+template <class T, class Coefs>
+nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K, int threads) {
+  const int64_t features = columns.features(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
+  std::vector<int64_t> ptr(features + 1, 0);
+  if (dense_bytes > small_model) {
+    nb::gil_scoped_release nogil;
+    for_each_feature(columns, coef, K, threads,
+                     [&](int64_t f, const auto& weights) { ptr[f + 1] = weights.nonzeros(); });
+    for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
+  }
+  const int64_t nonzeros = ptr.back();
+  if (dense_bytes <= small_model ||
+      nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
+    auto W = new_array<T>({features, K});
+    {
+      nb::gil_scoped_release nogil;
+      for_each_feature(columns, coef, K, threads,
+                       [&](int64_t f, const auto& weights) { weights.copy_dense(W.data() + f * K); });
+    }
+    return nb::cast(W);
+  }
+  auto classes = new_array<int32_t>({nonzeros});
+  auto values = new_array<T>({nonzeros});
+  {
+    nb::gil_scoped_release nogil;
+    for_each_feature(columns, coef, K, threads, [&](int64_t f, const auto& weights) {
+      weights.copy_sparse(classes.data() + ptr[f], values.data() + ptr[f]);
+    });
+  }
+  return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
+}
+
+}  // namespace manyclass

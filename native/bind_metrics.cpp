@@ -1,9 +1,0 @@
-#include "bind_metrics.hpp"
-
-#include "bindings.hpp"
-
-namespace manyclass {
-
-void bind_metrics(nb::module_& m) { bind_measures(m); }
-
-}  // namespace manyclass

@@ -1,0 +1,90 @@
+// What processes that hold the weights of different classes tell each other of the scores of a wave.
+//
+// Each scores the rows of a wave against its own classes. For losses on relative margins only few scores
+// matter: those of the row's own class and of the classes it uses, which everyone tells first; they give a
+// lower bound of the sub-problem's threshold (see coupled/relative_margin.hpp), and then everyone names its
+// classes above it, and those with a loss. What nobody names is never read: minus infinity in its place
+// leaves every sum and every comparison as it is. For the other losses all scores are told.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "parallel/processes.hpp"
+
+namespace manyclass {
+
+// rows x stride, by class.
+template <class T>
+class ScoreExchange {
+ public:
+  ScoreExchange(const Processes& processes, T* scores, int64_t stride, int64_t rows)
+      : processes_(processes), scores_(scores), stride_(stride), rows_(rows) {}
+
+  void tell_all() const { processes_.exchange_columns(scores_, stride_, rows_); }
+
+  // in_use(r, f): f(class) for the own class of row r and for those it uses
+  template <class InUse>
+  void tell_in_use(InUse in_use) const {
+    processes_.exchange([&](int of, auto piece) {
+      for (int64_t r = 0; r < rows_; ++r)
+        in_use(r, [&](int32_t c) {
+          if (processes_.ranges[of].has(c)) piece(row(r) + c, 1);
+        });
+    });
+  }
+
+  // These, and the classes that matter besides.
+  //   rests(r)       whether nobody wants to know of row r
+  //   lowest(r, s)   the score that a class must exceed to matter, from those of the classes in use
+  template <class InUse, class Rests, class Lowest>
+  void tell_what_matters(InUse in_use, Rests rests, Lowest lowest) const {
+    forget_others();
+    tell_in_use(in_use);
+    std::vector<int32_t> counts(rows_, 0), named;  // of all rows, one after the other
+    for (int64_t r = 0; r < rows_; ++r)
+      if (!rests(r)) counts[r] = name(row(r), lowest(r, row(r)), named);
+    processes_.exchange([&](int of, auto piece) {
+      piece(counts.data(), rows_);
+      named.resize(std::accumulate(counts.begin(), counts.end(), size_t(0)));
+      piece(named.data(), static_cast<int64_t>(named.size()));
+      const int32_t* c = named.data();
+      for (int64_t r = 0; r < rows_; ++r)
+        for (int32_t left = counts[r]; left > 0; --left, ++c) {
+          if (!processes_.ranges[of].has(*c))
+            throw std::runtime_error("another process sent a class that is not its own");
+          piece(row(r) + *c, 1);
+        }
+    });
+  }
+
+ private:
+  T* row(int64_t r) const { return scores_ + r * stride_; }
+
+  void forget_others() const {
+    const ClassRange& mine = processes_.mine();
+    for (int64_t r = 0; r < rows_; ++r) {
+      std::fill(row(r), row(r) + mine.low, std::numeric_limits<T>::lowest());
+      std::fill(row(r) + mine.high, row(r) + processes_.ranges.back().high, std::numeric_limits<T>::lowest());
+    }
+  }
+
+  // Adds the classes of this process that matter; how many they are.
+  int32_t name(const T* s, T lowest, std::vector<int32_t>& named) const {
+    const ClassRange& mine = processes_.mine();
+    const int64_t best = std::max_element(s + mine.low, s + mine.high) - s;  // the largest always counts
+    const size_t before = named.size();
+    for (int64_t c = mine.low; c < mine.high; ++c)
+      if (s[c] > lowest || c == best) named.push_back(static_cast<int32_t>(c));
+    return static_cast<int32_t>(named.size() - before);
+  }
+
+  const Processes& processes_;
+  T* const scores_;
+  const int64_t stride_, rows_;
+};
+
+}  // namespace manyclass

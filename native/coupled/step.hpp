@@ -1,0 +1,325 @@
+// The step of one row of a coupled loss: from its scores to its new dual variables, all of them at once.
+//
+// The sub-problems are those of coupled/relative_margin.hpp and coupled/absolute_margin.hpp. What the row
+// adds to loss, gap and violation before its step comes with it.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "coupled/absolute_margin.hpp"
+#include "coupled/loss.hpp"
+#include "coupled/relative_margin.hpp"
+#include "dual/pass_stats.hpp"
+#include "dual/rows.hpp"
+#include "simd/memory.hpp"
+#include "simd/scan.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+// How rows are visited. `full`: every class is scored, and classes that violate by more than `enter` join, at
+// most `most_new` of them; otherwise only the classes a row already uses are scored.
+template <class T>
+struct Visit {
+  bool full;
+  T enter;
+  int64_t most_new;
+};
+
+// A row's step, computed by one thread and applied by all.
+template <class T>
+struct RowStep {
+  int64_t row = 0;
+  std::vector<int32_t> classes;
+  std::vector<T> before, after;  // alpha of these classes
+  T own_before = 0, own = 0;     // variable of the own class, if the loss has one
+  T own_change = 0;              // of the coefficient for the row's own class
+  T mean_change = 0;             // of the mean of the coefficients
+  double gain = 0;               // slope of the dual along the step
+  bool changed = false;
+  PassStats stats,
+      total;  // of this visit; of all visits in this place of a wave, so that sums have a fixed order
+
+  // f(class, change of the row's coefficient in the weights of this class); the mean is one class more
+  template <class F>
+  void for_each_change(int32_t own_class, int64_t K, F f) const {
+    for (size_t e = 0; e < classes.size(); ++e)
+      if (after[e] != before[e]) f(classes[e], before[e] - after[e]);
+    if (own_change != 0) f(own_class, own_change);
+    if (mean_change != 0) f(static_cast<int32_t>(K), mean_change);
+  }
+};
+
+// One of these a thread.
+template <class T>
+class RowSolver {
+ public:
+  // A row as its sub-problem sees it.
+  struct Row {
+    typename DualRows<T>::Row held;
+    int32_t label;
+    T C, curvature;  // curvature: of the dual along the row's variables, or less (but more than half of it)
+  };
+
+  // Arrays by class have `stride` places.
+  RowSolver(const CoupledLoss& loss, int64_t classes, int64_t stride)
+      : loss_(loss), K_(classes), stride_(stride), v_(stride), found_(stride + Lanes<T>::count) {}
+
+  // s: the scores, of all classes or of those in use; they are lost. Sets all of `step` but its row.
+  void solve(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
+    step.changed = false;
+    step.stats = {};
+    step.classes.assign(a.held.classes, a.held.classes + a.held.size);
+    step.before.assign(a.held.values, a.held.values + a.held.size);
+    if (loss_.relative)
+      solve_relative(step, a, s, visit);
+    else
+      solve_absolute_margins(step, a, s, visit);
+  }
+
+  // A score that a class without a variable in use must exceed to join, or to have a loss; given those of the
+  // row's own class and of the classes in use. For losses on relative margins; a little too low rather than
+  // too high.
+  T lowest_that_matters(const Row& a, const T* s) {
+    const T own = s[a.label], k = a.curvature;
+    T highest = -a.held.sum;
+    for (int32_t e = 0; e < a.held.size; ++e) {
+      v_[e] = a.held.values[e] - (own - s[a.held.classes[e]] - 1) / k;
+      highest = std::max(highest, v_[e]);
+    }
+    const FeasibleSet<T> set(loss_, a.C);
+    const T tau = solve_threshold(v_.data(), a.held.size, {}, set, a.held.sum, -a.held.sum, highest);
+    const T level = own - 1 + std::min(T(0), k * tau);
+    return level - T(1e-4) * (1 + std::abs(level));
+  }
+
+ private:
+  // Of the classes found, about the `most` best: halve the range of scores until few enough are left. Where
+  // scores are tied (most are, early on) the row's number decides, so that no class is favoured.
+  static int64_t keep_largest(const T* s, int32_t* found, int64_t count, int64_t most, int64_t row, T low,
+                              T high) {
+    for (int round = 0; round < 8 && count > most; ++round) {
+      const T middle = low + (high - low) / 2;
+      int64_t kept = 0;
+      for (int64_t e = 0; e < count; ++e) kept += s[found[e]] > middle;
+      if (kept == 0) {
+        high = middle;
+        continue;
+      }
+      kept = 0;
+      for (int64_t e = 0; e < count; ++e) {
+        found[kept] = found[e];
+        kept += s[found[e]] > middle;
+      }
+      count = kept;
+      low = middle;
+    }
+    if (count <= most) return count;
+    std::rotate(found, found + (row * 7919) % count, found + count);
+    return most;
+  }
+
+  void solve_relative(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
+    const int32_t y = a.label;
+    const T Ci = a.C, k = a.curvature;
+    const FeasibleSet<T> set(loss_, Ci);
+    T* v = v_.data();
+    const T own = s[y];
+    const T inverse = 1 / k;
+    PassStats& stats = step.stats;
+    double loss = 0, alpha_g = 0;
+    T most = 0, least = has_slack<T>(a.held.sum, Ci)
+                            ? T(0)
+                            : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
+    T box = 0;                                                // largest violation (WW)
+    for (int32_t e = 0; e < a.held.size; ++e) {
+      const int32_t c = a.held.classes[e];
+      const T g = own - s[c] - 1;
+      v[e] = a.held.values[e] - g * inverse;
+      alpha_g += double(a.held.values[e]) * g;
+      if (!loss_.simplex) {
+        loss += std::max(T(0), -g);
+        box = std::max(box, g > 0 ? g : (a.held.values[e] < Ci ? -g : T(0)));
+      } else {
+        most = std::max(most, -g);
+        least = std::min(least, -g);
+      }
+      s[c] = std::numeric_limits<T>::lowest();
+    }
+    T highest = -a.held.sum;
+    for (int32_t e = 0; e < a.held.size; ++e) highest = std::max(highest, v[e]);
+    T tau = solve_threshold(v, a.held.size, {}, set, a.held.sum, -a.held.sum, highest);
+    int64_t m = a.held.size;
+    if (visit.full) {
+      s[y] = std::numeric_limits<T>::lowest();
+      for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
+      // Without `enter`: every class whose variable would leave 0.
+      const T level = loss_.simplex && least < std::numeric_limits<T>::max() ? least : T(0);
+      T threshold = own - 1 + (visit.enter > 0 ? std::max(k * tau, level + visit.enter) : k * tau);
+      int32_t* found = found_.data();
+      Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, found);
+      if (!loss_.simplex) {
+        loss += scan.hinge_sum;
+        box = std::max(box, scan.largest);
+      } else {
+        most = std::max(most, scan.largest);
+      }
+      highest = std::max(highest, scan.largest * inverse);
+      if (scan.count > 32) {
+        // Most of these will not stay: find the root with the scores as they lie, then take only the classes
+        // above it.
+        tau =
+            solve_threshold(v, m, {s, stride_, inverse, (1 - own) * inverse}, set, a.held.sum, tau, highest);
+        threshold = std::max(threshold, own - 1 + k * tau);
+        scan = scan_scores(s, stride_, T(1) - own, threshold, found);
+      }
+      int64_t joining = scan.count;
+      if (joining > visit.most_new)
+        joining =
+            keep_largest(s, found, joining, visit.most_new, step.row, threshold, scan.largest - 1 + own);
+      for (int64_t e = 0; e < joining; ++e) {
+        step.classes.push_back(found[e]);
+        step.before.push_back(0);
+        v[m++] = (1 - own + s[found[e]]) * inverse;
+      }
+      if (joining > 0) tau = solve_threshold(v, m, {}, set, a.held.sum, -a.held.sum, highest);
+    }
+    if (loss_.simplex) loss = most;
+    stats.loss = Ci * loss;
+    stats.gap = Ci * loss + alpha_g;
+    stats.alpha_sum = a.held.sum;
+    stats.violation = !loss_.simplex ? box : std::max(T(0), most - std::min(least, most));
+
+    step.after.resize(m);
+    double sum = 0;
+    int64_t largest = 0;
+    for (int64_t e = 0; e < m; ++e) {
+      step.after[e] = std::min(std::max(v[e] - tau, T(0)), set.cap);
+      sum += step.after[e];
+      if (step.after[e] > step.after[largest]) largest = e;
+    }
+    // All of C_i is in use: what rounding has left of it would look like the variable of "no violation".
+    if (m > 0 && a.held.sum + tau >= set.total) step.after[largest] += static_cast<T>(set.total - sum);
+    double change = 0, gain = 0;
+    for (int64_t e = 0; e < m; ++e) {
+      const double moved = double(step.after[e]) - step.before[e];
+      change += moved;
+      gain += moved * (double(v[e]) - step.before[e]);
+      step.changed |= moved != 0;
+    }
+    step.own_change = static_cast<T>(change);
+    step.gain = k * gain;
+  }
+
+  // In a full visit the values v lie by class, else by the order of the row's classes in use.
+  void solve_absolute_margins(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
+    constexpr int L = Lanes<T>::count;
+    constexpr T none = std::numeric_limits<T>::lowest();
+    const int32_t y = a.label;
+    const bool full = visit.full;
+    const T k = a.curvature, inverse = 1 / k, mean = s[K_];
+    const double Ci = a.C, own_excess = loss_.own_target - double(s[y] - mean);
+    const FeasibleSet<T> set(loss_, a.C);
+    T* v = v_.data();
+    const int64_t width = full ? stride_ : padded<T>(a.held.size);
+    PassStats& stats = step.stats;
+
+    // Loss, gap and violation of the classes in use, then of the others; v on the way.
+    double loss = 0, alpha_e = 0, most = 0, worst = 0;
+    double least =
+        has_slack<T>(double(a.held.sum) + a.held.own, Ci) ? 0 : std::numeric_limits<double>::infinity();
+    const auto see = [&](double e, double value, double cap) {
+      if (cap == 0) return;
+      alpha_e += value * e;
+      if (!loss_.simplex) loss += cap * std::max(0.0, e);
+      worst = std::max(worst, e > 0 ? (value < cap ? e : 0.0) : (value > 0 ? -e : 0.0));
+      most = std::max(most, e);
+      if (value > 0) least = std::min(least, e);
+    };
+    see(own_excess, a.held.own, set.own_cap);
+    excess_.resize(a.held.size);
+    for (int32_t e = 0; e < a.held.size; ++e) {
+      excess_[e] = 1 + (s[a.held.classes[e]] - mean);
+      see(excess_[e], a.held.values[e], set.cap);
+      s[a.held.classes[e]] = none;
+    }
+    if (full && set.cap > 0) {
+      s[y] = none;
+      for (int64_t c = K_; c < stride_; ++c) s[c] = none;
+      vec<T> sums = {}, tops = {};
+      const vec<T> zero = {};
+      for (int64_t c = 0; c < stride_; c += L) {
+        const vec<T> e = load(s + c) + (1 - mean), positive = larger<T>(e, zero);
+        sums += positive;
+        tops = larger<T>(tops, positive);
+        store(v + c, e * inverse);
+      }
+      double sum = 0, top = 0;
+      for (int l = 0; l < L; ++l) {
+        sum += sums[l];
+        top = std::max<double>(top, tops[l]);
+      }
+      if (!loss_.simplex) loss += set.cap * sum;
+      worst = std::max(worst, top);
+      most = std::max(most, top);
+    } else {
+      std::fill(v, v + width, none);
+    }
+    for (int32_t e = 0; e < a.held.size; ++e)
+      v[full ? a.held.classes[e] : e] = a.held.values[e] + excess_[e] * inverse;
+    stats.loss = loss_.simplex ? Ci * most : loss;
+    stats.gap = stats.loss - alpha_e;
+    stats.alpha_sum = double(a.held.sum) + loss_.own_target * a.held.own;
+    stats.violation = loss_.simplex ? most - std::min(least, most) : worst;
+
+    const double v_own = double(a.held.own) + own_excess / k;
+    const AbsoluteSolution found =
+        solve_absolute(AbsoluteRow<T>{v, width, double(a.held.sum), v_own, double(a.held.own), K_, set}, k);
+    const auto beta = [&](T at) {
+      return static_cast<T>(std::min<double>(found.scale * std::max(double(at) - found.shift, 0.0), set.cap));
+    };
+    double change = 0, gain = 0;  // gain: sum of changes times excess, over k
+    step.after.resize(a.held.size);
+    for (int32_t e = 0; e < a.held.size; ++e) {
+      const T at = v[full ? a.held.classes[e] : e];
+      step.after[e] = beta(at);
+      if (full) v[a.held.classes[e]] = none;  // what is left are the classes that may join
+      const double moved = double(step.after[e]) - step.before[e];
+      change += moved;
+      gain += moved * (double(at) - step.before[e]);
+      step.changed |= moved != 0;
+    }
+    if (full && set.cap > 0) {
+      const int64_t joining = scan_scores(v, stride_, T(0), static_cast<T>(found.shift), found_.data()).count;
+      for (int64_t j = 0; j < joining; ++j) {
+        const int32_t c = found_[j];
+        const T value = beta(v[c]);
+        if (!(value > 0)) continue;
+        step.classes.push_back(c);
+        step.before.push_back(0);
+        step.after.push_back(value);
+        change += value;
+        gain += double(value) * v[c];
+        step.changed = true;
+      }
+    }
+    step.own_before = a.held.own;
+    step.own = set.own_cap > 0 ? static_cast<T>(std::min<double>(found.own, set.own_cap)) : T(0);
+    const double own_step = double(step.own) - a.held.own;
+    gain += own_step * own_excess / k;
+    step.changed |= own_step != 0;
+    step.own_change = static_cast<T>(own_step);
+    step.mean_change = static_cast<T>((own_step - change) / double(K_));
+    step.gain = k * gain;
+  }
+
+  const CoupledLoss loss_;
+  const int64_t K_, stride_;
+  Buffer<T> v_;
+  Buffer<int32_t> found_;
+  std::vector<T> excess_;  // of the classes in use
+};
+
+}  // namespace manyclass

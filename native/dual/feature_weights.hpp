@@ -1,0 +1,212 @@
+// The weights of one feature for all classes, in float64, straight from the coefficients of the rows:
+//     w_fc = sum_i x_if coef_ic, rows in order.
+// Certificates and the final model come from here, never from the weights that training has added to.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "parallel/team.hpp"
+#include "rows/layout.hpp"
+#include "simd/memory.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+// Bytes up to which a model is dense whatever its zeros.
+inline constexpr int64_t small_model = int64_t(1) << 24;
+
+// The rows by features, in the caller's numbering: who has feature f.
+template <class T>
+struct Columns {
+  std::vector<int64_t> ptr;
+  std::vector<int32_t> row;  // ascending
+  std::vector<T> value;
+
+  Columns(const Layout<T>& rows, int64_t features) : ptr(features + 1, 0) {
+    const auto for_each = [&](int64_t i, auto f) {
+      rows.for_each_shared(i, [&](int64_t shared, T x) {
+        f(shared < rows.heads() ? rows.head_features[shared] : rows.tail_features[shared - rows.heads()], x);
+      });
+      for (int64_t j = rows.single_ptr[i]; j < rows.single_ptr[i + 1]; ++j)
+        f(rows.single_index[j], rows.single_value[j]);
+    };
+    for (int64_t i = 0; i < rows.n; ++i) for_each(i, [&](int64_t f, T) { ++ptr[f + 1]; });
+    for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
+    row.resize(ptr[features]);
+    value.resize(ptr[features]);
+    for (int64_t i = 0; i < rows.n; ++i)
+      for_each(i, [&](int64_t f, T x) {
+        row[ptr[f]] = static_cast<int32_t>(i);
+        value[ptr[f]++] = x;
+      });
+    for (int64_t f = features; f > 0; --f) ptr[f] = ptr[f - 1];
+    ptr[0] = 0;
+  }
+
+  int64_t features() const { return static_cast<int64_t>(ptr.size()) - 1; }
+};
+
+// One feature at a time. Coefs: size(i), and for_each(i, f(class, coefficient of row i in w_class));
+// centred(): the mean over the classes is to be taken from every weight; reduced(): only the classes of rows
+// that have the feature, labels(i), have a weight.
+template <class T, class Coefs>
+class FeatureWeights {
+ public:
+  FeatureWeights(const Columns<T>& columns, const Coefs& coef, int64_t classes)
+      : columns_(columns), coef_(coef), classes_(classes), sums_(padded<T>(classes)) {}
+
+  void load_feature(int64_t f) {
+    clear();
+    int64_t terms = 0;
+    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) terms += coef_.size(columns_.row[e]);
+    few_ = terms * 16 < sums_.size() && !(coef_.centred() && terms > 0);
+    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) {
+      const double x = columns_.value[e];
+      const int32_t row = columns_.row[e];
+      if (few_)
+        coef_.for_each(row, [&](int32_t c, double v) {
+          sums_[c] += x * v;
+          touched_.push_back(c);
+        });
+      else
+        coef_.for_each(row, [&](int32_t c, double v) { sums_[c] += x * v; });
+    }
+    if (coef_.centred() && !few_) centre();
+    if (few_) sort_unique(touched_);
+    if (coef_.reduced()) reduce(f);
+  }
+
+  // Of the weights as the model stores them:
+  int64_t nonzeros() const {
+    int64_t found = 0;
+    if (few_)
+      for (int32_t c : touched_) found += static_cast<T>(sums_[c]) != 0;
+    else
+      for (int64_t c = 0; c < sums_.size(); ++c) found += static_cast<T>(sums_[c]) != 0;
+    return found;
+  }
+
+  // The non-zero ones; classes ascend.
+  void copy_sparse(int32_t* classes, T* values) const {
+    const auto put = [&](int64_t c) {
+      const T w = static_cast<T>(sums_[c]);
+      if (w == 0) return;
+      *classes++ = static_cast<int32_t>(c);
+      *values++ = w;
+    };
+    if (few_) {
+      for (int32_t c : touched_) put(c);
+      return;
+    }
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) {
+      __m512i id = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+      for (int64_t c = 0; c < sums_.size(); c += 16, id = _mm512_add_epi32(id, _mm512_set1_epi32(16))) {
+        const __m256 low = _mm512_cvtpd_ps(_mm512_load_pd(sums_.data() + c));
+        const __m256 high = _mm512_cvtpd_ps(_mm512_load_pd(sums_.data() + c + 8));
+        const __m512 w = _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+        const __mmask16 found = _mm512_cmp_ps_mask(w, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+        _mm512_mask_compressstoreu_epi32(classes, found, id);
+        _mm512_mask_compressstoreu_ps(values, found, w);
+        classes += __builtin_popcount(found);
+        values += __builtin_popcount(found);
+      }
+      return;
+    }
+#endif
+    for (int64_t c = 0; c < sums_.size(); ++c) put(c);
+  }
+
+  // All of them.
+  void copy_dense(T* out) const {
+    for (int64_t c = 0; c < classes_; ++c) out[c] = static_cast<T>(sums_[c]);
+  }
+
+  // f(class, weight in float64) for those that are not 0; classes ascend.
+  template <class F>
+  void for_each(F f) const {
+    const int64_t many = few_ ? static_cast<int64_t>(touched_.size()) : sums_.size();
+    for (int64_t j = 0; j < many; ++j) {
+      const int32_t c = few_ ? touched_[j] : static_cast<int32_t>(j);
+      if (sums_[c] != 0) f(c, sums_[c]);
+    }
+  }
+
+  // Adds sum_c w_fc^2, of the float64 weights and of the weights as the model stores them.
+  void add_squares(double& exact, double& rounded) const {
+    const int64_t many = few_ ? static_cast<int64_t>(touched_.size()) : sums_.size();
+    double e = 0, r = 0;
+#pragma omp simd reduction(+ : e, r)
+    for (int64_t j = 0; j < many; ++j) {
+      const double w = sums_[few_ ? touched_[j] : j], stored = static_cast<T>(w);
+      e += w * w;
+      r += stored * stored;
+    }
+    exact += e;
+    rounded += r;
+  }
+
+ private:
+  static void sort_unique(std::vector<int32_t>& v) {
+    std::sort(v.begin(), v.end());
+    v.erase(std::unique(v.begin(), v.end()), v.end());
+  }
+
+  void reduce(int64_t f) {
+    kept_.clear();
+    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e)
+      for (int32_t c : coef_.labels(columns_.row[e])) kept_.push_back(c);
+    sort_unique(kept_);
+    const auto keep = [&](int32_t c) {
+      if (!std::binary_search(kept_.begin(), kept_.end(), c)) sums_[c] = 0;
+    };
+    if (few_)
+      for (int32_t c : touched_) keep(c);
+    else
+      for (int64_t c = 0; c < classes_; ++c) keep(static_cast<int32_t>(c));
+  }
+
+  void centre() {
+    double sum = 0;
+    for (int64_t c = 0; c < classes_; ++c) sum += sums_[c];
+    for (int64_t c = 0; c < classes_; ++c) sums_[c] -= sum / double(classes_);
+  }
+
+  void clear() {
+    if (few_)
+      for (int32_t c : touched_) sums_[c] = 0;
+    else
+      std::fill(sums_.data(), sums_.data() + sums_.size(), 0.0);
+    touched_.clear();
+  }
+
+  const Columns<T>& columns_;
+  const Coefs& coef_;
+  const int64_t classes_;
+  Buffer<double> sums_;
+  bool few_ = true;               // `touched_` lists the classes that may have a weight; else any may
+  std::vector<int32_t> touched_;  // ascending
+  std::vector<int32_t> kept_;     // reduce: the classes that have a weight
+};
+
+// visit(f, its weights) for all features, shared out to the threads.
+inline constexpr int64_t features_a_chunk = 64;
+
+template <class T, class Coefs, class F>
+void for_each_feature(const Columns<T>& columns, const Coefs& coef, int64_t classes, int threads, F visit) {
+  const int64_t features = columns.features();
+  Team team(threads);
+  team.run([&](int me) {
+    FeatureWeights<T, Coefs> weights(columns, coef, classes);
+    team.share_out((features + features_a_chunk - 1) / features_a_chunk, me, [&](int64_t chunk) {
+      const int64_t last = std::min(features, (chunk + 1) * features_a_chunk);
+      for (int64_t f = chunk * features_a_chunk; f < last; ++f) {
+        weights.load_feature(f);
+        visit(f, weights);
+      }
+    });
+  });
+}
+
+}  // namespace manyclass

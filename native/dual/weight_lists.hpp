@@ -1,0 +1,153 @@
+// Weights of features that few rows have, where most classes have none: a list of classes and weights per
+// feature, which grows as rows take classes into use.
+//
+// Only sums for one class and feature are ever formed, in the order in which they are added, so nothing
+// depends on where in its list a class stands. Lists of different features may be changed by different
+// threads.
+#pragma once
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "rows/layout.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+template <class T>
+class WeightLists {
+ public:
+  struct List {
+    const int32_t* classes;
+    T* values;
+    int32_t size;
+  };
+
+  explicit WeightLists(int64_t features) : slots_(features) {}
+  WeightLists(const WeightLists&) = delete;
+  ~WeightLists() { clear(); }
+
+  int64_t features() const { return static_cast<int64_t>(slots_.size()); }
+  List operator[](int64_t f) const {
+    const Slot& s = slots_[f];
+    return {s.classes(), s.values(), s.size};
+  }
+
+  void add(int64_t f, int32_t c, T value) {
+    Slot& s = slots_[f];
+    const int32_t at = position(s, c);
+    if (at >= 0)
+      s.values()[at] += value;
+    else
+      append(f, c, value);
+  }
+
+  // For a class that the list does not have yet.
+  void append(int64_t f, int32_t c, T value) {
+    Slot& s = slots_[f];
+    if (s.size == s.room) grow(s, s.size + std::max(4, s.size / 4));
+    s.classes()[s.size] = c;
+    s.values()[s.size++] = value;
+  }
+
+  // Adds x times `count` changes, of different classes and none of them 0. by_class: the same changes by
+  // class, and 0 elsewhere.
+  template <class V>
+  void add_changes(int64_t f, T x, const int32_t* classes, const V* changes, int64_t count,
+                   const V* by_class) {
+    Slot& s = slots_[f];
+    int64_t missing = count;
+    if (count > 8) {
+      T* values = s.values();
+      const int32_t* listed = s.classes();
+      for (int32_t e = 0; e < s.size; ++e) {
+        const T change = by_class[listed[e]];
+        values[e] += x * change;
+        missing -= change != 0;
+      }
+      if (missing == 0) return;
+    }
+    const int32_t before = s.size;
+    for (int64_t q = 0; q < count; ++q) {
+      const int32_t at = position(s, classes[q], before);
+      if (at < 0)
+        append(f, classes[q], x * changes[q]);
+      else if (count <= 8)
+        s.values()[at] += x * changes[q];
+    }
+  }
+
+  // s += what the rare features of row i add to its scores. (GCC 12 takes this for a function without
+  // effects, and leaves out the calls, unless it is told not to look into it.)
+  template <class A>
+  [[gnu::noipa]] void score(const Layout<T>& rows, int64_t i, A* s) const {
+    for (int64_t t = rows.tail_ptr[i]; t < rows.tail_ptr[i + 1]; ++t) {
+      const Slot& slot = slots_[rows.tail_index[t]];
+      const int32_t* classes = slot.classes();
+      const T* values = slot.values();
+      const A x = rows.tail_value[t];
+      for (int32_t e = 0; e < slot.size; ++e) s[classes[e]] += x * values[e];
+    }
+  }
+
+  void reserve(int64_t f, int32_t room) {
+    if (room > slots_[f].room) grow(slots_[f], room);
+  }
+  void clear(int64_t f) {
+    std::free(slots_[f].memory);
+    slots_[f] = {};
+  }
+  void clear() {
+    for (int64_t f = 0; f < features(); ++f) clear(f);
+  }
+
+  int64_t entries() const {
+    int64_t total = 0;
+    for (const Slot& s : slots_) total += s.size;
+    return total;
+  }
+  int64_t bytes() const {
+    int64_t total = features() * static_cast<int64_t>(sizeof(Slot));
+    for (const Slot& s : slots_)
+      if (s.memory) total += static_cast<int64_t>(malloc_usable_size(s.memory) + sizeof(size_t));
+    return total;
+  }
+
+ private:
+  struct Slot {
+    void* memory = nullptr;  // room classes, then room values
+    int32_t size = 0, room = 0;
+
+    int32_t* classes() const { return static_cast<int32_t*>(memory); }
+    T* values() const { return reinterpret_cast<T*>(classes() + room); }
+  };
+
+  static int32_t position(const Slot& s, int32_t c) { return position(s, c, s.size); }
+  static int32_t position(const Slot& s, int32_t c, int32_t size) {
+    const int32_t* classes = s.classes();
+    int32_t at = -1;
+#pragma omp simd reduction(max : at)
+    for (int32_t e = 0; e < size; ++e) at = std::max(at, classes[e] == c ? e : -1);
+    return at;
+  }
+
+  static void grow(Slot& s, int32_t room) {
+    room = (room + 3) / 4 * 4;  // values lie at a multiple of 16 bytes
+    Slot larger{std::malloc(static_cast<size_t>(room) * (sizeof(int32_t) + sizeof(T))), s.size, room};
+    if (!larger.memory) throw std::bad_alloc();
+    std::copy_n(s.classes(), s.size, larger.classes());
+    std::copy_n(s.values(), s.size, larger.values());
+    std::free(s.memory);
+    s = larger;
+  }
+
+  std::vector<Slot> slots_;
+};
+
+}  // namespace manyclass

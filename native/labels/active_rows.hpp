@@ -1,0 +1,159 @@
+// The rows that a label looks at while it is trained, copied out of the data with features of their own
+// numbering: what a pass over them reads is small and lies together.
+#pragma once
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "labels/elastic_net.hpp"
+#include "labels/inverted_index.hpp"
+#include "parallel/shuffle.hpp"
+
+namespace manyclass {
+
+// Sums over the rows of a pass, each as it was before its step.
+struct PassSums {
+  double loss = 0, gap = 0;
+};
+
+template <class T>
+class ActiveRows {
+ public:
+  explicit ActiveRows(const ElasticNet& net) : net_(net) {}
+
+  int64_t count() const { return static_cast<int64_t>(row.size()); }
+  int64_t features() const { return static_cast<int64_t>(feature.size()); }
+
+  // place: the number of a feature here, by its number in the data; -1: none yet. It is kept by the caller
+  // from the first row to the last.
+  void add(const RowsInPlace<T>& X, int32_t i, bool positive, double C, double variable,
+           std::vector<int32_t>& place) {
+    double norm = net_.constant * net_.constant;
+    for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e) {
+      if (X.value[e] == 0) continue;
+      int32_t& at = place[X.index[e]];
+      if (at < 0) {
+        at = static_cast<int32_t>(feature.size());
+        feature.push_back(X.index[e]);
+        v.push_back(0);
+        w.push_back(0);
+      }
+      index_.push_back(at);
+      value_.push_back(X.value[e]);
+      norm += double(X.value[e]) * double(X.value[e]);
+    }
+    end_.push_back(static_cast<int64_t>(index_.size()));
+    row.push_back(i);
+    sign.push_back(positive ? 1 : -1);
+    a.push_back(variable);
+    C_.push_back(C);
+    curve_.push_back(norm / net_.tau);
+  }
+
+  // Sets the weights to those of the variables, so that no rounding adds up.
+  void refresh() {
+    std::fill(v.begin(), v.end(), 0.0);
+    v_constant = 0;
+    for (int64_t r = 0; r < count(); ++r)
+      if (a[r] != 0) change(r, sign[r] * a[r]);
+    for (int64_t f = 0; f < features(); ++f) w[f] = net_.weight(v[f]);
+  }
+
+  double bias() const { return v_constant / net_.tau; }
+
+  template <bool squared>
+  PassSums pass(uint64_t seed) {
+    using Loss = SparseLoss<squared>;
+    PassSums sums;
+    order_.resize(row.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    shuffle(order_, scramble(seed));
+    for (int32_t r : order_) {
+      const double m = sign[r] * score(r), C = C_[r], before = a[r];
+      sums.loss += Loss::loss(m, C);
+      sums.gap += Loss::gap(before, m, C);
+      const double next = Loss::best(before, m, curve_[r], C);
+      if (next == before) continue;
+      a[r] = next;
+      move(r, sign[r] * (next - before));
+    }
+    return sums;
+  }
+
+  // value(f): a weight of a feature here. The score of row r, without the constant.
+  template <class Weight>
+  double score_with(int64_t r, Weight weight) const {
+    double s = 0;
+    for (int64_t e = begin(r); e < end_[r]; ++e) s += weight(index_[e]) * double(value_[e]);
+    return s;
+  }
+
+  double penalty_of(int64_t r) const { return C_[r]; }
+
+  // Leaves out the rows for which keep(r) is false. Their variables must be 0.
+  template <class Keep>
+  void keep_only(Keep keep) {
+    int64_t to = 0, to_entry = 0, from = 0;
+    for (int64_t r = 0; r < count(); ++r) {
+      const int64_t stop = end_[r];
+      if (keep(r)) {
+        for (int64_t e = from; e < stop; ++e, ++to_entry) {
+          index_[to_entry] = index_[e];
+          value_[to_entry] = value_[e];
+        }
+        row[to] = row[r];
+        sign[to] = sign[r];
+        a[to] = a[r];
+        C_[to] = C_[r];
+        curve_[to] = curve_[r];
+        end_[to++] = to_entry;
+      }
+      from = stop;
+    }
+    for (auto* one : {&a, &C_, &curve_}) one->resize(to);
+    row.resize(to);
+    sign.resize(to);
+    end_.resize(to);
+    index_.resize(to_entry);
+    value_.resize(to_entry);
+  }
+
+  std::vector<int32_t> row;
+  std::vector<int8_t> sign;
+  std::vector<double> a;
+  std::vector<int32_t> feature;
+  std::vector<double> v, w;  // by feature here
+  double v_constant = 0;
+
+ private:
+  int64_t begin(int64_t r) const { return r == 0 ? 0 : end_[r - 1]; }
+
+  double score(int64_t r) const {
+    double s = net_.constant * v_constant / net_.tau;
+    for (int64_t e = begin(r); e < end_[r]; ++e) s += w[index_[e]] * double(value_[e]);
+    return s;
+  }
+
+  void change(int64_t r, double by) {
+    v_constant += by * net_.constant;
+    for (int64_t e = begin(r); e < end_[r]; ++e) v[index_[e]] += by * double(value_[e]);
+  }
+
+  void move(int64_t r, double by) {
+    v_constant += by * net_.constant;
+    for (int64_t e = begin(r); e < end_[r]; ++e) {
+      double& at = v[index_[e]];
+      at += by * double(value_[e]);
+      w[index_[e]] = net_.weight(at);
+    }
+  }
+
+  ElasticNet net_;
+  std::vector<int64_t> end_;
+  std::vector<int32_t> index_;
+  std::vector<T> value_;
+  std::vector<double> C_, curve_;
+  std::vector<int32_t> order_;
+};
+
+}  // namespace manyclass

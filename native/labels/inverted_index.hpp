@@ -1,0 +1,104 @@
+// The rows by features: for each feature the rows that have it, largest absolute values first.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "parallel/team.hpp"
+
+namespace manyclass {
+
+// Rows as the caller has them; not owned. Their values are finite, and none is stored twice.
+template <class T>
+struct RowsInPlace {
+  const int64_t* ptr;
+  const int32_t* index;
+  const T* value;
+  int64_t n, d;
+
+  int64_t entries() const { return ptr[n]; }
+};
+
+// The most entries and the largest norm that a row has.
+struct RowBounds {
+  template <class T>
+  explicit RowBounds(const RowsInPlace<T>& X) {
+    for (int64_t i = 0; i < X.n; ++i) {
+      double squares = 0;
+      for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e) squares += double(X.value[e]) * double(X.value[e]);
+      entries = std::max(entries, X.ptr[i + 1] - X.ptr[i]);
+      norm = std::max(norm, std::sqrt(squares));
+    }
+  }
+  int64_t entries = 0;
+  double norm = 0;
+};
+
+template <class T>
+class InvertedIndex {
+ public:
+  struct Entry {
+    int32_t row;
+    T value;
+  };
+
+  InvertedIndex(const RowsInPlace<T>& X, int threads)
+      : ptr_(X.d + 1, 0), entries_(X.entries()), signs_(X.d, 0) {
+    for (int64_t e = 0; e < X.entries(); ++e) ++ptr_[X.index[e] + 1];
+    for (int64_t f = 0; f < X.d; ++f) ptr_[f + 1] += ptr_[f];
+    std::vector<int64_t> next(ptr_.begin(), ptr_.end() - 1);
+    for (int64_t i = 0; i < X.n; ++i)
+      for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e)
+        entries_[next[X.index[e]]++] = {static_cast<int32_t>(i), X.value[e]};
+    constexpr int64_t at_once = 256;
+    Team team(threads);
+    team.run([&](int me) {
+      team.share_out((X.d + at_once - 1) / at_once, me, [&](int64_t part) {
+        for (int64_t f = part * at_once; f < std::min(X.d, (part + 1) * at_once); ++f) order(f);
+      });
+    });
+  }
+
+  const Entry* begin(int64_t f) const { return entries_.data() + ptr_[f]; }
+  const Entry* end(int64_t f) const { return entries_.data() + ptr_[f + 1]; }
+
+  // How many entries of a feature have an absolute value above `least`.
+  int64_t count_above(int64_t f, double least) const {
+    return std::partition_point(begin(f), end(f),
+                                [&](const Entry& e) { return std::abs(double(e.value)) > least; }) -
+           begin(f);
+  }
+
+  // The most that a weight of this feature can add to the score of any row.
+  double most(int64_t f, double w) const {
+    const bool can_add = w > 0 ? signs_[f] & positive : signs_[f] & negative;
+    return can_add ? std::abs(w) * std::abs(double(begin(f)->value)) : 0.0;
+  }
+
+  int64_t bytes() const {
+    return static_cast<int64_t>(ptr_.size() * sizeof(int64_t) + entries_.size() * sizeof(Entry) +
+                                signs_.size());
+  }
+
+ private:
+  static constexpr uint8_t positive = 1, negative = 2;
+
+  void order(int64_t f) {
+    Entry* const first = entries_.data() + ptr_[f];
+    Entry* const last = entries_.data() + ptr_[f + 1];
+    for (const Entry* e = first; e < last; ++e)
+      signs_[f] |= e->value > 0 ? positive : e->value < 0 ? negative : 0;
+    // Entries stand in the order of rows: where values are equal they stay there.
+    std::stable_sort(first, last,
+                     [](const Entry& a, const Entry& b) { return std::abs(a.value) > std::abs(b.value); });
+  }
+
+  std::vector<int64_t> ptr_;
+  std::vector<Entry> entries_;
+  std::vector<uint8_t> signs_;
+};
+
+}  // namespace manyclass

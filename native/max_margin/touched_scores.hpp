@@ -1,0 +1,104 @@
+// Scores of one row through sparse weights: only labels that some weight touches are ever looked at, unless
+// they are so many that it is cheaper to take all of them.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "simd/memory.hpp"
+#include "simd/vector.hpp"
+
+namespace manyclass {
+
+template <class A>
+class TouchedScores {
+ public:
+  explicit TouchedScores(int64_t K) : s_(padded<A>(K)), seen_(K, 0), K_(K) {}
+
+  // Of a row that reads this many weights. All scores are 0.
+  void begin(int64_t reads) {
+    if (all_)
+      std::fill(s_.data(), s_.data() + K_, A(0));
+    else
+      for (int32_t c : touched_) {
+        s_[c] = 0;
+        seen_[c] = 0;
+      }
+    touched_.clear();
+    all_ = 4 * reads >= K_;
+  }
+
+  A* data() { return s_.data(); }
+  A operator[](int32_t c) const { return s_[c]; }
+  void touch(int32_t c) {
+    if (all_ || seen_[c]) return;
+    seen_[c] = 1;
+    touched_.push_back(c);
+  }
+  void set(int32_t c, A value) {
+    touch(c);
+    s_[c] = value;
+  }
+  // Labels whose score is 0 because no weight touches them.
+  int64_t untouched() const { return all_ ? 0 : K_ - static_cast<int64_t>(touched_.size()); }
+
+  // The largest score of those that are touched.
+  A largest() const {
+    A top = -std::numeric_limits<A>::infinity();
+    if (all_) {
+#pragma omp simd reduction(max : top)
+      for (int64_t c = 0; c < K_; ++c) top = s_[c] > top ? s_[c] : top;
+    } else {
+      for (int32_t c : touched_) top = std::max(top, s_[c]);
+    }
+    return top;
+  }
+
+  // The `most` labels with the largest scores above `floor`, not in order. Of equal ones, those that come
+  // first from `start` on, where after the last label the first one follows.
+  void collect(A floor, int64_t most, int32_t start, std::vector<int32_t>& found) const {
+    found.clear();
+    const auto rank = [&](int32_t c) { return c >= start ? c - start : c - start + K_; };
+    const auto keep_best = [&] {
+      if (static_cast<int64_t>(found.size()) <= most) return;
+      std::nth_element(found.begin(), found.begin() + (most - 1), found.end(), [&](int32_t a, int32_t b) {
+        return s_[a] > s_[b] || (s_[a] == s_[b] && rank(a) < rank(b));
+      });
+      found.resize(most);
+    };
+    if (!all_) {
+      for (int32_t c : touched_)
+        if (s_[c] > floor) found.push_back(c);
+      int64_t left = floor < 0 ? std::min(most, untouched()) : 0;
+      for (int64_t c = start; left > 0; c = c + 1 < K_ ? c + 1 : 0) {
+        if (seen_[c]) continue;
+        found.push_back(static_cast<int32_t>(c));
+        --left;
+      }
+      keep_best();
+      return;
+    }
+    const auto look = [&](int64_t first, int64_t last) {
+      for (int64_t c = first; c < last; ++c) {
+        if (!(s_[c] > floor)) continue;
+        found.push_back(static_cast<int32_t>(c));
+        if (static_cast<int64_t>(found.size()) < 2 * most) continue;
+        keep_best();
+        floor = s_[found.back()];  // what is no better than the last of these comes too late
+      }
+    };
+    look(start, K_);
+    look(0, start);
+    keep_best();
+  }
+
+ private:
+  Buffer<A> s_;
+  std::vector<uint8_t> seen_;
+  std::vector<int32_t> touched_;
+  const int64_t K_;
+  bool all_ = false;
+};
+
+}  // namespace manyclass

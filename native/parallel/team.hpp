@@ -1,0 +1,142 @@
+// A team of threads that work through a sequence of short steps together.
+// Each has its own share of the tasks of a step, the same in every step, so that what it has written stays in
+// its caches; who is done early helps the others. Waiting first spins for about as long as a step takes when
+// every core is free and then sleeps: a thread whose core is taken by somebody else must not make its partner
+// burn another one.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "parallel/tasks.hpp"
+
+namespace manyclass {
+
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+class Team {
+ public:
+  explicit Team(int threads) : threads_(threads), missing_(threads), taken_(threads) {}
+
+  int size() const { return threads_; }
+
+  // All threads arrive; the last one gives the tasks of the next step free. Where one has left because of an
+  // exception, the others leave too.
+  void meet() {
+    if (threads_ == 1) {
+      taken_[0].count.store(0, std::memory_order_relaxed);
+      return;
+    }
+    const uint32_t now = generation_.load(std::memory_order_acquire);
+    if (one_has_left_.load(std::memory_order_relaxed)) throw Left();
+    if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      missing_.store(threads_, std::memory_order_relaxed);
+      for (auto& share : taken_) share.count.store(0, std::memory_order_relaxed);
+      // Not just released: it must not pass the load after it, or one who falls asleep now is not woken.
+      generation_.store(now + 1, std::memory_order_seq_cst);
+      if (sleepers_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
+      return;
+    }
+    for (int spin = 0; spin < 2000; ++spin) {
+      if (generation_.load(std::memory_order_acquire) != now) return leave_with_others();
+      pause_briefly();
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    sleepers_.fetch_add(1, std::memory_order_seq_cst);
+    while (generation_.load(std::memory_order_seq_cst) == now) generation_.wait(now);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
+    const auto slept = std::chrono::steady_clock::now() - begin;
+    nanoseconds_asleep_.fetch_add(std::chrono::nanoseconds(slept).count(), std::memory_order_relaxed);
+    leave_with_others();
+  }
+
+  // Which one of its team this thread is: 0 has called `run`.
+  static int my_number() { return my_number_; }
+
+  // body(me) on every thread. What one of them throws comes out here, when all have ended.
+  //
+  // Threads of their own, not those of OpenMP: these spin for milliseconds after their work, on a core that
+  // another thread, which reads the next rows, may be waiting for.
+  template <class F>
+  void run(F body) {
+    std::atomic<int> start{waiting};
+    std::vector<std::jthread> others;
+    try {
+      for (int me = 1; me < threads_; ++me)
+        others.emplace_back([&, me] {
+          start.wait(waiting);
+          my_number_ = me;
+          if (start.load() == all_are_here) work(body, me);
+        });
+    } catch (...) {  // the system gives no more threads: those that are there must not wait for the others
+      start_all(start, some_are_missing);
+      throw;
+    }
+    start_all(start, all_are_here);
+    work(body, 0);
+    others.clear();
+    error_.rethrow();
+  }
+
+  // Summed over the threads: large when the machine has no core left for one of them.
+  double seconds_asleep() const { return 1e-9 * static_cast<double>(nanoseconds_asleep_.load()); }
+
+  // task(t) for the tasks 0..count-1 of this step that nobody else has taken; thread `me` begins with its
+  // share. A task that throws does not keep the others from being done.
+  template <class F>
+  void share_out(int64_t count, int me, F task) {
+    for (int helped = 0; helped < threads_; ++helped) {
+      const int owner = (me + helped) % threads_;
+      const int64_t first = owner * count / threads_, last = (owner + 1) * count / threads_;
+      for (int64_t t; (t = first + taken_[owner].count.fetch_add(1, std::memory_order_relaxed)) < last;)
+        error_.catching([&] { task(t); });
+    }
+  }
+
+ private:
+  enum { waiting, all_are_here, some_are_missing };
+  static inline thread_local int my_number_ = 0;
+
+  struct Left {};  // thrown by a thread that others have left
+
+  void leave_with_others() const {
+    if (one_has_left_.load(std::memory_order_relaxed)) throw Left();
+  }
+
+  template <class F>
+  void work(F& body, int me) noexcept {
+    try {
+      body(me);
+    } catch (...) {
+      error_.keep();
+      one_has_left_.store(true, std::memory_order_relaxed);
+      generation_.fetch_add(1, std::memory_order_release);
+      generation_.notify_all();
+    }
+  }
+
+  static void start_all(std::atomic<int>& start, int how) {
+    start.store(how);
+    start.notify_all();
+  }
+
+  const int threads_;
+  FirstError error_;
+  std::atomic<bool> one_has_left_{false};
+  alignas(64) std::atomic<int> missing_;
+  alignas(64) std::atomic<uint32_t> generation_{0};
+  struct alignas(64) Share {
+    std::atomic<int64_t> count{0};
+  };
+  std::vector<Share> taken_;
+  alignas(64) std::atomic<int> sleepers_{0};
+  std::atomic<int64_t> nanoseconds_asleep_{0};
+};
+
+}  // namespace manyclass

@@ -1,0 +1,291 @@
+// The best labels of a row by beam search in a tree over them.
+//
+// Labels are the leaves, in the order that LabelClusters gives. A node has the elementwise maximum of the
+// positive parts of its labels' weights, and the largest of their intercepts: for a row without negative
+// values its score is at least that of every label below it. At each level the children of the nodes that
+// were kept are scored, and the best `beam` of them kept. The scores of labels are the model's own, added up
+// in the same order: which labels are looked at is a guess, what is said of them is not.
+//
+// The children of one node are a chunk: its features ascending, and for each the children that have it.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "parallel/tasks.hpp"
+#include "predict/sparse_rows.hpp"
+
+namespace manyclass {
+
+// Where the children of each node of a level begin, which has nodes at `bounds` (places in the order of
+// labels).
+inline std::vector<int64_t> divide_nodes(const std::vector<int64_t>& bounds, int64_t branching) {
+  std::vector<int64_t> found;
+  for (size_t node = 0; node + 1 < bounds.size(); ++node)
+    for (int64_t child = 0; child < branching; ++child)
+      found.push_back(bounds[node] + (bounds[node + 1] - bounds[node]) * child / branching);
+  found.push_back(bounds.back());
+  return found;
+}
+
+// All nodes of a level, or the labels, in their order; those of one parent are neighbours.
+template <class T>
+class TreeLevel {
+ public:
+  // vectors: by node; children of parent p: first[p] .. first[p + 1]
+  TreeLevel(const SparseRowsView<T>& vectors, std::vector<int64_t> first, std::vector<T> bias)
+      : by_feature_(transposed(vectors)),
+        first_(std::move(first)),
+        bias_(std::move(bias)),
+        scale_(1 / static_cast<double>(vectors.rows)) {}
+
+  // Children of a parent that was kept: these nodes, with scores from `at` on.
+  struct Family {
+    int32_t begin, end;
+    int64_t at;
+  };
+
+  // The children of parents, which ascend.
+  void families_of(const std::vector<int64_t>& parents, std::vector<Family>& found) const {
+    found.clear();
+    for (int64_t p : parents) {
+      const int64_t at = found.empty() ? 0 : found.back().at + found.back().end - found.back().begin;
+      found.push_back({static_cast<int32_t>(first_[p]), static_cast<int32_t>(first_[p + 1]), at});
+    }
+  }
+
+  // The scores of all members of families.
+  //
+  // A feature's weights lie in the order of the nodes, and those of a family are looked for around the place
+  // where they would be if nodes that have the feature were evenly spread. All these places are fetched
+  // first: the search would else wait for memory at each of them.
+  template <class View>
+  void score(const View& X, int64_t row, const std::vector<Family>& families, std::vector<T>& s) const {
+    s.assign(families.empty() ? 0 : families.back().at + families.back().end - families.back().begin, 0);
+    for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e) {
+      const int64_t first = by_feature_.ptr[X.index[e]], size = by_feature_.ptr[X.index[e] + 1] - first;
+      if (size <= short_row)
+        fetch(first);
+      else
+        for (const Family& f : families) fetch(first + likely(size, f));
+    }
+    for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e)
+      if (X.value[e] != 0) add(X.index[e], static_cast<T>(X.value[e]), families, s.data());
+    for (const Family& f : families)
+      for (int32_t node = f.begin; node < f.end; ++node) s[f.at + node - f.begin] += bias_[node];
+  }
+
+  int64_t nbytes() const {
+    return static_cast<int64_t>((first_.size() + by_feature_.ptr.size()) * sizeof(int64_t) +
+                                by_feature_.index.size() * (sizeof(int32_t) + sizeof(T)) +
+                                bias_.size() * sizeof(T));
+  }
+
+ private:
+  static constexpr int64_t short_row = 32;
+
+  void fetch(int64_t place) const {
+    __builtin_prefetch(by_feature_.index.data() + place);
+    __builtin_prefetch(by_feature_.value.data() + place);
+  }
+
+  // Where a family would begin among `size` nodes evenly spread.
+  int64_t likely(int64_t size, const Family& f) const {
+    return static_cast<int64_t>(static_cast<double>(size) * static_cast<double>(f.begin) * scale_);
+  }
+
+  void add(int64_t feature, T x, const std::vector<Family>& families, T* s) const {
+    const int64_t first = by_feature_.ptr[feature], size = by_feature_.ptr[feature + 1] - first;
+    const int32_t *nodes = by_feature_.index.data() + first, *last = nodes + size, *now = nodes;
+    const T* value = by_feature_.value.data() + first;
+    for (size_t j = 0; j < families.size();) {
+      const Family& f = families[j];
+      now = at_least(now, size <= short_row ? now : nodes + likely(size, f), last, f.begin);
+      if (now == last) return;
+      T* scores = s + f.at - f.begin;
+      for (; now != last && *now < f.end; ++now) scores[*now] += x * value[now - nodes];
+      if (now == last) return;
+      while (j < families.size() && families[j].end <= *now) ++j;  // none of theirs has the feature
+    }
+  }
+
+  // The first of ascending numbers that is at least `wanted`: from a guess by steps that double, then by
+  // halving.
+  static const int32_t* at_least(const int32_t* first, const int32_t* guess, const int32_t* last,
+                                 int32_t wanted) {
+    guess = std::max(guess, first);
+    int64_t step = 1;
+    if (guess < last && *guess < wanted) {
+      while (step < last - guess && guess[step] < wanted) {
+        guess += step;
+        step *= 2;
+      }
+      return std::lower_bound(guess + 1, std::min(guess + step, last), wanted);
+    }
+    while (step < guess - first && guess[-step] >= wanted) {
+      guess -= step;
+      step *= 2;
+    }
+    return std::lower_bound(std::max(guess - step, first), guess, wanted);
+  }
+
+  SparseRows<T> by_feature_;
+  std::vector<int64_t> first_;
+  std::vector<T> bias_;
+  double scale_;  // one over the number of nodes
+};
+
+template <class T>
+class LabelTree {
+ public:
+  // weights: by label, features ascending; order: the labels as leaves
+  LabelTree(const SparseRowsView<T>& weights, const int32_t* order, const T* intercept, int64_t branching,
+            int threads)
+      : order_(order, order + weights.rows), features_(weights.columns) {
+    // Where the nodes of each level begin, from the root to the labels.
+    std::vector<std::vector<int64_t>> bounds{{0, weights.rows}};
+    for (int64_t widest = weights.rows; widest > branching; widest = (widest + branching - 1) / branching)
+      bounds.push_back(divide_nodes(bounds.back(), branching));
+    SparseRows<T> vectors = in_order(weights);
+    std::vector<T> bias(weights.rows);
+    for (int64_t i = 0; i < weights.rows; ++i) bias[i] = intercept[order_[i]];
+    std::vector<int64_t> first = bounds.back();
+    for (int64_t depth = static_cast<int64_t>(bounds.size()) - 1;; --depth) {
+      levels_.emplace_back(vectors.view(), first, bias);
+      if (depth == 0) break;
+      vectors =
+          maxima(depth + 1 == static_cast<int64_t>(bounds.size()) ? positive_part(vectors.view()) : vectors,
+                 first, threads);
+      std::vector<T> largest;
+      for (size_t p = 0; p + 1 < first.size(); ++p)
+        largest.push_back(*std::max_element(&bias[first[p]], &bias[first[p]] + (first[p + 1] - first[p])));
+      bias = std::move(largest);
+      first.assign(1, 0);
+      for (size_t p = 1; p < bounds[depth - 1].size(); ++p)
+        first.push_back(static_cast<int64_t>(p) * branching);
+    }
+    std::reverse(levels_.begin(), levels_.end());
+    fewest_ = weights.rows;
+    for (size_t p = 0; p + 1 < bounds.back().size(); ++p)
+      fewest_ = std::min(fewest_, bounds.back()[p + 1] - bounds.back()[p]);
+  }
+
+  // The k best labels that a beam finds, best first; of equal scores the lower label first.
+  template <class View>
+  void best_labels(const View& X, int64_t k, int64_t beam, int32_t* labels, T* scores, int threads) const {
+    beam = std::max(beam, (k + fewest_ - 1) / fewest_);  // so that there are k labels to choose from
+    struct Scratch {
+      std::vector<Found> found;
+      std::vector<int64_t> kept;
+      std::vector<typename TreeLevel<T>::Family> families;
+      std::vector<T> s;
+    };
+    const auto search = [&](int64_t i, Scratch& scratch) {
+      auto& [found, kept, families, s] = scratch;
+      kept.assign(1, 0);
+      for (size_t depth = 0; depth < levels_.size(); ++depth) {
+        if (depth > 0) keep_best(found, beam, kept);
+        score_children(X, i, levels_[depth], kept, families, s, found);
+      }
+      for (auto& [score, place] : found) place = order_[place];
+      std::partial_sort(found.begin(), found.begin() + k, found.end(), before);
+      for (int64_t r = 0; r < k; ++r) {
+        labels[i * k + r] = static_cast<int32_t>(found[r].second);
+        scores[i * k + r] = found[r].first;
+      }
+    };
+    parallel_tasks(X.n_rows, 16, threads, [] { return Scratch(); }, search);
+  }
+
+  int64_t labels() const { return static_cast<int64_t>(order_.size()); }
+  int64_t features() const { return features_; }
+  int64_t levels() const { return static_cast<int64_t>(levels_.size()); }
+
+  int64_t nbytes() const {
+    int64_t sum = static_cast<int64_t>(order_.size() * sizeof(int32_t));
+    for (const auto& level : levels_) sum += level.nbytes();
+    return sum;
+  }
+
+ private:
+  using Found = std::pair<T, int64_t>;  // score; place in its level
+
+  static bool before(const Found& a, const Found& b) {
+    return a.first > b.first || (a.first == b.first && a.second < b.second);
+  }
+
+  static void keep_best(std::vector<Found>& found, int64_t beam, std::vector<int64_t>& kept) {
+    if (static_cast<int64_t>(found.size()) > beam) {
+      std::nth_element(found.begin(), found.begin() + beam, found.end(), before);
+      found.resize(beam);
+    }
+    kept.clear();
+    for (const auto& [score, place] : found) kept.push_back(place);
+    std::sort(kept.begin(), kept.end());
+  }
+
+  template <class View>
+  static void score_children(const View& X, int64_t i, const TreeLevel<T>& level,
+                             const std::vector<int64_t>& nodes,
+                             std::vector<typename TreeLevel<T>::Family>& families, std::vector<T>& s,
+                             std::vector<Found>& found) {
+    level.families_of(nodes, families);
+    level.score(X, i, families, s);
+    found.clear();
+    const T* score = s.data();
+    for (const auto& f : families)
+      for (int64_t c = f.begin; c < f.end; ++c) found.emplace_back(*score++, c);
+  }
+
+  SparseRows<T> in_order(const SparseRowsView<T>& weights) const {
+    SparseRows<T> found;
+    found.columns = weights.columns;
+    found.index.reserve(weights.ptr[weights.rows]);
+    found.value.reserve(weights.ptr[weights.rows]);
+    for (int32_t l : order_) {
+      found.index.insert(found.index.end(), weights.index + weights.ptr[l],
+                         weights.index + weights.ptr[l + 1]);
+      found.value.insert(found.value.end(), weights.value + weights.ptr[l],
+                         weights.value + weights.ptr[l + 1]);
+      found.ptr.push_back(static_cast<int64_t>(found.index.size()));
+    }
+    return found;
+  }
+
+  // The elementwise maximum of the vectors first[p] .. first[p + 1] for each p.
+  static SparseRows<T> maxima(const SparseRows<T>& vectors, const std::vector<int64_t>& first, int threads) {
+    const int64_t nodes = static_cast<int64_t>(first.size()) - 1;
+    std::vector<std::vector<std::pair<int32_t, T>>> parts(nodes);
+    const auto find = [&](int64_t p, std::vector<T>& largest) {
+      std::vector<int32_t> used;
+      for (int64_t e = vectors.ptr[first[p]]; e < vectors.ptr[first[p + 1]]; ++e) {
+        T& now = largest[vectors.index[e]];
+        if (now == 0) used.push_back(vectors.index[e]);
+        now = std::max(now, vectors.value[e]);
+      }
+      std::sort(used.begin(), used.end());
+      for (int32_t f : used) parts[p].emplace_back(f, std::exchange(largest[f], 0));
+    };
+    parallel_tasks(nodes, 16, threads, [&] { return std::vector<T>(vectors.columns, 0); }, find);
+    SparseRows<T> found;
+    found.columns = vectors.columns;
+    for (const auto& part : parts) {
+      for (const auto& [f, value] : part) {
+        found.index.push_back(f);
+        found.value.push_back(value);
+      }
+      found.ptr.push_back(static_cast<int64_t>(found.index.size()));
+    }
+    return found;
+  }
+
+  std::vector<int32_t> order_;
+  int64_t features_;
+  std::vector<TreeLevel<T>> levels_;  // from the children of the root to the labels
+  int64_t fewest_ = 1;                // labels of a node of the last level but the labels'
+};
+
+}  // namespace manyclass

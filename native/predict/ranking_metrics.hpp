@@ -1,0 +1,148 @@
+// How good the k best labels of rows are that have sets of labels, in one pass over the rows.
+//
+// With y_i the labels of row i, r_1 .. r_k its predictions, best first, and q_l the weight of a label (one
+// over its propensity), each row has for every t <= k
+//
+//   hits        h_t = |{r_1 .. r_t} in y_i|
+//   gain        (sum of 1 / log2(j + 1) over j <= t with r_j in y_i) / D_t,
+//               D_t = sum of 1 / log2(j + 1) over j <= min(t, |y_i|)
+//   recall      h_t / |y_i|
+//   weighted    hits and gain with q_(r_j) for each hit, and the largest possible values of both, which
+//               the labels of the row in the order of falling q have.
+//
+// What is given are the sums over the rows; a row without labels adds nothing. Labels that the model does not
+// know are in |y_i|, and weigh as much as the heaviest label.
+//
+// Rows are in fixed groups whose sums are added in their order: the same bits for any number of threads.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "parallel/tasks.hpp"
+
+namespace manyclass {
+
+inline constexpr int64_t rows_in_group = 1024;
+enum RankingSum {
+  hits_sum,
+  gain_sum,
+  recall_sum,
+  weighted_hits,
+  weighted_gain,
+  best_hits,
+  best_gain,
+  ranking_sums
+};
+
+// The labels of rows in arrays of somebody else: ascending in each row, each once.
+struct LabelSetView {
+  const int64_t* ptr;
+  const int32_t* index;
+  int64_t n_rows;
+
+  int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
+  bool has(int64_t i, int32_t label) const {
+    return std::binary_search(index + ptr[i], index + ptr[i + 1], label);
+  }
+};
+
+struct Ranking {
+  LabelSetView truth;
+  const int32_t* best;  // rows x k, best first; -1 for nothing
+  int64_t k;
+  const int32_t* unknown;  // by row, labels that are not among those of the model; may be null
+  const double* weight;    // q by label; null for all one
+  double unknown_weight;
+};
+
+class RankingPass {
+ public:
+  explicit RankingPass(const Ranking& given) : given_(given), discount_(given.k), ideal_(given.k + 1, 0.0) {
+    for (int64_t j = 0; j < given.k; ++j) {
+      discount_[j] = 1 / std::log2(static_cast<double>(j + 2));
+      ideal_[j + 1] = ideal_[j] + discount_[j];
+    }
+  }
+
+  // sums: k x ranking_sums, zeroed. first_hit: by label, the least place at which it was rightly predicted;
+  // k if at none.
+  void run(double* sums, int32_t* first_hit, int threads) const {
+    const int64_t width = given_.k * ranking_sums, n = given_.truth.n_rows;
+    const int64_t groups = (n + rows_in_group - 1) / rows_in_group;
+    std::vector<double> by_group(groups * width, 0.0);
+    const auto add_group = [&](int64_t g, std::vector<double>& weights) {
+      for (int64_t i = g * rows_in_group; i < std::min(n, (g + 1) * rows_in_group); ++i)
+        add_row(i, by_group.data() + g * width, first_hit, weights);
+    };
+    parallel_tasks(groups, 1, threads, [] { return std::vector<double>(); }, add_group);
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t e = 0; e < width; ++e) sums[e] += by_group[g * width + e];
+  }
+
+ private:
+  void add_row(int64_t i, double* sums, int32_t* first_hit, std::vector<double>& weights) const {
+    const int64_t unknown = given_.unknown ? given_.unknown[i] : 0, size = given_.truth.size(i) + unknown;
+    if (size == 0) return;
+    heaviest_labels(i, unknown, weights);
+    double row[ranking_sums] = {};
+    for (int64_t j = 0; j < given_.k; ++j) {
+      const int32_t label = given_.best[i * given_.k + j];
+      if (label >= 0 && given_.truth.has(i, label)) {
+        const double q = given_.weight ? given_.weight[label] : 1;
+        row[hits_sum] += 1;
+        row[gain_sum] += discount_[j];
+        row[weighted_hits] += q;
+        row[weighted_gain] += q * discount_[j];
+        lower(first_hit[label], static_cast<int32_t>(j));
+      }
+      if (j < static_cast<int64_t>(weights.size())) {
+        row[best_hits] += weights[j];
+        row[best_gain] += weights[j] * discount_[j];
+      }
+      const double ideal = ideal_[std::min(j + 1, size)];
+      double* sum = sums + j * ranking_sums;
+      sum[hits_sum] += row[hits_sum];
+      sum[recall_sum] += row[hits_sum] / static_cast<double>(size);
+      for (const auto what : {gain_sum, weighted_gain, best_gain}) sum[what] += row[what] / ideal;
+      for (const auto what : {weighted_hits, best_hits}) sum[what] += row[what];
+    }
+  }
+
+  // The weights of the row's labels, k at most, the largest first.
+  void heaviest_labels(int64_t i, int64_t unknown, std::vector<double>& weights) const {
+    weights.assign(std::min(unknown, given_.k), given_.unknown_weight);
+    for (int64_t e = given_.truth.ptr[i]; e < given_.truth.ptr[i + 1]; ++e)
+      weights.push_back(given_.weight ? given_.weight[given_.truth.index[e]] : 1);
+    const auto kept = std::min(given_.k, static_cast<int64_t>(weights.size()));
+    std::partial_sort(weights.begin(), weights.begin() + kept, weights.end(), std::greater<>());
+    weights.resize(kept);
+  }
+
+  static void lower(int32_t& place, int32_t to) {
+    std::atomic_ref<int32_t> shared(place);
+    for (int32_t now = shared.load(std::memory_order_relaxed);
+         to < now && !shared.compare_exchange_weak(now, to, std::memory_order_relaxed);) {
+    }
+  }
+
+  Ranking given_;
+  std::vector<double> discount_, ideal_;  // 1 / log2(j + 2); sums of the first ones
+};
+
+// By label, in how many rows it is both among the true ones and the predicted ones.
+inline void count_matches(const LabelSetView& truth, const LabelSetView& found, int64_t* right, int threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic, rows_in_group)
+  for (int64_t i = 0; i < truth.n_rows; ++i)
+    for (int64_t a = truth.ptr[i], b = found.ptr[i]; a < truth.ptr[i + 1] && b < found.ptr[i + 1];) {
+      const int32_t here = truth.index[a], there = found.index[b];
+      if (here == there) std::atomic_ref<int64_t>(right[here]).fetch_add(1, std::memory_order_relaxed);
+      a += here <= there;
+      b += there <= here;
+    }
+}
+
+}  // namespace manyclass

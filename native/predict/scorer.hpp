@@ -1,0 +1,115 @@
+// Scores and the k best classes of rows. A model is made of parts, each with the weights of some classes, one
+// behind the other.
+#pragma once
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "parallel/tasks.hpp"
+#include "predict/frequent_features.hpp"
+#include "predict/part.hpp"
+#include "predict/top_classes.hpp"
+
+namespace manyclass {
+
+// All parts of a model. Calls may come from several threads.
+template <class T>
+class Scorer {
+ public:
+  explicit Scorer(int64_t features) : features_(features) {}
+
+  int64_t features() const { return features_; }
+  int64_t classes() const { return parts_.empty() ? 0 : parts_.back()->first() + parts_.back()->classes(); }
+  void add(std::unique_ptr<Part<T>> part) {
+    widest_ = std::max(widest_, part->classes());
+    parts_.push_back(std::move(part));
+  }
+
+  // f(part), summed
+  template <class F>
+  int64_t over_parts(F f) const {
+    int64_t sum = 0;
+    for (const auto& part : parts_) sum += f(*part);
+    return sum;
+  }
+
+  // out: rows x classes
+  template <class View>
+  void scores(const View& X, T* out, int threads) {
+    const int64_t K = classes();
+    for (const auto& part : parts_)
+      for_each_row(X, threads,
+                   [&](int64_t i, Workspace<T>& row) { part->score(row, out + i * K + part->first()); });
+  }
+
+  // The k best of each row, best first; of equal scores the lower class first.
+  template <class View>
+  void top_classes(const View& X, int64_t k, int32_t* codes, T* scores, int threads) {
+    for (const auto& part : parts_)
+      for_each_row(X, threads, [&](int64_t i, Workspace<T>& row) {
+        TopClasses<T> top(k, codes + i * k, scores + i * k, std::min(k, part->first()));
+        part->find_best(row, top);
+        if (part == parts_.back()) top.sort();
+      });
+  }
+
+ private:
+  using Space = std::unique_ptr<Workspace<T>>;
+  static constexpr int64_t rows_a_task = 16;
+
+  template <class View, class F>
+  void for_each_row(const View& X, int threads, F f) {
+    const int64_t tasks = (X.n_rows + rows_a_task - 1) / rows_a_task;
+    const auto work = [&](int64_t begin, int64_t end, Workspace<T>& row) {
+      for (int64_t i = begin; i < end; ++i) {
+        row.read(X, i);
+        f(i, row);
+      }
+    };
+    if (threads == 1 || tasks <= 1) {
+      Space space = take();
+      work(0, X.n_rows, *space);
+      give_back(std::move(space));
+      return;
+    }
+    std::vector<Space> used;
+    for (int64_t t = 0; t < std::min<int64_t>(threads, tasks); ++t) used.push_back(take());
+    parallel_tasks(
+        tasks, 1, static_cast<int>(used.size()), [&] { return used[omp_get_thread_num()].get(); },
+        [&](int64_t t, Workspace<T>* space) {
+          work(t * rows_a_task, std::min(X.n_rows, (t + 1) * rows_a_task), *space);
+        });
+    for (Space& space : used) give_back(std::move(space));
+  }
+
+  Space take() {
+    Space space;
+    {
+      const std::lock_guard<std::mutex> guard(lock_);
+      if (!spare_.empty()) {
+        space = std::move(spare_.back());
+        spare_.pop_back();
+      }
+    }
+    if (!space) space = std::make_unique<Workspace<T>>();
+    space->sums.reserve((widest_ + sketch_block - 1) / sketch_block * sketch_block);
+    return space;
+  }
+  void give_back(Space space) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    spare_.push_back(std::move(space));
+  }
+
+  const int64_t features_;
+  int64_t widest_ = 0;
+  std::vector<std::unique_ptr<Part<T>>> parts_;
+  std::mutex lock_;
+  std::vector<Space> spare_;
+};
+
+}  // namespace manyclass

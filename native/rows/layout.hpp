@@ -1,0 +1,85 @@
+// The rows as the solvers read them.
+//
+// Features are ordered by the number of rows they occur in. The frequent ones (the head) have a dense weight
+// row each. A rare one (the tail) has none: its weights are sum_i x_ij coef_i over its few rows, so a score
+// takes them from the dual variables of these rows; or, where these may be elsewhere, from lists of weights.
+// A feature of a single row needs nothing but its square: it only ever meets its own row. Memory so follows
+// the non-zeros.
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace manyclass {
+
+// Of arrays that are written as soon as they have grown: what is new in them is not cleared before.
+template <class T>
+struct Uncleared : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Uncleared<U>;
+  };
+  template <class U>
+  void construct(U* place) noexcept {
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <class U, class Value>
+  void construct(U* place, Value&& value) {
+    ::new (static_cast<void*>(place)) U(std::forward<Value>(value));
+  }
+};
+
+// k = x.x as the solvers use it. A row so short that 1 / k would not be finite counts as one without
+// features: with penalties that a type can hold (solvers/scale.py) it moves no objective by as much as
+// rounding does.
+template <class T>
+T usable_norm(double norm, double longest) {
+  if (!(norm <= longest)) throw std::overflow_error("a row is too long for the type of the weights");
+  return norm < double(std::numeric_limits<T>::min()) ? T(0) : static_cast<T>(norm);
+}
+
+template <class T>
+struct Layout {
+  static constexpr double largest = std::numeric_limits<T>::max();
+
+  int64_t n = 0;
+  std::vector<int64_t> head_features, tail_features;  // their indices in the caller's matrix
+  std::vector<int64_t> head_ptr, tail_ptr;            // by row
+  std::vector<int32_t, Uncleared<int32_t>> head_index;
+  std::vector<T, Uncleared<T>> head_value;
+  std::vector<int32_t> tail_index;
+  std::vector<T> tail_value;
+  bool listed = false;              // weights of the tail are in lists (dual/weight_lists.hpp): no columns
+  std::vector<int64_t> column_ptr;  // the tail by columns: who else has this feature
+  std::vector<int32_t> column_row;
+  std::vector<T> column_value;
+  std::vector<int64_t> single_ptr, single_index;  // by row, the features of this row alone
+  std::vector<T> single_value;
+  std::vector<T> norm;       // k_i = x_i.x_i
+  std::vector<T> tail_norm;  // the part of k_i that features without weights make
+  double longest = largest;  // what no k_i may exceed
+
+  int64_t heads() const { return static_cast<int64_t>(head_features.size()); }
+  int64_t tails() const { return static_cast<int64_t>(tail_features.size()); }
+
+  // f(feature among head and tail, value) for the features of row i that other rows have, too
+  template <class F>
+  void for_each_shared(int64_t i, F f) const {
+    for (int64_t h = head_ptr[i]; h < head_ptr[i + 1]; ++h) f(head_index[h], head_value[h]);
+    for (int64_t t = tail_ptr[i]; t < tail_ptr[i + 1]; ++t) f(heads() + tail_index[t], tail_value[t]);
+  }
+
+  int64_t bytes() const {
+    auto size = [](const auto& v) { return static_cast<int64_t>(v.size() * sizeof(v[0])); };
+    return size(head_features) + size(tail_features) + size(head_ptr) + size(tail_ptr) + size(head_index) +
+           size(tail_index) + size(head_value) + size(tail_value) + size(column_ptr) + size(column_row) +
+           size(column_value) + size(single_ptr) + size(single_index) + size(single_value) + size(norm) +
+           size(tail_norm);
+  }
+};
+
+}  // namespace manyclass

@@ -1,0 +1,103 @@
+// Memory for whole vectors.
+#pragma once
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace manyclass {
+
+// Zeroed memory on a 64-byte border. Large pieces come straight from the system and go back to it when they
+// are freed; very large ones ask for huge pages, since scattered reads of weight rows would otherwise miss
+// the translation buffer on nearly every row.
+class Memory {
+ public:
+  Memory() = default;
+  explicit Memory(size_t bytes) {
+    if (bytes < large) {
+      begin_ = std::aligned_alloc(64, (std::max<size_t>(bytes, 1) + 63) / 64 * 64);
+      if (!begin_) throw std::bad_alloc();
+      std::memset(begin_, 0, bytes);
+      return;
+    }
+    const size_t border = bytes >= 2 * huge ? huge : 0;
+    mapped_ = bytes + border;
+    begin_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (begin_ == MAP_FAILED) {
+      mapped_ = 0;
+      begin_ = nullptr;
+      throw std::bad_alloc();
+    }
+#if defined(MADV_HUGEPAGE)
+    if (border) madvise(begin_, mapped_, MADV_HUGEPAGE);  // a wish: nothing depends on it
+#endif
+  }
+  Memory(Memory&& other) noexcept
+      : begin_(std::exchange(other.begin_, nullptr)), mapped_(std::exchange(other.mapped_, 0)) {}
+  Memory& operator=(Memory&& other) noexcept {
+    std::swap(begin_, other.begin_);
+    std::swap(mapped_, other.mapped_);
+    return *this;
+  }
+  ~Memory() {
+    if (mapped_)
+      munmap(begin_, mapped_);
+    else
+      std::free(begin_);
+  }
+
+  void* data() const {
+    const auto address = reinterpret_cast<uintptr_t>(begin_);
+    return mapped_ >= 3 * huge ? reinterpret_cast<void*>((address + huge - 1) / huge * huge) : begin_;
+  }
+
+ private:
+  static constexpr size_t large = size_t(1) << 20, huge = size_t(1) << 21;
+  void* begin_ = nullptr;
+  size_t mapped_ = 0;
+};
+
+template <class T>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(int64_t n) { reset(n); }
+  Buffer(Buffer&& other) noexcept
+      : memory_(std::move(other.memory_)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer taken(std::move(other));
+    std::swap(memory_, taken.memory_);
+    std::swap(data_, taken.data_);
+    std::swap(size_, taken.size_);
+    return *this;
+  }
+  void reset(int64_t n) {
+    memory_ = Memory();
+    memory_ = Memory(sizeof(T) * static_cast<size_t>(n));
+    data_ = static_cast<T*>(memory_.data());
+    size_ = n;
+  }
+  void reserve(int64_t n) {
+    if (n > size_) reset(n);
+  }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T& operator[](int64_t i) { return data_[i]; }
+  const T& operator[](int64_t i) const { return data_[i]; }
+  int64_t size() const { return size_; }
+  int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(T)); }
+
+ private:
+  Memory memory_;
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+}  // namespace manyclass
