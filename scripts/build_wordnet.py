@@ -94,7 +94,7 @@ def share(synset: Synset) -> float:
 
 
 def build(source: Path) -> str:
-    """Give the text of the whole file."""
+    """Return the text of the whole file."""
     synsets: list[Synset] = []
     senses: dict[tuple[str, Key], int] = {}
     for part in PARTS:

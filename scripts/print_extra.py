@@ -1,4 +1,4 @@
-"""Print what an extra of the installed package requires, one requirement a line.
+"""Print the requirements of an extra of the installed package, one per line.
 
 `make` installs these by themselves: `pip install -e ".[test]"` would compile the core once more.
 """

@@ -36,7 +36,7 @@ OUTCOMES = ("pass", "fail", "not applicable")
 
 
 def main() -> int:
-    """Run the files that are named, print counts, and fail if a test does that is not in the table."""
+    """Run the named files, print counts, and exit with an error if a test that is not in the table fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="*", help=f"of {', '.join(MODULES)}; all by default")
     parser.add_argument("-v", "--verbose", action="store_true", help="the reason for each test that did not pass")
@@ -58,7 +58,7 @@ def main() -> int:
 
 
 def run(files: list[str]) -> list[dict[str, Any]]:
-    """Run pytest away from our own settings, and collect what the stand-ins wrote."""
+    """Run pytest without our own settings, and collect what the stand-ins wrote."""
     with tempfile.TemporaryDirectory() as folder:
         outcomes = Path(folder, "outcomes")
         path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))

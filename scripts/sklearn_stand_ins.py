@@ -48,7 +48,7 @@ in_use: set[str] = set()  # the stand-ins that the running test has called
 
 
 def not_applicable(reason: str) -> NoReturn:
-    """End the test, which is about something that we do not have."""
+    """End a test of something that manyclass does not offer."""
     in_use.add(reason)
     pytest.skip(NOT_APPLICABLE + reason)
 
@@ -340,7 +340,7 @@ class CalibratedClassifierCV(OriginalCalibrated):
 
 
 def put_in_place() -> None:
-    """Give the modules that tests import from our classes for theirs."""
+    """Replace the classes in the modules that tests import from with ours."""
     sklearn.svm.LinearSVC = sklearn.calibration.LinearSVC = LinearSVC
     sklearn.linear_model.LogisticRegression = LogisticRegression
     sklearn.multiclass.OneVsRestClassifier = OneVsRestClassifier
@@ -357,7 +357,7 @@ def pytest_runtest_setup(item: Any) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: Any, call: Any) -> Any:
-    """Write what became of the test to the file that SKLEARN_OUTCOMES names."""
+    """Write the outcome of the test to the file named by SKLEARN_OUTCOMES."""
     report = yield
     if report.when == "call" or report.outcome != "passed":
         outcome, why = {"passed": "pass", "failed": "fail", "skipped": "not applicable"}[report.outcome], ""

@@ -31,12 +31,12 @@ TRAIN = [str(BIN / "manyclass"), "train", "rows.svm", "--solver", "leagues", "--
 
 
 def ip(*arguments: str) -> str:
-    """Run a command of iproute2."""
+    """Run an iproute2 command."""
     return subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True).stdout
 
 
 def why_not() -> str | None:
-    """What is missing here, if anything is."""
+    """Return what is missing on this machine, if anything."""
     if os.geteuid() != 0:
         return "only root may make network namespaces"
     missing = [tool for tool in ("ip", "unshare") if shutil.which(tool) is None]
@@ -106,7 +106,7 @@ def same_bytes(folder: Path) -> None:
 
 
 def cut(folder: Path) -> None:
-    """Cut the cable while they train."""
+    """Cut the cable during training."""
     endless = ["--stop", "kkt", "--tol", "1e-300", "--max-iter", "1000000000", "--dtype", "float64"]
     with train_on_both(folder, "-m", "never", "--checkpoint", "c", "--every", "0.2", *endless) as job:
         end = time.monotonic() + AT_MOST
