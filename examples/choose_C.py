@@ -12,7 +12,7 @@ FILE = "hypernyms.manyclass"
 def main() -> None:
     wordnet = load_wordnet(min_members=50)
 
-    # A rough fit is enough to rank the values of C; the last fit, on all rows, is an exact one.
+    # Rough fits are enough to rank values of C; the final fit, on all rows, uses a tighter tolerance.
     pipeline = make_pipeline(TextFeatures(min_df=2), OneVsRestSVC(tol=0.1))
     search = GridSearchCV(pipeline, {"onevsrestsvc__C": [0.1, 0.3, 1, 3, 10]}, cv=3, refit=False)
     search.fit(wordnet.texts_train, wordnet.labels_train)
@@ -22,7 +22,7 @@ def main() -> None:
     pipeline.set_params(**search.best_params_, onevsrestsvc__tol=0.01)
     pipeline.fit(wordnet.texts_train, wordnet.labels_train)
     print(pipeline[-1].certificate_.message)
-    save_model(pipeline, FILE)  # the vocabulary, too
+    save_model(pipeline, FILE)  # including the vocabulary
 
     model = load_model(FILE)
     print(model.predict(["a red wine from Italy"])[0])

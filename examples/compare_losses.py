@@ -1,4 +1,4 @@
-"""Train all four losses on one synthetic text problem and compare time, gap, memory and test error."""
+"""Compare time, gap, memory and test error of four losses on a synthetic text problem."""
 
 import time
 

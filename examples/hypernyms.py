@@ -1,6 +1,6 @@
-"""Train on WordNet's definitions, then ask in plain English what kind of thing a definition describes.
+"""Train on WordNet's definitions, then find out what kind of thing a plain English definition describes.
 
-Arguments are definitions to ask about: `python examples/hypernyms.py "a large wild cat with stripes"`.
+Pass your own definitions as arguments: `python examples/hypernyms.py "a large wild cat with stripes"`.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Train sparse machines for 5,000 labels into a folder of shards, then find the best labels of new rows."""
+"""Train sparse classifiers for 5,000 labels into a folder of shards, then predict the best labels of new rows."""
 
 import tempfile
 from pathlib import Path
@@ -19,7 +19,7 @@ def main() -> None:
         gaps = 1 - found["dual"] / found["primal"]
         print(f"largest gap of any label {gaps.max():.4f}, {found['support'].mean():.0f} rows a label matter")
 
-        model = load_model(shards)  # mapped: what is never read is never in memory
+        model = load_model(shards)  # memory-mapped: only what is read is loaded
         files = sum(file.stat().st_size for file in shards.iterdir())
         print(f"{model.density:.3%} of the weights are not zero, {files / 1e6:.1f} MB in {shards.name}")
         codes = model.topk(X_test, 5)[0]

@@ -1,4 +1,4 @@
-"""Exact linear classifiers for thousands of classes, each fit with a certificate."""
+"""Exact linear classifiers for thousands of classes, with a certificate for every fit."""
 
 from .data import BlockStore
 from .engines import DiskEngine

@@ -1,4 +1,4 @@
-"""`python -m manyclass`: the command line."""
+"""Run the command line with `python -m manyclass`."""
 
 from .cli import main
 

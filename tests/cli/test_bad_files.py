@@ -196,7 +196,7 @@ def test_the_command_line_refuses_a_damaged_checkpoint(good, tmp_path):
         file.write_bytes(NESTED)
     call = ["train", str(tmp_path / "x.svm"), "--loss", "cs", "--checkpoint", str(path), "--resume"]
     done = CliRunner().invoke(app, [*call, "-m", str(tmp_path / "m")])
-    assert done.exit_code == 2 and f"{path}: no checkpoint is whole" in done.stderr and "too deeply" in done.stderr
+    assert done.exit_code == 2 and f"{path}: no checkpoint is intact" in done.stderr and "too deeply" in done.stderr
 
 
 # ---- Keys and types: of JSON files, each entry in turn missing, of another type, or twice

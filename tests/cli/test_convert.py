@@ -72,7 +72,7 @@ def test_xmc_is_told_by_its_header_and_counts_from_0(name, shell, svm):
         report = shell.json("convert", name, store, *given)
         assert (report["features"], report["classes"], report["multilabel"]) == (20, 6, True)
     assert shell.json("convert", name, "told", "--append")["rows"] == 400
-    assert "different kinds (svmlight, xmc)" in shell("convert", name, "train.svm", "t", code=2).stderr
+    assert "different formats (svmlight, xmc)" in shell("convert", name, "train.svm", "t", code=2).stderr
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".parquet"])
@@ -141,17 +141,17 @@ def test_rows_and_blocks_are_removed(shell, svm):
         (["remove", "nowhere", "--rows", "1"], "does not exist"),
         (["convert", "train.svm", "s"], "is a store already"),
         (["convert", "train.svm", "nowhere", "--append"], "does not exist"),
-        (["convert", "train.svm", "s", "--append", "--dtype", "float64"], "--dtype has no meaning with --append"),
-        (["convert", "news.csv", "s", "--append"], "was made of rows of features, which csv files do not hold"),
-        (["convert", "train.svm", "news.csv", "t"], "different kinds (csv, svmlight)"),
-        (["convert", "train.svm", "t", "--hash-bits", "9"], "--hash-bits has no meaning with svmlight"),
+        (["convert", "train.svm", "s", "--append", "--dtype", "float64"], "--dtype does not apply to --append"),
+        (["convert", "news.csv", "s", "--append"], "holds rows of features; csv files cannot be appended to it"),
+        (["convert", "train.svm", "news.csv", "t"], "different formats (csv, svmlight)"),
+        (["convert", "train.svm", "t", "--hash-bits", "9"], "--hash-bits does not apply to svmlight"),
         (["convert", "news.csv", "t", "--text-column", "body"], "no column 'body'; the columns are 'text', 'label'"),
         (["convert", "news.parquet", "t", "--text-column", "body"], "name the ones to read with --text-column"),
-        (["convert", "bad.parquet", "t"], "no Parquet, or damaged"),
+        (["convert", "bad.parquet", "t"], "not a Parquet file, or a damaged one"),
         (["convert", ".", "t"], "a folder; pass files"),
         (["convert", "none.svm", "t"], "No such file"),
         (["convert", "none.parquet", "t"], "No such file"),
-        (["convert", "train.svm", "t", "--memory", "5MB"], "are needed to convert"),
+        (["convert", "train.svm", "t", "--memory", "5MB"], "a conversion needs at least"),
         (["inspect", "train.svm", "--verify"], "neither a store nor a model"),
     ],
 )
@@ -169,7 +169,7 @@ def test_what_is_wrong_is_said(arguments, message, shell, svm):
 def test_a_conversion_that_was_stopped_is_named(shell, svm):
     shell("convert", "train.svm", "s")
     (svm / "s" / "manifest.json").rename(svm / "s" / "conversion.json")
-    assert "s is not whole: its conversion was stopped; repeat" in shell("inspect", "s", code=2).stderr
+    assert "s is incomplete because its conversion was interrupted; repeat" in shell("inspect", "s", code=2).stderr
     assert "conversion.json is damaged" in shell("convert", "train.svm", "s", code=2).stderr
 
 

@@ -80,7 +80,7 @@ def test_unknown_labels_of_a_store_are_refused_or_missed(shell, model, tmp_path)
     shell("convert", "later.svm", "store")
     for name in ("later.svm", "store"):
         refused = shell("evaluate", "m.manyclass", name, code=2).stderr
-        assert f"{name}: 1 labels in 1 of 60 rows are none that the model was trained on" in refused
+        assert f"{name}: 1 labels in 1 of 60 rows are unknown: the model was not trained on them" in refused
         report = shell.json("evaluate", "m.manyclass", name, "--unknown", "wrong")
         known = shell.json("evaluate", "m.manyclass", "test.svm")
         assert report["labels_unknown"] == 1 and report["rows_without_labels"] == 5
@@ -93,7 +93,10 @@ def test_the_tree_of_a_model_for_label_sets(shell, model):
     wide = shell.json("evaluate", "m.manyclass", "test.svm", "--beam", 5)
     assert wide["tree_recall_at"]["5"] == 1 and wide["ndcg_at"] == exact["ndcg_at"]
     assert "micro_f1" not in wide
-    assert "say how many" in shell("predict", "m.manyclass", "test.svm", "--beam", 3, code=2).stderr
+    assert (
+        "pass -k for the number of labels per row"
+        in shell("predict", "m.manyclass", "test.svm", "--beam", 3, code=2).stderr
+    )
     assert len(shell("predict", "m.manyclass", "test.svm", "--beam", 3, "-k", 2).stdout.splitlines()) == 60
 
 

@@ -77,7 +77,7 @@ def test_labels_never_seen_are_refused_or_missed(shell, files, model):
     lines[1] = "77," + lines[1]
     (files / "later.svm").write_text("\n".join(lines) + "\n")
     refused = shell("evaluate", "m.manyclass", "later.svm", code=2)
-    assert "later.svm: 1 labels in 1 of 60 rows are none that the model was trained on" in refused.stderr
+    assert "later.svm: 1 labels in 1 of 60 rows are unknown: the model was not trained on them" in refused.stderr
     report = shell.json("evaluate", "m.manyclass", "later.svm", "--unknown", "wrong")
     assert report["labels_unknown"] == 1
     assert report["precision_at"] == shell.json("evaluate", "m.manyclass", "test.svm")["precision_at"]
@@ -96,7 +96,7 @@ def test_predictions_by_threshold_and_by_number(shell, files, model):
             assert line == "\t".join(f"{model.classes[c]}\t{row[c]!s}" for c in best)
     lines = shell("predict", "m.manyclass", "test.xmc.gz", "-k", 2, "--json").stdout.splitlines()
     assert [json.loads(line)["labels"] for line in lines] == model.classes[model.topk(X, 2)[0]].tolist()
-    assert "leave out -k" in shell("predict", "m.manyclass", "test.svm", "-k", 2, "--threshold", 1, code=2).stderr
+    assert "omit -k" in shell("predict", "m.manyclass", "test.svm", "-k", 2, "--threshold", 1, code=2).stderr
 
 
 def test_probabilities_of_labels(shell, files):
@@ -154,9 +154,9 @@ def test_one_label_a_row_is_what_other_losses_and_models_want(shell, files, svm)
     assert f"several.svm:1:2: expected one label, found none; {one_vs_rest}" in refused
     assert one_vs_rest in shell("train", "train.xmc.gz", code=2).stderr
     for option in (("--calibrate", "sigmoid"), ("--class-weight", "balanced")):
-        assert "one label a row" in shell("train", "several.svm", "--loss", "hinge", *option, code=2).stderr
+        assert "one label per row" in shell("train", "several.svm", "--loss", "hinge", *option, code=2).stderr
     shell("train", "train.svm", "-m", "plain.manyclass")
-    assert "has one label a row" in shell("predict", "plain.manyclass", "test.svm", "--threshold", 0, code=2).stderr
+    assert "has one label per row" in shell("predict", "plain.manyclass", "test.svm", "--threshold", 0, code=2).stderr
     assert "knows one label per row" in shell("evaluate", "plain.manyclass", "test.xmc.gz", code=2).stderr
 
 

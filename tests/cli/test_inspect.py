@@ -54,7 +54,7 @@ def test_the_estimate_adds_up_and_follows_the_type(shell, svm):
     parts = ("data", "weights", "dual_variables", "scratch")
     assert narrow["peak"] == sum(narrow[part] for part in parts)
     assert wide["data"] > narrow["data"]
-    assert "fit, beside the rows: peak" in shell("inspect", "train.svm", "--estimate").stdout
+    assert "fit, besides the rows: peak" in shell("inspect", "train.svm", "--estimate").stdout
 
 
 def test_tables_and_stdin_are_inspected(shell, tables):
@@ -85,11 +85,11 @@ def test_the_estimate_of_a_store_is_what_training_from_it_demands(loss, shell, s
     shell("train", "store", "--loss", loss, "--memory", str(least), "--model", "m")
     refused = shell("train", "store", "--loss", loss, "--memory", str(least // 2), "--model", "n", code=2)
     assert "of memory are too little" in refused.stderr
-    assert "memory of a fit, at least" in shell("inspect", "store", "--estimate", "--loss", loss).stdout
+    assert "minimum memory for a fit" in shell("inspect", "store", "--estimate", "--loss", loss).stdout
 
 
 def test_losses_that_are_not_trained_from_stores_have_no_estimate(shell, svm):
     shell("convert", "train.svm", "store")
     for loss in ("ovo_hinge", "ppd_hinge"):
         refused = shell("inspect", "store", "--estimate", "--loss", loss, code=2)
-        assert f"--loss {loss} is not trained from stores" in refused.stderr
+        assert f"--loss {loss} cannot be trained from a store" in refused.stderr

@@ -78,7 +78,7 @@ def test_losses_that_do_best_on_rows_of_length_1_have_them(shell, files, options
     done = shell("train", "train.svm", *options, "-m", "m")
     assert bool(load_model("m").chain) == scaled
     by_itself = scaled and "--normalize" not in options
-    assert ("--no-normalize leaves them as they are" in done.stderr) == by_itself
+    assert ("use --no-normalize to turn it off" in done.stderr) == by_itself
 
 
 def test_cv_scales_rows_as_train_does(shell, files):
@@ -180,8 +180,11 @@ def test_models_of_stores_scale_rows_of_files_and_take_those_of_stores_as_they_a
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["train", "raw", "--normalize"], "raw: --normalize is too late for rows of a store; convert the data anew"),
-        (["train", "unit", "--no-normalize"], "unit: --no-normalize is too late, the rows have length 1; convert"),
+        (["train", "raw", "--normalize"], "raw: --normalize is too late for a store; convert the data again"),
+        (
+            ["train", "unit", "--no-normalize"],
+            "unit: --no-normalize is too late, because its rows have length 1; convert",
+        ),
         (["cv", "raw", "--normalize"], "raw: --normalize is too late"),
         (["cv", "unit", "--no-normalize"], "unit: --no-normalize is too late"),
         (["convert", "train.svm", "raw", "--append", "--normalize"], "raw: --normalize is too late"),
@@ -248,7 +251,7 @@ def test_shards_of_rows_with_other_steps_are_not_gone_on_from(shell, files):
     save_svmlight(sp.eye(20, format="csr", dtype=np.float32), np.arange(20) % 4, files / "unit.svm")
     options = ["--loss", "ppd_hinge", "--shards", "-m", "m"]
     shell("train", "unit.svm", *options, "--no-normalize")
-    assert "another fit" in shell("train", "unit.svm", *options, "--resume", code=2).stderr
+    assert "a different fit" in shell("train", "unit.svm", *options, "--resume", code=2).stderr
     shell("train", "unit.svm", *options, "--no-normalize", "--resume")
     assert not load_model("m").chain
 
@@ -262,7 +265,7 @@ def test_a_conversion_that_was_stopped_goes_on_with_the_same_lengths_only(shell,
     with monkeypatch.context() as stopped:
         stopped.setattr(Conversion, "_write_blocks", stop)
         shell("convert", "train.svm", "s", "--normalize", code=130)
-    assert "with other normalize" in shell("convert", "train.svm", "s", code=2).stderr
+    assert "with different normalize" in shell("convert", "train.svm", "s", code=2).stderr
     shell("convert", "train.svm", "s", "--normalize")
     unit = UnitRows().transform(load_svmlight("train.svm", dtype=np.float32)[0])
     assert (BlockStore("s").load()[0] != unit).nnz == 0

@@ -102,7 +102,7 @@ def test_texts_for_a_model_of_features_are_refused(shell, model, tables):
 
 
 def test_more_classes_than_there_are_are_refused(shell, model):
-    assert "more classes than the 4" in shell("predict", "m.manyclass", "test.svm", "-k", 5, code=2).stderr
+    assert "-k 5 is more than the 4 classes" in shell("predict", "m.manyclass", "test.svm", "-k", 5, code=2).stderr
 
 
 def test_damaged_and_missing_models_are_named(shell, model, svm):
@@ -143,4 +143,4 @@ def test_models_without_probabilities_say_so(shell, svm):
     shell("train", "train.svm", "--model", "m")
     message = shell("predict", "m", "test.svm", "--probabilities", code=2).stderr
     assert "m has no probabilities" in message and "--calibrate" in message
-    assert "choose one" in shell("predict", "m", "test.svm", "--probabilities", "--scores", code=2).stderr
+    assert "either --scores" in shell("predict", "m", "test.svm", "--probabilities", "--scores", code=2).stderr

@@ -40,7 +40,7 @@ def test_sets_of_labels(sampled):
 
 def test_nothing_is_overwritten(shell, tmp_path):
     (tmp_path / "test.svm").write_text("mine")
-    assert "test.svm is already there" in shell("samples", code=2).stderr
+    assert "test.svm already exists" in shell("samples", code=2).stderr
     assert [path.name for path in tmp_path.iterdir()] == ["test.svm"]
     shell("samples", "new/folder")
     assert (tmp_path / "new" / "folder" / "news.csv").exists()

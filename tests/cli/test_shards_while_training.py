@@ -137,7 +137,7 @@ def test_resume_begins_where_there_is_nothing_yet(shell, files):
     before = bytes_of(files / "folder")
     shell(*command)
     assert bytes_of(files / "folder") == before
-    assert "holds shards of another fit" in shell(*command, "-C", 2, code=2).stderr
+    assert "holds shards of a different fit" in shell(*command, "-C", 2, code=2).stderr
     assert bytes_of(files / "folder") == before
 
 

@@ -166,7 +166,7 @@ def test_bad_tables_are_shown_where_they_are(shell, tmp_path, name, content, mes
 def test_missing_files_and_folders_are_named(shell, svm):
     assert "absent.svm" in shell("train", "absent.svm", code=2).stderr
     assert "no folder none" in shell("train", "train.svm", "--model", "none/m", code=2).stderr
-    assert "no store" in shell("train", ".", "--model", "m", code=2).stderr
+    assert "is not a store" in shell("train", ".", "--model", "m", code=2).stderr
 
 
 def test_the_default_of_C_is_that_of_the_estimator(shell, svm):
@@ -180,7 +180,7 @@ def test_solver_and_feature_reduction_reach_the_estimator(shell, svm):
     report = shell.json("train", "train.svm", "--loss", "maxent", "--feature-reduction")
     assert report["settings"]["feature_reduction"] is True
     assert (
-        "trains loss 'squared_hinge' only"
+        "only trains loss 'squared_hinge'"
         in shell("train", "train.svm", "--loss", "hinge", "--solver", "newton", code=2).stderr
     )
 
@@ -194,7 +194,7 @@ def test_the_number_of_leagues_reaches_the_estimator(shell, svm):
     )
     for options in ([], ["--loss", "llw", "--solver", "leagues"], ["--loss", "hinge"]):
         assert (
-            "only --loss ww with --solver leagues"
+            "only to --loss ww with --solver leagues"
             in shell("train", "train.svm", "--leagues", 3, *options, code=2).stderr
         )
 
@@ -218,7 +218,7 @@ def test_methods_for_stores_reach_the_engine(shell, svm):
 def test_losses_that_want_rows_in_memory_refuse_a_store(shell, svm, loss):
     shell("convert", "train.svm", "s")
     refused = shell("train", "s", "-m", "m", *loss, code=2)
-    assert "wants rows in memory" in refused.stderr and "--loss squared_hinge" in refused.stderr
+    assert "cannot train from a store" in refused.stderr and "--loss squared_hinge" in refused.stderr
 
 
 # ---- Checkpoints
@@ -253,7 +253,7 @@ def test_a_checkpoint_of_other_settings_is_refused(svm, shell):
 
 def test_a_folder_that_cannot_be_written_is_a_warning(svm, shell):
     done = shell("train", "train.svm", "--checkpoint", "train.svm/c", "--every", "0")
-    assert done.stderr.count("warning: no checkpoint could be written to train.svm/c (Not a directory)") == 1
+    assert done.stderr.count("warning: could not write a checkpoint to train.svm/c (Not a directory)") == 1
     assert "RuntimeWarning" not in done.stderr
 
 

@@ -291,9 +291,9 @@ def test_what_is_missing_cut_short_or_foreign_is_named(store, tmp_path):
     assert [problem.partition(": ")[2] for problem in BlockStore(store.path).verify()] == [
         "its content has changed since it was written"
     ]
-    with pytest.raises(BlockError, match=r"block-0-1.safetensors: .*; get it again"):
+    with pytest.raises(BlockError, match=r"block-0-1.safetensors: .*; restore it"):
         BlockStore(store.path).read(1)
-    with pytest.raises(StoreError, match="does not exist; make a store"):
+    with pytest.raises(StoreError, match="does not exist; create a store"):
         BlockStore(tmp_path / "nowhere")
     with pytest.raises(StoreError, match="is a file"):
         BlockStore(tmp_path / "x.svm")
@@ -339,7 +339,7 @@ def test_other_settings_do_not_go_on(tmp_path):
     settings = Conversion(TextRows([tmp_path / "x.svm"]), tmp_path / "s", memory=MEMORY)._settings
     journal = {"settings": settings | {"seed": 3}, "place": {}, "blocks": []}
     (tmp_path / "s" / "conversion.json").write_text(json.dumps(journal))
-    with pytest.raises(StoreError, match="was stopped, with other seed; repeat it"):
+    with pytest.raises(StoreError, match="interrupted conversion with different seed; repeat it"):
         convert(tmp_path / "x.svm", tmp_path / "s")
 
 

@@ -159,10 +159,10 @@ def test_lines_without_end_are_refused(name, tmp_path, monkeypatch):
         monkeypatch.setattr(module, "LONGEST_LINE", 3 << 20)
     start = "text,label\n" if name == "x.csv" else ""
     (tmp_path / name).write_bytes(gzip.compress(start.encode() + b" " * (8 << 20)))
-    with pytest.raises(ParseError, match=rf"{name}:\d:1: a line of more than 3 MiB"):
+    with pytest.raises(ParseError, match=rf"{name}:\d:1: this line is longer than 3 MiB"):
         load_svmlight(tmp_path / name) if name == "x.svm" else read_table(tmp_path / name)
     if name == "x.svm":
-        with pytest.raises(ParseError, match=rf"{name}:1:1: a line of more than 3 MiB"):
+        with pytest.raises(ParseError, match=rf"{name}:1:1: this line is longer than 3 MiB"):
             BlockStore.create(tmp_path / "new", tmp_path / name)
 
 
@@ -265,7 +265,7 @@ def test_the_lock_is_no_way_out_of_the_folder(kind, store, tmp_path):
         os.mkfifo(lock)
     else:
         lock.mkdir()
-    with pytest.raises(StoreError, match=r"\.lock is no plain file"):
+    with pytest.raises(StoreError, match=r"\.lock is not a regular file"):
         store.remove([0])
     assert outside.exists() == (kind == "link")
 
@@ -276,5 +276,5 @@ def test_a_pipe_in_place_of_a_block_does_not_hang(store):
     os.mkfifo(path)
     entries = [vars(entry) for entry in store.manifest.blocks]
     forge_manifest(store, blocks=[entries[0] | {"size": 0}, *entries[1:]])
-    with pytest.raises(StoreError, match="is no file"):
+    with pytest.raises(StoreError, match="is not a file"):
         BlockStore(store.path)

@@ -102,7 +102,7 @@ def test_what_is_a_set_of_labels(y, several):
         ([["a"], [float("nan"), "b"]], ValueError, "a label of row 1 is NaN"),
         ([[1.0], [2.0], [np.nan]], ValueError, "a label of row 2 is NaN"),
         ([["a"], ["b", {}]], TypeError, "a label of row 1 is a dict"),
-        ([["a"], "b"], ValueError, r"row 1 of y is 'b', no set .* write \['b'\]"),
+        ([["a"], "b"], ValueError, r"row 1 of y is 'b', not a set .* write \['b'\]"),
         ([["a"], None], ValueError, "row 1 of y is None"),
         ([[], []], ValueError, "none of the 2 rows"),
         (np.zeros((3, 2)), ValueError, "none of the 3 rows"),

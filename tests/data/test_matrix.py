@@ -175,7 +175,7 @@ def test_vectors_complex_numbers_and_words_are_refused():
         check_matrix(np.ones(3))
     with pytest.raises(ValueError, match="Complex data not supported"):
         check_matrix(np.ones((2, 2), complex))
-    with pytest.raises(ValueError, match="no number"):
+    with pytest.raises(ValueError, match="not a number"):
         check_matrix(np.array([["a", 1]], dtype=object))
     with pytest.raises(ValueError, match="dtype must be"):
         check_matrix(np.ones((2, 2)), dtype=np.int32)

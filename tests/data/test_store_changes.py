@@ -152,7 +152,7 @@ def test_what_is_not_there_cannot_be_removed(tmp_path):
     store.remove([5, 7]).remove(blocks=[1])
     before = snapshot(store.path)
     for change, message in (
-        ({"rows": [5]}, "row 5 of .* was removed before"),
+        ({"rows": [5]}, "row 5 of .* was already removed"),
         ({"rows": [1, 60, 99]}, "has no row 60, 99; ids are from 0 to 59"),
         ({"rows": [-1]}, "has no row -1"),
         ({"blocks": [3]}, "has no block 3; its blocks are 0 to 2"),
@@ -171,7 +171,7 @@ def test_what_cannot_be_appended(tmp_path):
         ((X,), "pass y"),
         ((X, y[:5]), "X has 10 rows, but y has 5"),
         ((X, np.full(10, np.nan)), "is NaN"),
-        ((["x.svm"], y), "y is for a matrix"),
+        ((["x.svm"], y), "pass y only with a matrix"),
     ):
         with pytest.raises(ValueError, match=message):
             store.append(*arguments)

@@ -79,7 +79,7 @@ def test_classes_can_be_learned_but_not_perfectly():
 def test_wrong_arguments():
     with pytest.raises(ValueError, match="choose one of lshtc-small"):
         make_text_like("dmoz")
-    with pytest.raises(ValueError, match="a training row for each"):
+    with pytest.raises(ValueError, match="training row per class"):
         make_text_like("lshtc-small", n=10, K=11)
     with pytest.raises(ValueError, match="quarter of d"):
         make_text_like("lshtc-small", d=100, nnz=50)

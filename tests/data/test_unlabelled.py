@@ -31,7 +31,9 @@ TABLES = {"csv": (as_csv(), 3), "tsv": (as_csv("\t"), 3), "jsonl": (as_jsonl(), 
 @pytest.mark.parametrize("format", TABLES)
 def test_rows_without_a_label_are_refused_with_line_and_number(format):
     data, line = TABLES[format]
-    with pytest.raises(ParseError, match=r"no label in 'label'; 3 rows have none; .* unlabelled=\"skip\"") as caught:
+    with pytest.raises(
+        ParseError, match=r"no label in 'label'; 3 rows have no label; .* unlabelled=\"skip\""
+    ) as caught:
         read_table(BytesIO(data), format=format)
     assert caught.value.line == line
 
@@ -42,7 +44,7 @@ def test_they_can_be_left_out_or_kept(format, caplog):
     with caplog.at_level(logging.WARNING, "manyclass"):
         found = read_table(BytesIO(data), format=format, unlabelled="skip")
     assert list(zip(*found, strict=True)) == LABELLED
-    assert f"3 rows without a label were left out, the first in line {line}" in caplog.text
+    assert f"3 rows without a label were skipped, the first in line {line}" in caplog.text
     texts, _ = read_table(BytesIO(data), format=format, unlabelled="keep")
     assert texts == [text for text, _ in ROWS]
 
@@ -59,7 +61,7 @@ def test_all_is_well_without_such_rows(caplog):
 
 
 def test_nan_of_json_is_no_label():
-    with pytest.raises(ParseError, match=r":1:1: no label in 'label'; 1 row has none"):
+    with pytest.raises(ParseError, match=r":1:1: no label in 'label'; 1 row has no label"):
         read_table(BytesIO(b'{"text": "x", "label": NaN}\n'), format="jsonl")
 
 
@@ -67,7 +69,7 @@ def test_nan_of_json_is_no_label():
     "rest", [b'"open quote', b"too,many,fields\n", b"\xff\xfe,a\n"], ids=["quote", "fields", "encoding"]
 )
 def test_the_first_error_is_told_whatever_follows(rest):
-    with pytest.raises(ParseError, match="no label in 'label'; 2 rows have none") as caught:
+    with pytest.raises(ParseError, match="no label in 'label'; 2 rows have no label") as caught:
         read_table(BytesIO(b"text,label\na,\nb,\n" + rest), format="csv")
     assert caught.value.line == 2
 
@@ -84,7 +86,7 @@ def labels_of(source):
 def test_rows_for_a_store(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(as_csv())
-    with pytest.raises(ParseError, match=r"t\.csv:3:1: no label in 'label'; 3 rows have none"):
+    with pytest.raises(ParseError, match=r"t\.csv:3:1: no label in 'label'; 3 rows have no label"):
         labels_of(TableRows([path]))
     assert labels_of(TableRows([path], unlabelled="skip")) == [label for _, label in LABELLED]
     assert TableRows([path]).settings() != TableRows([path], unlabelled="skip").settings()
@@ -94,6 +96,6 @@ def test_rows_for_a_store(tmp_path):
 def test_parquet(tmp_path, labels):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"text": ["w", "x", "y", "z"], "label": labels}), path)
-    with pytest.raises(ParseError, match=r"t\.parquet:2:1: no label in 'label'; 2 rows have none"):
+    with pytest.raises(ParseError, match=r"t\.parquet:2:1: no label in 'label'; 2 rows have no label"):
         labels_of(TableRows([path]))
     assert labels_of(TableRows([path], unlabelled="skip")) == [labels[0], labels[3]]

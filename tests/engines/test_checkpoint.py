@@ -95,7 +95,7 @@ def test_the_one_before_is_read_where_the_newest_is_damaged(what, damage, tmp_pa
         write(folder, generation, number=generation)
     damage(tmp_path / what)
     again = CheckpointFolder(tmp_path)
-    with pytest.warns(RuntimeWarning, match=r"checkpoint 2: .*Going on from checkpoint 1"):
+    with pytest.warns(RuntimeWarning, match=r"checkpoint 2: .*Resuming from the earlier checkpoint 1"):
         assert again.read().info == {"number": 1}
     # It is the last good one now, whatever lies beside it.
     write(again, again.next_generation(), number=3)
@@ -116,7 +116,7 @@ def test_an_error_names_what_is_wrong_if_none_is_whole(damage, tmp_path):
 
 def test_a_manifest_of_another_program_is_no_checkpoint(tmp_path):
     (tmp_path / "checkpoint-1.json").write_text(json.dumps({"weights": "model.bin"}))
-    with pytest.raises(CheckpointError, match="no checkpoint is whole"):
+    with pytest.raises(CheckpointError, match="no checkpoint is intact"):
         CheckpointFolder(tmp_path).read()
 
 
@@ -181,7 +181,7 @@ def test_another_problem_is_refused_by_name(name, tmp_path):
 
 def test_another_number_of_leagues_is_refused(tmp_path):
     fit(tmp_path, every=0, solver="leagues")
-    with pytest.raises(ValueError, match=r"another problem: leagues \(4, here 3\); go on with what it was begun"):
+    with pytest.raises(ValueError, match=r"another problem: leagues \(4, here 3\); resume with the original data"):
         fit(tmp_path, resume=True, solver="leagues", leagues=3)
     fit(tmp_path, resume=True, solver="leagues", leagues=4)
 
@@ -225,7 +225,7 @@ def test_history_times_and_passes_go_on(tmp_path):
 def test_a_folder_that_cannot_be_made_is_one_warning(tmp_path):
     (tmp_path / "file").write_text("")
     expected = file_of(fit(), tmp_path)
-    with pytest.warns(RuntimeWarning, match=r"Not a directory.*training goes on") as seen:
+    with pytest.warns(RuntimeWarning, match=r"Not a directory.*training continues") as seen:
         fitted = fit(tmp_path / "file" / "folder", every=0)
     assert len(seen) == 1
     assert file_of(fitted, tmp_path) == expected
@@ -238,7 +238,7 @@ def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
     try:
-        with pytest.warns(RuntimeWarning, match=r"File too large.*training goes on"):
+        with pytest.warns(RuntimeWarning, match=r"File too large.*training continues"):
             fitted = fit(tmp_path / "c", every=0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -255,15 +255,15 @@ def test_a_path_of_penalties(tmp_path):
 def test_what_is_refused(tmp_path):
     X, y = text_like(60, 40, 4, seed=13)
     store = store_of(X, y, tmp_path / "s", 4)
-    with pytest.raises(ValueError, match="has the labels"):
+    with pytest.raises(ValueError, match="contains the labels"):
         OneVsRestSVC().fit(store, y)
     with pytest.raises(ValueError, match="convert the rows"):
         OneVsRestSVC(engine="disk").fit(X, y)
-    with pytest.raises(ValueError, match="one-vs-one is not trained from disk"):
+    with pytest.raises(ValueError, match="one-vs-one cannot be trained from disk"):
         OneVsOneSVC().fit(store)
     with pytest.raises(ValueError, match="solver='dual'"):
         OneVsRestSVC(solver="newton").fit(store)
-    with pytest.raises(ValueError, match="engine='joblib' wants rows in memory"):
+    with pytest.raises(ValueError, match="engine='joblib' needs rows in memory"):
         OneVsRestSVC(engine="joblib").fit(store)
     with pytest.raises(ValueError, match="60 finite numbers"):
         OneVsRestSVC().fit(store, sample_weight=np.ones(3))
@@ -271,7 +271,7 @@ def test_what_is_refused(tmp_path):
         with pytest.raises(ValueError, match=r"size|rounds|together"):
             DiskEngine(**wrong)
     one = store_of(X, np.zeros(60), tmp_path / "one", 2)
-    with pytest.raises(ValueError, match="one class only"):
+    with pytest.raises(ValueError, match="only one class"):
         MulticlassSVC().fit(one)
 
 

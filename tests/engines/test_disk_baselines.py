@@ -53,7 +53,7 @@ def assert_certificate_follows_from_formulas(fitted, store, loss, X, y, C):
     assert alpha.min() >= 0 and (loss == "squared_hinge" or alpha.max() <= C)
 
 
-# ---- The orders that rows are visited in, as native/shuffle.hpp and the engine make them
+# ---- The orders that rows are visited in, as native/parallel/shuffle.hpp and the engine make them
 
 MASK = (1 << 64) - 1
 
@@ -335,17 +335,17 @@ def test_what_is_refused(tmp_path):
     X, y = text_like(60, 40, 4, seed=11)
     store = store_of(X, y, tmp_path / "s", 4)
     for estimator in (MulticlassSVC("ww"), MulticlassSVC("cs"), OneVsOneSVC("hinge"), make("maxent")):
-        with pytest.raises(ValueError, match=r"method='pegasos' trains the one-vs-rest losses .* leave out method"):
+        with pytest.raises(ValueError, match=r"method='pegasos' only trains the one-vs-rest losses .* omit method"):
             estimator.set_params(engine=pegasos()).fit(store)
     for loss in ("hinge", "logistic", "ww"):
-        with pytest.raises(ValueError, match=r"method='streamsvm' .* 'squared_hinge' only"):
+        with pytest.raises(ValueError, match=r"method='streamsvm' only trains .* 'squared_hinge'"):
             make(loss, engine=streamsvm()).fit(store)
     for wrong, why in (
         ({"method": "sgd"}, "method must be one of 'dual', 'pegasos', 'streamsvm'"),
         ({"method": "pegasos", "update": "all"}, "update must be 'row' or 'block'"),
-        ({"update": "block"}, "is for method='pegasos'"),
-        ({"method": "streamsvm", "update": "block"}, "is for method='pegasos'"),
-        ({"method": "pegasos", "rounds": 3}, "visits a row once a pass"),
+        ({"update": "block"}, "requires method='pegasos'"),
+        ({"method": "streamsvm", "update": "block"}, "requires method='pegasos'"),
+        ({"method": "pegasos", "rounds": 3}, "visits each row once per pass"),
     ):
         with pytest.raises(ValueError, match=why):
             DiskEngine(**wrong)

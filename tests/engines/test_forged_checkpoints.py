@@ -146,7 +146,7 @@ def test_a_manifest_names_files_of_its_own_alone(forge, tmp_path):
     content = json.loads(path.read_text())["content"]
     forge(content)
     path.write_text(json.dumps({"checksum": checkpoint._checksum(content), "content": content}))
-    with pytest.raises(CheckpointError, match=r"/c: no checkpoint is whole \(checkpoint 1: "):
+    with pytest.raises(CheckpointError, match=r"/c: no checkpoint is intact \(checkpoint 1: "):
         CheckpointFolder(tmp_path / "c").read()
 
 

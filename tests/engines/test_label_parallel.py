@@ -367,7 +367,7 @@ def test_stopped_by_the_clock(warm, tmp_path):
 def test_it_is_for_classes_that_are_trained_apart():
     X, y = text_like(30, 20, 3)
     for estimator in (MulticlassSVC(engine="joblib"), MaxEnt(engine="joblib")):
-        with pytest.raises(ValueError, match=r"for one-vs-rest and one-vs-one\. '(ww|maxent)' trains all classes"):
+        with pytest.raises(ValueError, match=r"one-vs-rest or one-vs-one loss\. '(ww|maxent)' trains all classes"):
             estimator.fit(X, y)
     with pytest.raises(ValueError, match=r"engine must be one of 'memory', 'disk', .* or an MPIEngine, got 'spark'"):
         OneVsRestSVC(engine="spark").fit(X, y)

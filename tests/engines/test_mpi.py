@@ -183,7 +183,7 @@ def test_ranks_train_shards_together_where_all_see_the_same(ranks, by_ranks, alo
     for found in by_ranks[ranks]:
         assert found["shards"][:2] == 2 * alone["shards"]
         assert f"rank {ranks - 1} sees shards of 0 labels" in found["shards"][2]
-        assert "name a folder that all hosts share" in found["shards"][2]
+        assert "use a folder that all hosts share" in found["shards"][2]
 
 
 def check_full_disk(found, folder, reason, alone):
@@ -323,7 +323,7 @@ def test_the_mpirun_of_another_mpi_is_named():
     command = [sys.executable, "-c", "from manyclass.cli import main; main()", "train", "rows.svm"]
     found = subprocess.run(command, env=ENVIRONMENT | {"OMPI_COMM_WORLD_SIZE": "4"}, capture_output=True, text=True)
     assert found.returncode == 2
-    assert "mpirun has started 4 processes, but MPI knows of 1" in found.stderr
+    assert "mpirun started 4 processes, but MPI sees 1" in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_too_many_weights_for_an_array_say_how_to_get_at_them():
     X, y = text_like(60, 40, 5, seed=0)
     fitted = make("ppd_squared_hinge").fit(X, y)
     fitted.model_.weights = sp.csr_matrix((100_000, 2**31 - 1), dtype=np.float32)
-    with pytest.raises(MemoryError, match=r"takes \d+ GB as an array; call sparsify"):
+    with pytest.raises(MemoryError, match=r"needs \d+ GB as an array; call sparsify"):
         _ = fitted.coef_
 
 

@@ -136,7 +136,7 @@ def test_keys_of_another_type_are_other_keys():
 @pytest.mark.parametrize("weight", [-1.0, np.nan, np.inf, "2", None])
 def test_weights_are_numbers(weight):
     X, y = problem()
-    with pytest.raises(ValueError, match="class_weight gives the class 1 the weight"):
+    with pytest.raises(ValueError, match="class_weight gives class 1 the weight"):
         MulticlassSVC(class_weight={1: weight}).fit(X, y)
 
 

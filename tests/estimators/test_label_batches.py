@@ -77,11 +77,11 @@ def test_other_rows_are_another_fit(small_shards, tmp_path):
     PPDSparse(shards=tmp_path / "model").fit(X, y)
     before = bytes_of(tmp_path / "model")
     for other in (PPDSparse(tol=0.001), PPDSparse(C=2.0)):
-        with pytest.raises(ValueError, match="holds shards of another fit"):
+        with pytest.raises(ValueError, match="holds shards of a different fit"):
             other.set_params(shards=tmp_path / "model", resume=True).fit(X, y)
-    with pytest.raises(ValueError, match="holds shards of another fit"):
+    with pytest.raises(ValueError, match="holds shards of a different fit"):
         PPDSparse(shards=tmp_path / "model", resume=True).fit(2 * X, y)
-    with pytest.raises(ValueError, match="holds shards of another fit"):  # whose labels have other names
+    with pytest.raises(ValueError, match="holds shards of a different fit"):  # whose labels have other names
         PPDSparse(shards=tmp_path / "model", resume=True).fit(X, 2 * y)
     assert bytes_of(tmp_path / "model") == before
 
@@ -96,7 +96,7 @@ def test_label_counts_are_in_the_folder(small_shards, tmp_path):
 
 def test_out_of_time_the_shards_stay(small_shards, tmp_path):
     X, y = text_like(300, 120, 70, seed=4)
-    with pytest.raises(UnfinishedFitError, match=r"holds 0 of 70 labels: fit again with resume=True"):
+    with pytest.raises(UnfinishedFitError, match=r"holds 0 of 70 labels. Fit again with resume=True"):
         PPDSparse(shards=tmp_path / "model", time_limit=1e-6).fit(X, y)
     done = PPDSparse(shards=tmp_path / "model", resume=True).fit(X, y)
     np.testing.assert_array_equal(done.decision_function(X), PPDSparse().fit(X, y).decision_function(X))
@@ -176,9 +176,9 @@ def test_a_stop_in_the_only_batch_when_all_labels_were_begun(make, solver, tmp_p
 @pytest.mark.parametrize(
     "parameters, message",
     [
-        ({"checkpoint": "somewhere"}, "needs no checkpoint"),
-        ({"warm_start": True}, "keeps all dual variables"),
-        ({"engine": "joblib"}, "not by 'joblib'"),
+        ({"checkpoint": "somewhere"}, "without a checkpoint"),
+        ({"warm_start": True}, "needs all dual variables"),
+        ({"engine": "joblib"}, "cannot write shards"),
     ],
 )
 def test_what_shards_do_not_go_with(parameters, message, tmp_path):
@@ -204,7 +204,7 @@ def test_dismec_drops_small_weights_of_one_vs_rest(memory):
 def test_stores_are_refused(make, tmp_path):
     X, y = text_like()
     store = BlockStore.create(tmp_path / "store", X, y)
-    with pytest.raises(ValueError, match="trains rows in memory"):
+    with pytest.raises(ValueError, match="cannot train from a store"):
         make().fit(store)
 
 
@@ -213,14 +213,14 @@ def test_stores_are_refused(make, tmp_path):
 )
 def test_without_a_folder_there_is_nothing_to_go_on_from(make, folders):
     X, y = text_like()
-    with pytest.raises(ValueError, match=f"name it with {folders}$"):
+    with pytest.raises(ValueError, match=f"resume from; pass {folders}$"):
         make(resume=True).fit(X, y)
 
 
 def test_what_dismec_does_not_have():
     X, y = text_like()
     for parameters in ({"warm_start": True}, {"checkpoint": "x"}, {"engine": "joblib"}):
-        with pytest.raises(ValueError, match="lets go of labels"):
+        with pytest.raises(ValueError, match="keeps no state of finished labels"):
             DiSMEC(**parameters).fit(X, y)
     with pytest.raises(ValueError, match="a size is a number of bytes"):
         DiSMEC(memory="much").fit(X, y)

@@ -82,7 +82,7 @@ def test_a_target_beyond_float32_ends_with_the_passes(loss):
 
 def test_is_refused_where_it_cannot_be():
     X, y = text_like(20, 10, 3)
-    with pytest.raises(ValueError, match="solver='newton' trains loss 'squared_hinge' only, not 'hinge'"):
+    with pytest.raises(ValueError, match="solver='newton' only trains loss 'squared_hinge', not 'hinge'"):
         OneVsRestSVC("hinge", solver="newton").fit(X, y)
     with pytest.raises(ValueError, match="solver must be one of 'auto', 'dual' for OneVsOneSVC, got 'newton'"):
         OneVsOneSVC(solver="newton").fit(X, y)

@@ -57,7 +57,7 @@ def test_a_class_that_a_fold_does_not_know_is_wrong_there():
 
 def test_fits_that_stop_early_are_counted():
     X, y = text_like(80, 40, 3, seed=6)
-    with pytest.warns(match="10 of 10 fits stopped before their target"):
+    with pytest.warns(match="10 of 10 fits did not converge"):
         found = select_C(MulticlassSVC(max_iter=1, tol=1e-9), X, y, [1.0, 2.0])
     assert not found.converged.any()
 
@@ -65,8 +65,8 @@ def test_fits_that_stop_early_are_counted():
 @pytest.mark.parametrize(
     ("Cs", "cv", "message"),
     [
-        ([], 5, "positive numbers"),
-        ([1.0, -1.0], 5, "positive numbers"),
+        ([], 5, "only positive ones"),
+        ([1.0, -1.0], 5, "only positive ones"),
         ([1.0], 1, "between 2 and"),
         ([1.0], 99, "40"),
     ],

@@ -262,14 +262,14 @@ def test_other_losses_name_one_vs_rest(loss):
 def test_what_is_for_one_label_a_row_says_so():
     X, Y = labelled()
     for class_weight in ("balanced", {0: 2.0}):
-        with pytest.raises(ValueError, match="class_weight is for one label a row"):
+        with pytest.raises(ValueError, match="class_weight needs one label per row"):
             OneVsRestSVC(class_weight=class_weight).fit(X, Y)
-    with pytest.raises(ValueError, match="one label a row"):
+    with pytest.raises(ValueError, match="one label per row"):
         CalibratedClassifier(OneVsRestSVC()).fit(X, Y)
     with pytest.raises(ValueError, match="60 rows, y has 59"):
         OneVsRestSVC().fit(X, Y[1:])
     plain = OneVsRestSVC().fit(X, np.arange(60) % 3)
     assert plain.model_.settings["multilabel"] is False
     for given in ({"k": 2}, {"threshold": 1.0}):
-        with pytest.raises(ValueError, match="sets of labels; predict_topk"):
+        with pytest.raises(ValueError, match="sets of labels; use predict_topk"):
             plain.predict(X, **given)

@@ -187,9 +187,9 @@ def test_weights_cannot_be_changed_in_place_unnoticed():
             array[0] = 1.0
     fitted.intercept_ = 0.5
     assert fitted.intercept_.tolist() == [0.5]
-    with pytest.raises(ValueError, match=r"coef_ must have the shape \(1, 30\) as after fit, got \(2, 30\)"):
+    with pytest.raises(ValueError, match=r"coef_ must keep the shape \(1, 30\) it has after fit, got \(2, 30\)"):
         fitted.coef_ = np.zeros((2, 30))
-    with pytest.raises(ValueError, match=r"intercept_ must have the shape \(1,\)"):
+    with pytest.raises(ValueError, match=r"intercept_ must keep the shape \(1,\)"):
         fitted.intercept_ = np.zeros(2)
     with pytest.raises(NotFittedError):
         OneVsRestSVC().coef_ = np.zeros((1, 30))

@@ -29,13 +29,13 @@ def test_rows_that_cannot_be_told_apart(monkeypatch):
     X, y = text_like(30, 60, 4, seed=0)
     X = sp.vstack([X[:1], X[:1], X[2:]], format="csr")
     y[:2] = 0, 1
-    with pytest.raises(ValueError, match="some row has a loss whatever the weights"):
+    with pytest.raises(ValueError, match="some rows still have a loss"):
         MulticlassSVC("llw", C=np.inf, tol=1e-3).fit(X, y)
 
 
 def test_is_refused_where_it_means_nothing():
     X, y = text_like(30, 60, 4, seed=0)
-    with pytest.raises(ValueError, match='C=inf is for loss="llw" only'):
+    with pytest.raises(ValueError, match='C=inf is only available for loss="llw"'):
         MulticlassSVC("ww", C=np.inf).fit(X, y)
-    with pytest.raises(ValueError, match="mean nothing with C=inf"):
+    with pytest.raises(ValueError, match="have no effect with C=inf"):
         MulticlassSVC("llw", C=np.inf).fit(X, y, sample_weight=np.ones(30))

@@ -83,7 +83,7 @@ class Interposer:
         self._library.faults_arm(fault.kind, ctypes.c_long(which), fault.way, fault.error, where)
 
     def disarm(self):
-        """Let calls succeed, and say how many there were."""
+        """Let calls succeed, and pass -k for the number of labels per row there were."""
         return self._library.faults_disarm()
 
 

@@ -93,7 +93,7 @@ def store_state(path):
     try:
         store = BlockStore(path)
     except StoreError as error:
-        assert any(words in str(error) for words in ("does not exist", "is not whole", "has no manifest")), error
+        assert any(words in str(error) for words in ("does not exist", "is incomplete", "has no manifest")), error
         return NOTHING
     assert list(store.verify()) == []
     X, y = store.load()

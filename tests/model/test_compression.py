@@ -67,7 +67,7 @@ def test_what_cannot_be_asked_for(asked, reason):
 
 def test_weights_too_large_for_half_precision_are_refused():
     model = LinearModel(np.full((2, 2), 1e5, np.float32), np.zeros(2, np.float32), np.arange(2))
-    with pytest.raises(ValueError, match="does not fit float16"):
+    with pytest.raises(ValueError, match="does not fit in float16"):
         model.compress("float16")
     np.testing.assert_allclose(weights_of(model.compress("int8")), 1e5)
 
@@ -123,7 +123,7 @@ def stored(path, name):
         (lambda path: {"weights__scale": np.full(5, -1, np.float32)}, "negative"),
         (lambda path: {"intercept": np.zeros(5, np.float16)}, "intercept is float16"),
         (lambda path: {"weights__indices": stored(path, "weights.indices") + np.uint16(60000)}, "outside 0..4"),
-        (lambda path: {"weights__indices": stored(path, "weights.indices")[::-1].copy()}, "do not ascend"),
+        (lambda path: {"weights__indices": stored(path, "weights.indices")[::-1].copy()}, "not ascending"),
         (lambda path: {"weights__indices": stored(path, "weights.indices").astype(np.int16)}, "types"),
         (lambda path: {"weights__values": stored(path, "weights.values").astype(np.float32)}, "types"),
         (lambda path: {"weights__values": stored(path, "weights.values").astype(np.uint8)}, "types"),

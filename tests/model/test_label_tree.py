@@ -145,9 +145,9 @@ def test_recall_is_the_share_of_common_labels():
     [
         ({"tree__labels": np.arange(29, dtype=np.int32)}, "but 30 classes"),
         ({"tree__labels": np.arange(30)}, "int64 labels"),
-        ({"tree__labels": np.append(np.arange(29), 28).astype(np.int32)}, "each once"),
-        ({"tree__labels": np.append(np.arange(29), 30).astype(np.int32)}, "each once"),
-        ({"tree__labels": np.append(np.arange(29), -1).astype(np.int32)}, "each once"),
+        ({"tree__labels": np.append(np.arange(29), 28).astype(np.int32)}, "exactly once"),
+        ({"tree__labels": np.append(np.arange(29), 30).astype(np.int32)}, "exactly once"),
+        ({"tree__labels": np.append(np.arange(29), -1).astype(np.int32)}, "exactly once"),
         ({"tree__labels": None}, "no tensor 'tree.labels'"),
         ({"tree__branching": None}, "no tensor 'tree.branching'"),
         ({"tree__branching": np.array([1])}, "1 branches"),

@@ -170,7 +170,7 @@ def test_more_l1_means_fewer_weights():
     ("parameters", "message"),
     [
         ({"engine": "joblib"}, "engine='memory'"),
-        ({"feature_reduction": True}, "feature_reduction is not for PDSparse"),
+        ({"feature_reduction": True}, "feature_reduction is not available for PDSparse"),
         ({"lam": -1.0}, "lam"),
         ({"tau": 0.0}, "tau"),
     ],
@@ -183,7 +183,7 @@ def test_refuses_what_it_cannot_do(parameters, message):
 
 def test_trains_in_memory_only(tmp_path):
     X, y = text_like(40, 30, 4)
-    with pytest.raises(ValueError, match="engine='memory' only"):
+    with pytest.raises(ValueError, match="needs engine='memory'"):
         check_engine("mpi", MaxMargin())
-    with pytest.raises(ValueError, match=r"read the store with store.load\(\)"):
+    with pytest.raises(ValueError, match=r"load the rows with store.load\(\)"):
         PDSparse().fit(BlockStore.create(tmp_path / "store", X, y))

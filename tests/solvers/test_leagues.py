@@ -261,8 +261,8 @@ def test_what_is_not_for_leagues_is_refused():
         ({"leagues": 0}, "'leagues' parameter of MulticlassSVC must be"),
         ({"leagues": 2.5}, "'leagues' parameter of MulticlassSVC must be"),
         ({"leagues": 5}, "4 classes cannot be divided into 5 leagues; choose between 1 and 4"),
-        ({"leagues": 2, "solver": "auto"}, "leagues=2 is for loss='ww' with solver='leagues', not .* solver='auto'"),
-        ({"leagues": 2, "loss": "llw"}, "leagues=2 is for loss='ww' with solver='leagues', not for loss='llw'"),
+        ({"leagues": 2, "solver": "auto"}, "leagues=2 requires loss='ww' and solver='leagues', got .* solver='auto'"),
+        ({"leagues": 2, "loss": "llw"}, "leagues=2 requires loss='ww' and solver='leagues', got loss='llw'"),
     ],
 )
 def test_numbers_of_leagues_that_mean_nothing_are_refused(parameters, message):

@@ -1,4 +1,4 @@
-"""`manyclass convert`: from files to a store of blocks, for data that does not fit into memory."""
+"""The command `manyclass convert`."""
 
 import time
 from enum import Enum
@@ -17,15 +17,18 @@ from ..data.table_rows import TableRows
 from . import normalizing, output, ranks
 from .fitting import Dtype
 from .formats import ROWS_OF_FEATURES, DataFormat, TableOptions, kind_of
-from .options import Delimiter, LabelColumn, SkipUnlabelled, TextColumn
+from .options import AsJson, Delimiter, LabelColumn, SkipUnlabelled, TextColumn
 from .output import InputError
+from .panels import in_data, option_in
 
-# What a non-zero takes in memory: an index, a value, and where they are.
+# Memory per non-zero in a CSR matrix.
 BYTES_A_NONZERO = 12
+
+in_store = option_in("Store")
 
 
 class Compression(str, Enum):
-    """Of the blocks."""
+    """Compression of the blocks."""
 
     zstd = "zstd"
     zlib = "zlib"
@@ -35,34 +38,39 @@ class Compression(str, Enum):
 @output.answers_errors
 @ranks.alone
 def convert(
-    files: Annotated[list[str], typer.Argument(help="Text or tables, plain or compressed; - for stdin.")],
-    store: Annotated[Path, typer.Argument(help="The folder to make.")],
-    append: Annotated[bool, typer.Option("--append", help="Add to the store that the folder is.")] = False,
-    memory: Annotated[
-        Any, typer.Option(parser=parse_size, metavar="SIZE", help="What the conversion may use.")
-    ] = "512MB",
-    blocks: Annotated[int | None, typer.Option(min=1, help="How many. [default: as the memory asks for]")] = None,
-    format: Annotated[DataFormat, typer.Option(help="auto: by the names; xmc by its first line.")] = DataFormat.auto,
-    dtype: Annotated[Dtype | None, typer.Option(help="Of the values. [default: float32]")] = None,
+    files: Annotated[list[str], typer.Argument(help="Text files or tables, plain or compressed; - reads stdin.")],
+    store: Annotated[Path, typer.Argument(help="Folder to write.")],
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    format: Annotated[
+        DataFormat, in_data(help="Data format; auto goes by the file names, and finds XMC text by its first line.")
+    ] = DataFormat.auto,
     delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
     normalize: Annotated[
         bool | None,
-        typer.Option("--normalize/--no-normalize", help="Scale rows to length 1; those of texts always are."),
+        in_data(
+            "--normalize/--no-normalize", help="Scale rows to length 1; rows made from texts always have length 1."
+        ),
     ] = None,
     hash_bits: Annotated[
-        int | None, typer.Option(min=1, max=30, help=f"Texts get 2^N features. [default: {HASH_BITS}]")
+        int | None, in_data(min=1, max=30, help=f"Hash the words of texts to 2^N features. [default: {HASH_BITS}]")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the dealing of rows to blocks.")] = 0,
-    compression: Annotated[Compression, typer.Option(help="Of the blocks.")] = Compression.zstd,
-    level: Annotated[int | None, typer.Option(help="Of compression. [default: 1]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    dtype: Annotated[Dtype | None, in_data(help="Type of the feature values. [default: float32]")] = None,
+    append: Annotated[bool, in_store("--append", help="Add rows to an existing store.")] = False,
+    memory: Annotated[
+        Any, in_store(parser=parse_size, metavar="SIZE", help="Memory that the conversion may use.")
+    ] = "512MB",
+    blocks: Annotated[int | None, in_store(min=1, help="Number of blocks. [default: depends on --memory]")] = None,
+    seed: Annotated[int, in_store(help="Seed for assigning rows to blocks.")] = 0,
+    compression: Annotated[Compression, in_store(help="Compression of the blocks.")] = Compression.zstd,
+    level: Annotated[int | None, in_store(help="Compression level. [default: 1]")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Convert files to a store of blocks, in one pass and with little memory.
+    """Convert files to a store on disk, in one pass and with little memory.
 
-    The files are LIBSVM/svmlight or XMC text, or tables with a column of texts, whose words are hashed to features.
+    Train from a store when the data does not fit into memory. The files are svmlight (LIBSVM) or XMC text, or tables
+    with a column of texts, whose words are hashed to features.
 
     \b
     Examples:
@@ -72,14 +80,14 @@ def convert(
       manyclass convert more.svm store/ --append
       zcat big.svm.gz | manyclass convert - piped/
 
-    Stopped, it goes on when the command is repeated; from a pipe it has to begin anew. The folder is a store when the
-    conversion is over, and not before; rows are appended all or not at all.
+    To resume a conversion that was stopped, repeat the command; one that reads from a pipe starts again. The folder
+    becomes a store only when the conversion is complete. --append adds all rows or none.
     """
     output.log_to_stderr(quiet=True)
     begin = time.perf_counter()
     for file in files:
         if file != "-" and Path(file).is_dir():
-            raise InputError(f"{file}: a folder; pass files")
+            raise InputError(f"{file} is a folder; pass files")
     table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
     if append:
         source = _more(BlockStore(store), files, format, table, dtype, hash_bits, normalize)
@@ -103,11 +111,11 @@ def convert(
 
 
 def _kind(files: list[str], format: DataFormat, table: TableOptions) -> str:
-    """One format for all files."""
+    """Return the format that all files have."""
     kinds = {kind_of(file, format.value, table, otherwise="svmlight") for file in files}
     if len(kinds) > 1:
         raise InputError(
-            f"the files are of different kinds ({', '.join(sorted(kinds))}); convert one kind, append others"
+            f"the files have different formats ({', '.join(sorted(kinds))}); convert those of one format"
         )
     return kinds.pop()
 
@@ -152,7 +160,7 @@ def _more(
     numeric = kind in ROWS_OF_FEATURES
     if numeric == store.chain.takes_text:
         raise InputError(
-            f"{store.path} was made of {'texts' if numeric else 'rows of features'}, which {kind} files do not hold"
+            f"{store.path} holds {'texts' if numeric else 'rows of features'}; {kind} files cannot be appended to it"
         )
     if numeric:
         return more_of(store, files, xmc=kind == "xmc")
@@ -170,11 +178,11 @@ def _more(
 def _refuse(kind: str, **options: Any) -> None:
     for name, value in options.items():
         if value is not None:
-            raise InputError(f"--{name.replace('_', '-')} has no meaning with {kind}")
+            raise InputError(f"--{name.replace('_', '-')} does not apply to {kind}")
 
 
 def describe_store(store: BlockStore) -> dict[str, Any]:
-    """What there is to say of a store."""
+    """Describe a store in plain values."""
     size = sum(entry.size for entry in store.manifest.blocks)
     return {
         "store": str(store.path),
@@ -191,7 +199,7 @@ def describe_store(store: BlockStore) -> dict[str, Any]:
 
 
 def show_store(report: dict[str, Any]) -> None:
-    """Print it."""
+    """Print the description of a store."""
     share = report["bytes_a_nonzero"] / BYTES_A_NONZERO
     pairs = [
         ("store", report["store"]),
@@ -201,13 +209,13 @@ def show_store(report: dict[str, Any]) -> None:
         ("classes", f"{output.count(report['classes'])}{', several per row' if report['multilabel'] else ''}"),
         ("non-zeros", output.count(report["nonzeros"])),
         ("blocks", output.count(report["blocks"])),
-        ("on disk", f"{output.size(report['bytes'])}, {share:.2f} of what it takes in memory"),
+        ("on disk", f"{output.size(report['bytes'])}, {share:.2f} of its size in memory"),
     ]
     if report.get("verified"):
         blocks = f"all {output.count(report['blocks'])} blocks are" if report["blocks"] > 1 else "the block is"
         pairs.append(("verified", f"{blocks} intact"))
     if "least_memory" in report:
-        pairs.append(("memory of a fit, at least", output.size(report["least_memory"])))
+        pairs.append(("minimum memory for a fit", output.size(report["least_memory"])))
     if "removed" in report:
         pairs.append(("removed", output.count(report["removed"])))
     if "seconds" in report:

@@ -1,4 +1,4 @@
-"""`manyclass cv`: losses and penalties compared by cross-validation."""
+"""The command `manyclass cv`."""
 
 import logging
 import warnings
@@ -17,23 +17,24 @@ from . import normalizing, output, ranks
 from .fitting import USUAL, Dtype
 from .formats import DataFormat, TableOptions
 from .inputs import LabelledRows, naming, open_store, read_labelled
-from .options import Delimiter, LabelColumn, SkipUnlabelled, TextColumn, document_frequency, positive, usual
+from .options import AsJson, Delimiter, LabelColumn, MinDf, Quiet, SkipUnlabelled, TextColumn, positive, usual
+from .panels import in_data, in_disk, in_model, in_training
 
 logger = logging.getLogger("manyclass.cli")
 MOST_PENALTIES = 1000
 
 
 def list_of_losses(text: str) -> Any:
-    """Read ww,cs,maxent."""
+    """Parse a list such as ww,cs,maxent."""
     losses = [part.strip() for part in text.split(",")]
     for loss in losses:
         if loss not in LOSSES:
-            raise typer.BadParameter(f"there is no loss {loss!r}; there are {', '.join(LOSSES)}")
+            raise typer.BadParameter(f"there is no loss {loss!r}; choose from {', '.join(LOSSES)}")
     return losses
 
 
 def list_of_penalties(text: str) -> Any:
-    """Read 0.1,1,10 or, for all powers in between, 2^-5:2^3."""
+    """Parse a list such as 0.1,1,10, or a range of powers such as 2^-5:2^3."""
     try:
         if ":" in text:
             (base, first), (other, last) = (part.split("^") for part in text.split(":"))
@@ -53,7 +54,7 @@ def list_of_penalties(text: str) -> Any:
 
 
 def option_of_penalties(Cs: np.ndarray) -> str:
-    """Write penalties as `list_of_penalties` reads them: as a range if they are all powers of 2 or of 10 in it."""
+    """Format values of C for `list_of_penalties`: consecutive powers of 2 or 10 as a range, others as a list."""
     for base in (2, 10):
         exponents = np.log(Cs) / np.log(base)
         first, last = round(exponents[0]), round(exponents[-1])
@@ -65,45 +66,55 @@ def option_of_penalties(Cs: np.ndarray) -> str:
 @output.answers_errors
 @ranks.alone
 def cv(
-    data: Annotated[str, typer.Argument(help="As for train; - for stdin.")],
-    losses: Annotated[
-        Any,
-        typer.Option("--loss", "-l", parser=list_of_losses, metavar="LOSS,LOSS", help="One or more, as for train."),
-    ] = "ww",
-    Cs: Annotated[
-        Any, typer.Option("-C", "--C", parser=list_of_penalties, metavar="C,C", help="Penalties: a list or a range.")
-    ] = "2^-5:2^3",
-    folds: Annotated[int, typer.Option(min=2, help="The rows are dealt to so many folds.")] = 5,
-    tol: Annotated[float | None, typer.Option(callback=positive, help=f"Relative gap. {usual('tol')}")] = None,
-    intercept: Annotated[bool, typer.Option(help="Add a constant feature.")] = USUAL["fit_intercept"],
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the folds and of the order of rows.")] = 0,
-    dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
+    data: Annotated[str, typer.Argument(help="Data as for train; - reads stdin.")],
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    format: Annotated[DataFormat, in_data(help="Data format; auto goes by the file name.")] = DataFormat.auto,
     delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
     normalize: normalizing.Normalize = None,
-    min_df: Annotated[
-        Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
-    ] = "1",
-    format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
-    memory: Annotated[
-        Any, typer.Option(parser=parse_size, metavar="SIZE", help="From a store: what it may use. [default: 1GB]")
+    min_df: MinDf = "1",
+    losses: Annotated[
+        Any,
+        in_model(
+            "--loss",
+            "-l",
+            parser=list_of_losses,
+            metavar="LOSS,LOSS",
+            help="One or more losses to compare; train --help lists them.",
+        ),
+    ] = "ww",
+    Cs: Annotated[
+        Any,
+        in_model("-C", "--C", parser=list_of_penalties, metavar="C,C", help="Values of C to try: a list or range."),
+    ] = "2^-5:2^3",
+    intercept: Annotated[bool, in_model(help="Add a constant feature to every row.")] = USUAL["fit_intercept"],
+    dtype: Annotated[Dtype, in_model(help="Type of the weights.")] = Dtype.float32,
+    folds: Annotated[int, in_training(min=2, help="Number of folds.")] = 5,
+    tol: Annotated[
+        float | None,
+        in_training(callback=positive, help=f"Stop a fit when its relative gap is this small. {usual('tol')}"),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    jobs: Annotated[int | None, in_training("--jobs", "-j", help="Number of threads. [default: all cores]")] = None,
+    seed: Annotated[int, in_training(min=0, help="Seed for the folds and the order of the rows.")] = 0,
+    memory: Annotated[
+        Any,
+        in_disk(parser=parse_size, metavar="SIZE", help="Memory to use when training from a store. [default: 1GB]"),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Compare losses and penalties by cross-validation.
+    """Compare losses and values of C by cross-validation.
 
     \b
     Examples:
       manyclass cv big.svm --loss ww,cs,maxent --C 2^-5:2^3
-      manyclass cv news.csv --text-column body --label-column topic -l squared_hinge -C 0.1,1,10 --folds 10
+      manyclass cv big.svm -l squared_hinge -C 0.1,1,10 --folds 10
+      manyclass cv news.csv --text-column body --label-column topic
 
-    Prints the share of held-out rows that were right, for each loss and penalty, and the best of each loss; of rows
-    with sets of labels those whose best label is in the set. The words of a table are counted over all rows, held-out
-    ones too. From a store all folds are trained together, so that a block is read once a pass for all of them.
+    Prints the accuracy on held-out rows for each loss and C, and the best C for each loss. For sets of labels, a row
+    counts as correct if its best label is in the set. The vocabulary of a table is built from all rows, including
+    held-out ones. With a store, all folds are trained together, so each pass reads a block only once.
     """
     output.log_to_stderr(quiet=quiet)
     table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
@@ -112,7 +123,7 @@ def cv(
     engine: str | DiskEngine = "memory"
     if store is None:
         if memory is not None:
-            raise typer.BadParameter("it is for rows of a store", param_hint="--memory")
+            raise typer.BadParameter("it applies only to a store", param_hint="--memory")
         rows: LabelledRows | BlockStore = read_labelled(
             data,
             format,
@@ -198,7 +209,7 @@ def _show(report: dict[str, Any]) -> None:
             logger.warning("%s: %s stopped before the target", loss, fits)
         if found["at_edge"]:
             logger.warning(
-                "%s: the best C, %s, is the %s that was tried, and others beyond it may be better; try --C %s",
+                "%s: the best C, %s, is the %s that was tried, so values beyond it may be better; try --C %s",
                 loss,
                 output.number(found["best_C"]),
                 found["at_edge"],

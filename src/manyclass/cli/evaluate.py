@@ -1,4 +1,4 @@
-"""`manyclass evaluate`: how often a model is right on rows with known labels."""
+"""The command `manyclass evaluate`."""
 
 import time
 from enum import Enum
@@ -16,11 +16,14 @@ from . import output, quality, ranks
 from .formats import DataFormat, TableOptions
 from .inputs import naming
 from .model_inputs import ModelInput
-from .options import Delimiter, SameLabelColumn, SameTextColumn, SkipUnlabelled
+from .options import AsJson, Delimiter, SameLabelColumn, SameTextColumn, SkipUnlabelled, Strict
 from .output import InputError
+from .panels import in_data, option_in
 
 NAMED_AT_MOST = 10
 USUAL_K = (1, 3, 5)
+
+in_evaluation = option_in("Evaluation")
 
 
 class Unknown(str, Enum):
@@ -31,53 +34,56 @@ class Unknown(str, Enum):
 
 
 def list_of_k(text: str) -> Any:
-    """Read 1,3,5."""
+    """Parse a list such as 1,3,5."""
     parts = text.split(",")
     if not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
-        raise typer.BadParameter(f"{text!r} is not a list of numbers from 1, such as 1,3,5")
+        raise typer.BadParameter(f"{text!r} is not a list of positive integers such as 1,3,5")
     return sorted({int(part) for part in parts})
 
 
 def shape_of_propensities(text: str) -> Any:
-    """Read A,B."""
+    """Parse A,B."""
     try:
         A, B = map(float, text.split(","))
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not two numbers, such as 0.55,1.5") from None
+        raise typer.BadParameter(f"{text!r} is not a pair of numbers such as 0.55,1.5") from None
     if not (A >= 0 and B > 0):
-        raise typer.BadParameter(f"{text!r}: A must be at least 0, and B above 0")
+        raise typer.BadParameter(f"{text!r}: A must be at least 0 and B positive")
     return A, B
 
 
 @output.answers_errors
 @ranks.as_one
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A model written by train.")],
-    data: Annotated[str, typer.Argument(help="Rows or texts with labels; - for stdin.")],
-    k: Annotated[
-        Any, typer.Option("-k", parser=list_of_k, metavar="K,K", help="For measures of the k best. [default: 1,3,5]")
-    ] = None,
-    unknown: Annotated[
-        Unknown, typer.Option(help="Labels that the model does not know: refuse, or count as wrong.")
-    ] = Unknown.error,
-    propensity: Annotated[
-        Any, typer.Option(parser=shape_of_propensities, metavar="A,B", help="Of the propensities of labels.")
-    ] = "0.55,1.5",
-    beam: Annotated[
-        int | None, typer.Option(min=1, help="Search the tree that `index` has built, keeping so many nodes a level.")
-    ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse features that the model was not trained on.")
-    ] = False,
+    model: Annotated[Path, typer.Argument(help="Model written by train.")],
+    data: Annotated[str, typer.Argument(help="Rows or texts with labels, or a store; - reads stdin.")],
     text_column: SameTextColumn = None,
     label_column: SameLabelColumn = None,
+    format: Annotated[DataFormat, in_data(help="Data format; auto goes by the file name.")] = DataFormat.auto,
     delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
-    format: Annotated[DataFormat, typer.Option(help="auto: by the name of the file.")] = DataFormat.auto,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    strict: Strict = False,
+    k: Annotated[
+        Any,
+        in_evaluation("-k", parser=list_of_k, metavar="K,K", help="Values of k for top-k measures. [default: 1,3,5]"),
+    ] = None,
+    unknown: Annotated[
+        Unknown, in_evaluation(help="Reject labels that the model was not trained on, or count them as wrong.")
+    ] = Unknown.error,
+    propensity: Annotated[
+        Any,
+        in_evaluation(
+            parser=shape_of_propensities, metavar="A,B", help="Parameters of the propensities for PSP@k and PSnDCG@k."
+        ),
+    ] = "0.55,1.5",
+    beam: Annotated[
+        int | None,
+        in_evaluation(min=1, help="Search the label tree built by index, keeping this many nodes per level."),
+    ] = None,
+    jobs: Annotated[int | None, in_evaluation("--jobs", "-j", help="Number of threads. [default: all cores]")] = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Measure a model on rows with known labels.
+    """Measure the quality of a model on labelled rows.
 
     \b
     Examples:
@@ -85,27 +91,25 @@ def evaluate(
       manyclass evaluate news.manyclass test.csv -k 1,3,5 --json
       manyclass evaluate news.manyclass test.csv --unknown wrong
 
-    The top-k error is the share of rows whose class is not among the k with the largest scores. Micro-F1 is
-    over all rows, macro-F1 the mean over the classes that occur in the data or in the predictions.
+    The top-k error is the fraction of rows whose class is not among the k largest scores. Micro-F1 is computed over
+    all rows; macro-F1 is the mean over the classes that occur in the data or in the predictions.
 
-    Of rows with sets of labels there are P@k, nDCG@k, recall@k and coverage@k, and weighted by propensities PSP@k and
-    PSnDCG@k; F1 is of the labels with a score above 0. docs/metrics.md has the formulas.
+    For rows with sets of labels the report has P@k, nDCG@k, recall@k and coverage@k, the propensity-weighted PSP@k
+    and PSnDCG@k, and F1 of the labels with a score above 0. docs/metrics.md has the formulas.
 
-    Features that the model was not trained on are ignored, counted on standard error and in the report; --strict
-    refuses them.
+    Features that the model was not trained on are ignored, with a count on standard error and in the report;
+    --strict rejects them.
 
-    With --beam labels are searched in the tree, and the share of the exact k best that is found is reported.
+    With --beam, labels are searched in the tree, and the report says how many of the exact top k it found.
 
-    Under mpirun the ranks share the rows, or read a file each: part-{rank}.svm.
+    Under mpirun, the ranks share the rows, or each rank reads its own file (part-{rank}.svm).
     """
     output.log_to_stderr(quiet=True)
     jobs = ranks.threads(jobs)
     loaded = load_model(model)
     wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
-        raise InputError(
-            f"-k {wanted[-1]} asks for more classes than the {output.count(loaded.n_classes)} that {model} has"
-        )
+        raise InputError(f"-k {wanted[-1]} is more than the {output.count(loaded.n_classes)} classes of {model}")
     with naming(str(model)):
         ask = _Questions(loaded, wanted[-1], beam, jobs)
     table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
@@ -132,10 +136,10 @@ def evaluate(
 
 
 class _Questions:
-    """What is asked of a model, and how long the answers take.
+    """Predict for rows, and measure how long it takes.
 
-    For rows it gives the codes of the k best labels; if they were searched in the tree, also those of the exact ones;
-    else, of a model for sets of labels, the sets that it predicts.
+    A call returns the codes of the k best labels; with `beam` also those of the exact k best; and otherwise, for a
+    model for sets of labels, also the sets that it predicts.
     """
 
     def __init__(self, model: LinearModel, k: int, beam: int | None, jobs: int | None):
@@ -158,7 +162,7 @@ class _Questions:
 
 
 def _sets_of(ask: _Questions, data: str, rows: ModelInput) -> tuple[sp.csr_matrix, np.ndarray, tuple[Any, ...]]:
-    """The labels of rows by the model's classes, how many others each has, and the answers."""
+    """Return the labels as a matrix over the model's classes, how many other labels each row has, and the answers."""
     if (store := rows.store) is not None:
         with naming(data):
             every = store.label_matrix(np.arange(store.classes.size), store.classes.size)
@@ -173,7 +177,7 @@ def _sets_of(ask: _Questions, data: str, rows: ModelInput) -> tuple[sp.csr_matri
 
 
 def _codes_of(ask: _Questions, data: str, rows: ModelInput, unknown: Unknown) -> tuple[np.ndarray, tuple[Any, ...]]:
-    """The classes of rows, and the answers."""
+    """Return the codes of the rows' classes, and the answers."""
     if rows.store is not None:
         with naming(data):
             return _known_codes(ask.model, rows.store.labels(), unknown), rows.for_blocks(ask)
@@ -190,8 +194,8 @@ def _check_known(others: np.ndarray, unknown: Unknown) -> None:
     if others.any() and unknown is Unknown.error:
         raise InputError(
             f"{output.count(int(others.sum()))} labels in {output.count(int(np.count_nonzero(others)))} of "
-            f"{output.counted(others.size, 'row')} are none that the "
-            "model was trained on; remove them, or pass --unknown wrong to count them as labels that it misses"
+            f"{output.counted(others.size, 'row')} are unknown: "
+            "the model was not trained on them; remove them, or pass --unknown wrong to count them as missed"
         )
 
 

@@ -1,4 +1,4 @@
-"""`manyclass inspect`: what is in a model or a data file, and what memory a fit will take."""
+"""The command `manyclass inspect`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,51 +22,57 @@ from .convert import describe_store, show_store
 from .fitting import USUAL, Dtype
 from .formats import DataFormat, TableOptions
 from .inputs import LabelledRows, class_sizes, naming, read_labelled
-from .options import Delimiter, LabelColumn, Loss, SkipUnlabelled, TextColumn, document_frequency
+from .options import AsJson, Delimiter, LabelColumn, Loss, MinDf, SkipUnlabelled, TextColumn
 from .output import InputError
+from .panels import in_data, option_in
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
-# Kernels of losses that are trained from stores.
+# Kernels of the losses that can be trained from a store.
 FROM_STORES = ("coupled", "maximum_entropy", "binary")
+
+in_inspection = option_in("Inspection")
+in_estimate = option_in("Memory estimate")
 
 
 @output.answers_errors
 @ranks.alone
 def inspect(
-    file: Annotated[str, typer.Argument(help="A model, a data file (- for stdin), or a store.")],
+    file: Annotated[str, typer.Argument(help="A model, a data file (- reads stdin) or a store.")],
     class_name: Annotated[
         str | None,
-        typer.Option("--class", metavar="NAME", help="Of a model: the features that speak for it."),
+        in_inspection("--class", metavar="NAME", help="Show the features with the largest weights for this class."),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many of these features.")] = 10,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Of data, or a store: the memory of a fit.")] = False,
-    loss: Annotated[Loss, typer.Option("--loss", "-l", help="For --estimate.")] = "ww",
-    dtype: Annotated[Dtype, typer.Option(help="For --estimate.")] = Dtype.float32,
-    intercept: Annotated[bool, typer.Option(help="For --estimate.")] = USUAL["fit_intercept"],
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="For --estimate.")] = None,
+    top: Annotated[int, in_inspection(min=1, help="Number of features to show with --class.")] = 10,
+    verify: Annotated[
+        bool, in_inspection("--verify", help="Check all of a model or store against its checksums.")
+    ] = False,
+    estimate: Annotated[
+        bool, in_estimate("--estimate", help="Estimate the memory of a fit on a data file or store.")
+    ] = False,
+    loss: Annotated[
+        Loss, in_estimate("--loss", "-l", metavar="LOSS", help="Loss of the fit; train --help lists them.")
+    ] = "ww",
+    dtype: Annotated[Dtype, in_estimate(help="Type of the weights.")] = Dtype.float32,
+    intercept: Annotated[bool, in_estimate(help="Include a constant feature.")] = USUAL["fit_intercept"],
+    jobs: Annotated[int | None, in_estimate("--jobs", "-j", help="Number of threads. [default: all cores]")] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    format: Annotated[DataFormat, in_data(help="Data format; auto goes by the file name.")] = DataFormat.auto,
     delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
-    min_df: Annotated[
-        Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
-    ] = "1",
-    format: Annotated[DataFormat, typer.Option(help="Of data. auto: by its name.")] = DataFormat.auto,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Of a store or a model: compare all of it with its checksums.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    min_df: MinDf = "1",
+    as_json: AsJson = False,
 ) -> None:
-    """Look into a model, a data file or a store.
+    """Describe a model, a data file or a store.
 
     \b
     Examples:
       manyclass inspect news.manyclass
       manyclass inspect news.manyclass --class politics --top 20
       manyclass inspect big.svm
-      manyclass inspect big.svm --estimate --loss cs        # the memory a fit will take
-      manyclass inspect store/ --estimate --loss cs         # the smallest --memory that trains from it
-      manyclass inspect store/ --verify                     # whether all of it is as it was written
+      manyclass inspect big.svm --estimate --loss cs    # memory of a fit
+      manyclass inspect store/ --estimate --loss cs     # smallest --memory
+      manyclass inspect store/ --verify                 # compare checksums
     """
     output.log_to_stderr(quiet=True)
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
@@ -74,7 +80,7 @@ def inspect(
         if estimate:
             problem = PROBLEMS[loss]
             if problem.kernel not in FROM_STORES or getattr(problem, "pairs", False):
-                raise InputError(f"{file}: a store; --loss {loss} is not trained from stores")
+                raise InputError(f"{file}: --loss {loss} cannot be trained from a store")
             data = StoredRows(BlockStore(file), 1.0, constant=float(intercept))
             report["least_memory"] = least_memory(problem, data, np.dtype(dtype.value))
         if as_json:
@@ -84,15 +90,15 @@ def inspect(
         return
     if _is_model(file):
         if estimate:
-            raise InputError(f"{file}: a model; --estimate is about data to train on")
+            raise InputError(f"{file} is a model; --estimate needs data to train on")
         if verify:
             verify_model(file)
         _inspect_model(Path(file), class_name, top, as_json, verify)
         return
     if verify:
-        raise InputError(f"{file}: neither a store nor a model; --verify is about these")
+        raise InputError(f"{file} is neither a store nor a model; --verify applies only to these")
     if class_name is not None:
-        raise InputError(f"{file}: not a model; --class is about a model's weights")
+        raise InputError(f"{file} is not a model; --class applies only to models")
     rows = read_labelled(
         file,
         format,
@@ -121,7 +127,7 @@ def inspect(
 def _is_model(file: str) -> bool:
     if (Path(file) / INDEX).is_file():
         return True
-    if not Path(file).is_file():  # standard input and pipes cannot be looked at twice
+    if not Path(file).is_file():  # standard input and pipes can be read only once
         return False
     return Path(file).suffix in MODEL_SUFFIXES or looks_like_model(file)
 
@@ -152,7 +158,7 @@ def _inspect_model(path: Path, class_name: str | None, top: int, as_json: bool, 
         typer.echo(output.to_json(report))
     elif class_name is not None:
         rows = [[feature, output.number(weight)] for feature, weight in report["largest"]]
-        output.show_table(f"what speaks for {class_name}", ("feature", "weight"), rows)
+        output.show_table(f"largest weights for {class_name}", ("feature", "weight"), rows)
     else:
         _show_model(report)
 
@@ -180,22 +186,22 @@ def _describe_model(model: LinearModel, path: Path) -> dict[str, Any]:
 
 
 def largest_features(model: LinearModel, class_name: str, count: int) -> list[tuple[str, float]]:
-    """Give the features with the largest positive weights of a class, as words or as numbers from 0 or 1.
+    """Return the features with the largest positive weights for a class, as words or as indices of the training file.
 
     Parameters
     ----------
     model : LinearModel
     class_name : str
-        The label as it prints.
+        The label as a string.
     count : int
-        How many at the most.
+        Maximum number of features.
 
     Returns
     -------
     list of (feature, weight)
     """
     if model.pairs:
-        raise InputError("a one-vs-one model has weights for pairs of classes, not for a class")
+        raise InputError("a one-vs-one model has weights per pair of classes, not per class; --class does not apply")
     found = [code for code, label in enumerate(model.classes.tolist()) if str(label) == class_name]
     if not found:
         near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][:5]
@@ -221,7 +227,7 @@ def _show_model(report: dict[str, Any]) -> None:
     more = ", ..." if report["classes"] > len(report["class_names"]) else ""
     pairs = [
         ("model", report["model"]),
-        ("size of the file", output.size(report["file_bytes"])),
+        ("file size", output.size(report["file_bytes"])),
         ("classes", f"{output.count(report['classes'])} ({examples}{more})"),
         ("features", f"{output.count(report['features'])} ({'words' if report['takes_text'] else 'numbers'})"),
         ("weights", f"{report['layout']} {report['dtype']}, {output.size(report['weight_bytes'])}"),
@@ -233,9 +239,9 @@ def _show_model(report: dict[str, Any]) -> None:
     if report["frequent_features"]:
         extra = output.counted(report["frequent_features"], "frequent feature")
         extra += f", {output.size(report['sketch_bytes'])}"
-        pairs.append(("sketches, made to predict", extra))
+        pairs.append(("sketches for prediction", extra))
     if report.get("verified"):
-        pairs.insert(2, ("verified", "all of it is as it was written"))
+        pairs.insert(2, ("verified", "all checksums match"))
     if report["classes_never_trained"]:
         pairs.append(("classes never trained", output.count(report["classes_never_trained"])))
     pairs += [(name, _text(name, value)) for name, value in sorted(report["settings"].items())]
@@ -315,11 +321,11 @@ def _show_rows(report: dict[str, Any]) -> None:
             ("non-zeros per row", output.spread(lengths)),
             (
                 "rows per class",
-                f"{output.spread(sizes)}, {sizes['with_one_row']:,} of the classes with one row",
+                f"{output.spread(sizes)}, {sizes['with_one_row']:,} classes with one row",
             ),
             *_about_sets(report),
             *(
-                (f"fit, beside the rows: {name.replace('_', ' ')}", output.size(n))
+                (f"fit, besides the rows: {name.replace('_', ' ')}", output.size(n))
                 for name, n in report.get("estimate", {}).items()
             ),
         ]

@@ -1,46 +1,45 @@
-"""`--normalize`: whether rows are scaled to length 1 before they are trained on."""
+"""The option `--normalize`: whether rows are scaled to unit length before training."""
 
 from typing import Annotated
-
-import typer
 
 from ..data import BlockStore, HashedText, UnitRows
 from ..problems import PROBLEMS, ElasticNet
 from .inputs import ALWAYS_UNIT
 from .output import InputError
+from .panels import in_data
 
-# What a command takes; None leaves it to the loss.
+# None leaves the choice to the loss.
 Normalize = Annotated[
     bool | None,
-    typer.Option(
+    in_data(
         "--normalize/--no-normalize",
-        help="Scale rows to length 1, also to predict. [default: where the loss does best so]",
+        help="Scale rows to length 1, in prediction too. [default: on for ppd_*, max_margin and DiSMEC]",
     ),
 ]
 
 
 def chosen(asked: bool | None, loss: str, drop: float | None = None) -> bool | None:
-    """What was asked for, or else True for losses that do best on rows of length 1."""
+    """Return the choice of the user, or else True for losses that work best on rows of length 1."""
     return True if asked is None and (isinstance(PROBLEMS[loss], ElasticNet) or drop is not None) else asked
 
 
 def refuse_for_texts(what: str, asked: bool | None) -> None:
-    """Refuse to leave rows of texts as they are: nothing else than rows of length 1 is made of them."""
+    """Reject `--no-normalize` for texts, whose rows always have length 1."""
     if asked is False:
         raise InputError(f"{what}: {ALWAYS_UNIT}")
 
 
 def check_store(store: BlockStore, asked: bool | None) -> None:
-    """Refuse what a store cannot do: its rows were scaled when they were converted, or never are."""
+    """Reject a choice that differs from the one made when the store was converted."""
     scaled = any(isinstance(step, UnitRows | HashedText) for step in store.chain)
     if asked and not scaled:
         raise InputError(
-            f"{store.path}: --normalize is too late for rows of a store; convert the data anew with --normalize"
+            f"{store.path}: --normalize is too late for a store; convert the data again with --normalize"
         )
     if store.chain.takes_text:
         refuse_for_texts(str(store.path), asked)
     elif asked is False and scaled:
         raise InputError(
-            f"{store.path}: --no-normalize is too late, the rows have length 1; convert the data anew without "
-            "--normalize"
+            f"{store.path}: --no-normalize is too late, because its rows have length 1; convert the data again "
+            "without --normalize"
         )

@@ -1,4 +1,4 @@
-"""What options take: their choices, and how text becomes a value."""
+"""Options that several commands share, the choices they offer, and parsers for their values."""
 
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,10 +9,11 @@ from ..data.tables import check_delimiter
 from ..estimators import MaxEnt
 from ..problems import LOSSES
 from .fitting import USUAL
+from .panels import in_data, in_output
 
 
 def delimiter(text: str) -> Any:
-    """Read one character; a tab may be spelled out."""
+    """Parse a single character; `\\t` and `tab` stand for a tab."""
     try:
         return check_delimiter("\t" if text in (r"\t", "tab") else text)
     except ValueError as error:
@@ -20,7 +21,7 @@ def delimiter(text: str) -> Any:
 
 
 class _Name(str, Enum):
-    """A choice that is its own name."""
+    """A choice whose value is its name."""
 
     __str__ = str.__str__
 
@@ -30,31 +31,53 @@ if TYPE_CHECKING:
 else:
     Loss = _Name("Loss", {name: name for name in LOSSES})
 
-TextColumn = Annotated[str | None, typer.Option("--text-column", help="Of a table. [default: text]")]
-LabelColumn = Annotated[str | None, typer.Option("--label-column", help="Of a table. [default: label]")]
-# Of files that are read for a model.
-SameTextColumn = Annotated[str | None, typer.Option("--text-column", help="Of a table. [default: as in training]")]
-SameLabelColumn = Annotated[str | None, typer.Option("--label-column", help="Of a table. [default: as in training]")]
+
+def document_frequency(text: str) -> Any:
+    """Parse a number of texts (5) or a fraction of them (0.001)."""
+    try:
+        value: int | float = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is neither a number of texts nor a fraction of them") from None
+    if not value > 0 or (isinstance(value, float) and value > 1):
+        raise typer.BadParameter(f"{text} is neither a number of texts (1 or more) nor a fraction between 0 and 1")
+    return value
+
+
+TextColumn = Annotated[str | None, in_data("--text-column", help="Table column with the texts. [default: text]")]
+LabelColumn = Annotated[str | None, in_data("--label-column", help="Table column with the labels. [default: label]")]
+# For commands that read data for a trained model.
+SameTextColumn = Annotated[
+    str | None, in_data("--text-column", help="Table column with the texts. [default: as in training]")
+]
+SameLabelColumn = Annotated[
+    str | None, in_data("--label-column", help="Table column with the labels. [default: as in training]")
+]
 Delimiter = Annotated[
+    Any, in_data(parser=delimiter, metavar="CHAR", help="Field separator of CSV, such as ';' or '\\t'. [default: ,]")
+]
+SkipUnlabelled = Annotated[bool, in_data("--skip-unlabelled", help="Skip table rows that have no label.")]
+MinDf = Annotated[
     Any,
-    typer.Option(
-        parser=delimiter, metavar="CHAR", help="Between the fields of CSV, such as ';' or '\\t'. [default: ,]"
+    in_data(
+        parser=document_frequency,
+        metavar="N",
+        help="Drop words that occur in fewer than N texts, or than a fraction of them.",
     ),
 ]
-SkipUnlabelled = Annotated[
-    bool, typer.Option("--skip-unlabelled", help="Leave out rows of a table that have no label.")
-]
+Strict = Annotated[bool, in_data("--strict", help="Reject features that the model was not trained on.")]
+Quiet = Annotated[bool, in_output("--quiet", "-q", help="Do not show progress.")]
+AsJson = Annotated[bool, in_output("--json", help="Print the report as JSON.")]
 
 
 class Stop(str, Enum):
-    """What the tolerance is about."""
+    """What `--tol` limits."""
 
     gap = "gap"
     kkt = "kkt"
 
 
 class Solver(str, Enum):
-    """How it is trained."""
+    """Training algorithm."""
 
     auto = "auto"
     dual = "dual"
@@ -63,7 +86,7 @@ class Solver(str, Enum):
 
 
 class Method(str, Enum):
-    """How it is trained from a store."""
+    """Training algorithm for a store."""
 
     dual = "dual"
     pegasos = "pegasos"
@@ -71,14 +94,14 @@ class Method(str, Enum):
 
 
 class Update(str, Enum):
-    """With how many rows Pegasos changes the weights at a time."""
+    """Whether Pegasos updates the weights per row or per block."""
 
     row = "row"
     block = "block"
 
 
 class Calibrate(str, Enum):
-    """How scores become probabilities."""
+    """How scores are turned into probabilities."""
 
     none = "none"
     temperature = "temperature"
@@ -86,44 +109,33 @@ class Calibrate(str, Enum):
 
 
 class ClassWeight(str, Enum):
-    """Factors of C by class."""
+    """Weights of the classes in the loss."""
 
     none = "none"
     balanced = "balanced"
 
 
 def positive(value: float | None) -> float | None:
-    """Refuse zero and less before any data are read."""
+    """Reject zero and negative numbers before any data is read."""
     if value is not None and not value > 0:
-        raise typer.BadParameter(f"{value} is not above 0")
+        raise typer.BadParameter(f"{value} is not positive")
     return value
 
 
 def number_of_rounds(text: str) -> Any:
-    """Read a number, tol or auto."""
+    """Parse a number, `tol` or `auto`."""
     if text in ("tol", "auto"):
         return text
     if not text.isdecimal() or int(text) < 1:
-        raise typer.BadParameter(f"{text!r} is neither a positive number nor tol or auto")
+        raise typer.BadParameter(f"{text!r} is neither a positive integer nor tol or auto")
     return int(text)
 
 
-def document_frequency(text: str) -> Any:
-    """Read a number of texts (5) or a share of them (0.001)."""
-    try:
-        value: int | float = int(text) if text.isdecimal() else float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is neither a number of texts nor a share of them") from None
-    if not value > 0 or (isinstance(value, float) and value > 1):
-        raise typer.BadParameter(f"{text} is neither a number of texts from 1 nor a share between 0 and 1")
-    return value
-
-
 def usual(parameter: str) -> str:
-    """Say what the estimators take if nothing is given."""
+    """Describe the default of a parameter of the estimators."""
     return f"[default: {USUAL[parameter]}]"
 
 
 def usual_C() -> str:
-    """Say which C the estimators take if none is given, which depends on the loss."""
-    return f"[default: {USUAL['C']:g}; of logistic losses {MaxEnt().C:g}]"
+    """Describe the default C, which depends on the loss."""
+    return f"[default: {USUAL['C']:g}; logistic losses: {MaxEnt().C:g}]"

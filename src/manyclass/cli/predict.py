@@ -1,4 +1,4 @@
-"""`manyclass predict`: the most likely classes of new rows or texts."""
+"""The command `manyclass predict`."""
 
 import contextlib
 import sys
@@ -20,70 +20,77 @@ from . import output, ranks
 from .formats import PredictFormat, TableOptions
 from .inputs import naming
 from .model_inputs import ModelInput
-from .options import Delimiter, SameTextColumn
+from .options import Delimiter, SameTextColumn, Strict
 from .output import InputError
+from .panels import in_data, in_output, option_in
 from .replacing import refuse_inputs
+
+in_prediction = option_in("Prediction")
 
 
 @output.answers_errors
 @ranks.as_one
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model written by train.")],
-    data: Annotated[str, typer.Argument(help="Rows or texts, or a store; - for stdin.")],
-    out: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here and not to stdout; .gz etc. compress.")
-    ] = None,
-    k: Annotated[
-        int | None,
-        typer.Option("-k", min=1, help="So many classes a row, the most likely first. [default: 1, or --threshold]"),
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Of a model for sets of labels: all with larger scores. [default: 0]")
-    ] = None,
-    beam: Annotated[
-        int | None, typer.Option(min=1, help="Search the tree that `index` has built, keeping so many nodes a level.")
-    ] = None,
-    scores: Annotated[bool, typer.Option("--scores", help="Print the score after each label.")] = False,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Print the probability after each label.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse features that the model was not trained on.")
-    ] = False,
+    model: Annotated[Path, typer.Argument(help="Model written by train.")],
+    data: Annotated[str, typer.Argument(help="Rows, texts or a store; - reads stdin.")],
     text_column: SameTextColumn = None,
     id_column: Annotated[
-        str | None, typer.Option(help="Of a table: print what it holds before the labels of each row.")
+        str | None, in_data(help="Table column whose value is printed before the labels of each row.")
     ] = None,
+    format: Annotated[PredictFormat, in_data(help="Data format; auto goes by the file name.")] = PredictFormat.auto,
     delimiter: Delimiter = None,
-    format: Annotated[PredictFormat, typer.Option(help="auto: by the name of the file.")] = PredictFormat.auto,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a row.")] = False,
+    strict: Strict = False,
+    k: Annotated[
+        int | None,
+        in_prediction(
+            "-k", min=1, help="Number of labels per row, most likely first. [default: 1; with sets: by --threshold]"
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        in_prediction(help="Predict all labels with a larger score (models for sets of labels only). [default: 0]"),
+    ] = None,
+    beam: Annotated[
+        int | None,
+        in_prediction(min=1, help="Search the label tree built by index, keeping this many nodes per level."),
+    ] = None,
+    jobs: Annotated[int | None, in_prediction("--jobs", "-j", help="Number of threads. [default: all cores]")] = None,
+    out: Annotated[
+        Path | None,
+        in_output("--output", "-o", help="File to write instead of stdout; a suffix such as .gz compresses it."),
+    ] = None,
+    scores: Annotated[bool, in_output("--scores", help="Print the score after each label.")] = False,
+    probabilities: Annotated[
+        bool, in_output("--probabilities", help="Print the probability after each label.")
+    ] = False,
+    as_json: Annotated[bool, in_output("--json", help="Print one JSON object per row.")] = False,
 ) -> None:
-    """Predict the classes of rows or texts, one line a row.
+    """Predict the labels of rows or texts, one line per row.
 
-    A model trained on svmlight or XMC text takes either; labels in it are ignored. A model trained on a
-    table takes tables with the same text column (labels are not needed), told by their names, and else plain text,
-    one text per line. Of a pipe say with --format, --text-column or --id-column that it is a table. The rows of a
-    store are read block by block, and come in the order in which they were added to it. Features that the model
-    was not trained on are ignored and counted on standard error; --strict refuses them.
+    A model trained on svmlight or XMC text reads either, and ignores the labels in it. A model trained on a table
+    reads tables with the same text column, recognized by the file name, and otherwise plain text, one text per line;
+    labels are not needed. To read a table from a pipe, pass --format, --text-column or --id-column. A store is read
+    block by block, and its rows are printed in the order in which they were added. Features that the model was not
+    trained on are ignored, with a count on standard error; --strict rejects them.
 
     \b
     Examples:
       manyclass predict big.manyclass test.svm -o labels.txt
-      echo "parliament votes on the budget" | manyclass predict news.manyclass - -k 5 --scores
+      echo "a vote on the budget" | manyclass predict news.manyclass - -k 5
+      manyclass predict news.manyclass new.csv --scores
       manyclass predict news.manyclass new.csv --json | head
       manyclass predict news.manyclass news.parquet --id-column id -o topics.tsv
       cat new.csv | manyclass predict news.manyclass - --format csv
 
-    A model for sets of labels gives those with scores above 0, or above --threshold, the largest first, which may be
-    none: an empty line. With -k it gives so many for each row.
+    A model for sets of labels predicts the labels with scores above --threshold, largest first; a row without any
+    gives an empty line. With -k it predicts exactly that many per row.
 
-    With --id-column each line begins with the value in that column; with --json it is called "id".
+    With --id-column, each line starts with the value of that column; with --json it is called "id".
 
-    Labels and scores are separated by tabs. Backslash, tab and line end in a label are written \\\\, \\t
-    and \\n.
+    Labels and scores are separated by tabs. A backslash, tab or line break in a label is written as \\\\, \\t
+    or \\n.
 
-    Under mpirun the ranks share the rows, or read a file each (part-{rank}.svm); one of them writes.
+    Under mpirun, the ranks share the rows, or each rank reads its own file (part-{rank}.svm). The first rank writes.
     """
     output.log_to_stderr(quiet=True)
     jobs = ranks.threads(jobs)
@@ -92,16 +99,16 @@ def predict(
     loaded = load_model(model)
     by_threshold = loaded.multilabel and k is None
     if threshold is not None and not by_threshold:
-        why = "leave out -k" if loaded.multilabel else f"{model} has one label a row"
-        raise InputError(f"--threshold chooses sets of labels; {why}")
+        why = "omit -k" if loaded.multilabel else f"{model} has one label per row"
+        raise InputError(f"--threshold selects sets of labels; {why}")
     if beam is not None and (by_threshold or probabilities):
-        why = "probabilities" if probabilities else "sets by a threshold; say how many labels a row with -k"
-        raise InputError(f"--beam looks at some labels only, which is not enough for {why}")
+        why = "probabilities" if probabilities else "sets of labels; pass -k for the number of labels per row"
+        raise InputError(f"--beam scores only some of the labels, which is not enough for {why}")
     k = k or 1
     if k > loaded.n_classes:
-        raise InputError(f"-k {k} asks for more classes than the {output.count(loaded.n_classes)} that {model} has")
+        raise InputError(f"-k {k} is more than the {output.count(loaded.n_classes)} classes of {model}")
     if probabilities and scores:
-        raise InputError("choose one of --scores and --probabilities")
+        raise InputError("pass either --scores or --probabilities, not both")
     if probabilities and loaded.settings.get("probability") is None:
         raise InputError(
             f"{model} has no probabilities; train with --loss maxent or logistic, or with --calibrate sigmoid"
@@ -139,7 +146,7 @@ def predict(
         pieces = [as_lines(tuple(column[mine] for column in found))]
     else:
         pieces = starmap(lines, rows.unlabelled())
-    if rows.divided:  # the rows of the first rank come first
+    if rows.divided:  # print the rows in the order of the ranks
         pieces = [[line for piece in pieces for line in piece]]
     with _writing(out if peers.rank == 0 else None) as write:
         for piece in pieces:
@@ -158,7 +165,7 @@ def _writing(path: Path | None) -> Iterator[Callable[[str], object]]:
         yield lambda text: stream.write(text.encode())
 
 
-# ---- Labels of each row and their values, best first
+# ---- Labels and values of each row, best first
 
 
 def _of_arrays(model: LinearModel, codes: np.ndarray, values: np.ndarray) -> Iterator[tuple[list[Any], np.ndarray]]:
@@ -169,7 +176,7 @@ def _of_matrix(
     model: LinearModel, scores: sp.csr_matrix, as_probabilities: bool
 ) -> Iterator[tuple[list[Any], np.ndarray]]:
     values = scores.data
-    if as_probabilities:  # of each label alone
+    if as_probabilities:  # each label on its own
         values = rule_of_scores(model.settings["probability"], values[:, None])[:, 0]
     for begin, end in pairwise(scores.indptr):
         order = begin + np.argsort(-scores.data[begin:end], kind="stable")

@@ -1,4 +1,4 @@
-"""`manyclass train`: from a data file to a model file."""
+"""The command `manyclass train`."""
 
 import logging
 import time
@@ -24,24 +24,27 @@ from .fitting import USUAL, Dtype, Fit, fit
 from .formats import DataFormat, TableOptions, stem
 from .inputs import LabelledRows, naming, open_store, read_labelled
 from .options import (
+    AsJson,
     Calibrate,
     ClassWeight,
     Delimiter,
     LabelColumn,
     Loss,
     Method,
+    MinDf,
+    Quiet,
     SkipUnlabelled,
     Solver,
     Stop,
     TextColumn,
     Update,
-    document_frequency,
     number_of_rounds,
     positive,
     usual,
     usual_C,
 )
 from .output import InputError
+from .panels import in_cluster, in_data, in_disk, in_model, in_output, in_training
 from .ranks import Engine
 from .training_report import leave, leave_unfinished, report_of, show
 
@@ -53,146 +56,173 @@ logger = logging.getLogger("manyclass.cli")
 def train(
     data: Annotated[
         str | None,
-        typer.Argument(help="svmlight or XMC text, a CSV, TSV, JSONL or Parquet table, or a store; - for stdin."),
+        typer.Argument(help="svmlight or XMC text; a CSV, TSV, JSONL or Parquet table; or a store. - reads stdin."),
     ] = None,
-    named_data: Annotated[str | None, typer.Option("--data", help="The same, by name.")] = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="Model to write. [default: DATA's name + .manyclass]")
-    ] = None,
-    loss: Annotated[
-        Loss, typer.Option("--loss", "-l", help="hinge, squared_hinge, logistic, ppd_*: one-vs-rest.")
-    ] = "ww",
-    gamma: Annotated[
-        float | None, typer.Option(min=0, max=1, help=f"Weight of the own class in --loss rm. {usual('gamma')}")
-    ] = None,
-    lam: Annotated[
-        float | None,
-        typer.Option("--lambda", min=0, help=f"l1 penalty of ppd_* and max_margin. {usual('lam')}"),
-    ] = None,
-    tau: Annotated[
-        float | None,
-        typer.Option(callback=positive, help=f"l2 penalty of ppd_* and max_margin. {usual('tau')}"),
-    ] = None,
-    drop: Annotated[
-        float | None, typer.Option(min=0, help="Of squared_hinge: leave out smaller weights (DiSMEC).")
-    ] = None,
-    solver: Annotated[
-        Solver, typer.Option(help="newton: one-vs-rest squared_hinge and logistic; leagues: ww and llw.")
-    ] = Solver.auto,
-    leagues: Annotated[
-        int | None, typer.Option(min=1, help="Their number, of --solver leagues with ww. [default: by the classes]")
-    ] = None,
-    feature_reduction: Annotated[
-        bool, typer.Option("--feature-reduction", help="Weights only for features of the class's own rows.")
-    ] = False,
-    calibrate: Annotated[
-        Calibrate, typer.Option(help="Fit probabilities to held-out rows, five times the work.")
-    ] = Calibrate.none,
-    C: Annotated[
-        float | None, typer.Option("-C", callback=positive, help=f"Larger fits the rows more closely. {usual_C()}")
-    ] = None,
-    tol: Annotated[float | None, typer.Option(callback=positive, help=f"Target of --stop. {usual('tol')}")] = None,
-    stop: Annotated[Stop, typer.Option(help="Relative duality gap, or largest violation.")] = Stop.gap,
-    max_iter: Annotated[int | None, typer.Option(min=1, help=f"Passes at the most. {usual('max_iter')}")] = None,
-    time_limit: Annotated[float | None, typer.Option(callback=positive, help="Seconds at the most.")] = None,
-    intercept: Annotated[bool, typer.Option(help="Add a constant feature.")] = USUAL["fit_intercept"],
-    intercept_scaling: Annotated[float, typer.Option(callback=positive, help="Its value.")] = USUAL[
-        "intercept_scaling"
-    ],
-    class_weight: Annotated[
-        ClassWeight, typer.Option(help="balanced: rows of small classes count more.")
-    ] = ClassWeight.none,
-    checkpoint: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder for what is needed to go on after a stop.")
-    ] = None,
-    every: Annotated[float | None, typer.Option(min=0, help=f"Seconds between checkpoints. {usual('every')}")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume from the checkpoint or the shards, if there are any.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace what is at --model, even by a fit that was stopped.")
-    ] = False,
-    memory: Annotated[
-        Any,
-        typer.Option(parser=parse_size, metavar="SIZE", help="From a store: what it may use. [default: 1GB]"),
-    ] = None,
-    rounds: Annotated[
-        Any, typer.Option(parser=number_of_rounds, metavar="N", help="From a store: visits a block; tol, auto.")
-    ] = None,
-    together: Annotated[
-        int | None, typer.Option(min=1, help="From a store: blocks visited together. [default: as many as fit]")
-    ] = None,
-    method: Annotated[
-        Method | None, typer.Option(help="From a store: others than dual are to compare with. [default: dual]")
-    ] = None,
-    update: Annotated[
-        Update | None, typer.Option(help="Of --method pegasos: by rows, or by all of a block. [default: row]")
-    ] = None,
-    engine: Annotated[
-        Engine, typer.Option(help="auto: all ranks under mpirun, else memory; joblib: one-vs-rest, one-vs-one.")
-    ] = Engine.auto,
-    shards: Annotated[
-        bool,
-        typer.Option("--shards", help="A folder, written while it is trained (ppd_*, --drop) or by ranks of mpirun."),
-    ] = False,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores; under mpirun a rank's part]")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the order in which rows are visited.")] = 0,
-    dtype: Annotated[Dtype, typer.Option(help="Type of the weights.")] = Dtype.float32,
+    named_data: Annotated[str | None, in_data("--data", help="The same as DATA, given as an option.")] = None,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
+    format: Annotated[
+        DataFormat, in_data(help="Data format; auto goes by the file name, and finds XMC text by its first line.")
+    ] = DataFormat.auto,
     delimiter: Delimiter = None,
     skip_unlabelled: SkipUnlabelled = False,
     normalize: normalizing.Normalize = None,
-    min_df: Annotated[
-        Any, typer.Option(parser=document_frequency, metavar="N", help="Drop words of fewer texts.")
-    ] = "1",
-    format: Annotated[
-        DataFormat, typer.Option(help="auto: by the name of the file; xmc by its first line.")
-    ] = DataFormat.auto,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    min_df: MinDf = "1",
+    loss: Annotated[
+        Loss,
+        in_model(
+            "--loss",
+            "-l",
+            metavar="LOSS",
+            help=f"Loss to minimize: {', '.join(LOSSES)}. hinge, squared_hinge, logistic and ppd_* train "
+            "one-vs-rest, ovo_* one-vs-one.",
+        ),
+    ] = "ww",
+    C: Annotated[
+        float | None,
+        in_model("-C", callback=positive, help=f"Weight of the loss; larger values fit more closely. {usual_C()}"),
+    ] = None,
+    intercept: Annotated[bool, in_model(help="Add a constant feature to every row.")] = USUAL["fit_intercept"],
+    intercept_scaling: Annotated[float, in_model(callback=positive, help="Value of the constant feature.")] = USUAL[
+        "intercept_scaling"
+    ],
+    class_weight: Annotated[
+        ClassWeight, in_model(help="balanced gives the rows of small classes more weight.")
+    ] = ClassWeight.none,
+    calibrate: Annotated[
+        Calibrate, in_model(help="Fit probabilities on held-out rows; takes five times as long.")
+    ] = Calibrate.none,
+    dtype: Annotated[Dtype, in_model(help="Type of the weights.")] = Dtype.float32,
+    lam: Annotated[
+        float | None, in_model("--lambda", min=0, help=f"l1 penalty (ppd_* and max_margin only). {usual('lam')}")
+    ] = None,
+    tau: Annotated[
+        float | None, in_model(callback=positive, help=f"l2 penalty (ppd_* and max_margin only). {usual('tau')}")
+    ] = None,
+    drop: Annotated[
+        float | None, in_model(min=0, help="Drop weights smaller than this (DiSMEC; squared_hinge only).")
+    ] = None,
+    gamma: Annotated[
+        float | None, in_model(min=0, max=1, help=f"Weight of a row's own class (rm only). {usual('gamma')}")
+    ] = None,
+    feature_reduction: Annotated[
+        bool,
+        in_model("--feature-reduction", help="Give each class weights only for features that occur in its own rows."),
+    ] = False,
+    tol: Annotated[
+        float | None, in_training(callback=positive, help=f"Stop when --stop is at most this. {usual('tol')}")
+    ] = None,
+    stop: Annotated[
+        Stop, in_training(help="Measure for --tol: the relative duality gap, or the largest violation (kkt).")
+    ] = Stop.gap,
+    max_iter: Annotated[
+        int | None, in_training(min=1, help=f"Stop after this many passes over the rows. {usual('max_iter')}")
+    ] = None,
+    time_limit: Annotated[float | None, in_training(callback=positive, help="Stop after this many seconds.")] = None,
+    jobs: Annotated[
+        int | None,
+        in_training("--jobs", "-j", help="Number of threads. [default: all cores; under mpirun, each rank's share]"),
+    ] = None,
+    seed: Annotated[int, in_training(min=0, help="Seed for the order in which rows are visited.")] = 0,
+    solver: Annotated[
+        Solver, in_training(help="newton trains one-vs-rest squared_hinge and logistic; leagues trains ww and llw.")
+    ] = Solver.auto,
+    leagues: Annotated[
+        int | None,
+        in_training(min=1, help="Number of leagues (only with --solver leagues and ww). [default: by classes]"),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, in_training(metavar="DIR", help="Save checkpoints in this folder, to resume a stopped fit.")
+    ] = None,
+    every: Annotated[float | None, in_training(min=0, help=f"Seconds between checkpoints. {usual('every')}")] = None,
+    resume: Annotated[
+        bool, in_training("--resume", help="Resume from the checkpoint or the shards, if there are any.")
+    ] = False,
+    memory: Annotated[
+        Any,
+        in_disk(parser=parse_size, metavar="SIZE", help="Memory to use when training from a store. [default: 1GB]"),
+    ] = None,
+    rounds: Annotated[
+        Any,
+        in_disk(
+            parser=number_of_rounds,
+            metavar="N",
+            help="Passes over a block of a store before the next: a number, tol (until they gain little) or auto "
+            "(until the next block is read).",
+        ),
+    ] = None,
+    together: Annotated[
+        int | None, in_disk(min=1, help="Blocks of a store to train on at a time. [default: as many as fit]")
+    ] = None,
+    method: Annotated[
+        Method | None,
+        in_disk(help="Algorithm for a store; pegasos and streamsvm are for comparison. [default: dual]"),
+    ] = None,
+    update: Annotated[
+        Update | None,
+        in_disk(help="Update the weights after each row or each block (--method pegasos only). [default: row]"),
+    ] = None,
+    engine: Annotated[
+        Engine,
+        in_cluster(
+            help="auto uses all ranks under mpirun, and else memory; joblib trains one-vs-rest and one-vs-one losses."
+        ),
+    ] = Engine.auto,
+    shards: Annotated[
+        bool,
+        in_cluster(
+            "--shards", help="Write the model as a folder of shards, during training (ppd_*, --drop) or by MPI rank."
+        ),
+    ] = False,
+    model: Annotated[
+        Path | None, in_output("--model", "-m", help="Model file to write. [default: name of DATA + .manyclass]")
+    ] = None,
+    force: Annotated[
+        bool, in_output("--force", help="Replace what is at --model, even by a fit that stopped early.")
+    ] = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Train a model and certify it.
+    """Train a model and certify how close it is to the optimum.
 
-    The data are LIBSVM/svmlight text (plain or compressed), or a table (CSV, TSV, JSONL or Parquet) with a column of
-    texts, which become TF-IDF features; the vocabulary is saved with the model, so that predict takes raw text.
+    DATA is svmlight (LIBSVM) or XMC text, plain or compressed; a table (CSV, TSV, JSONL or Parquet) with a column of
+    texts; or a store written by convert. Texts become TF-IDF features, and the vocabulary is saved with the model, so
+    predict takes raw text.
 
     \b
     Examples:
-      manyclass train big.svm.gz                                   # writes big.manyclass
+      manyclass train big.svm.gz                                # big.manyclass
       manyclass train news.csv --text-column body --label-column topic
-      manyclass train big.svm --loss cs --tol 0.1                  # a rougher and faster fit
+      manyclass train big.svm --loss cs --tol 0.1               # rough but fast
       zcat big.svm.gz | manyclass train - -m rows.manyclass --time-limit 60
-      manyclass train big.svm --checkpoint big.ckpt --resume       # begins, or resumes after a stop
-      mpirun -n 2 manyclass train big.svm --solver leagues         # two ranks, the same model
-      manyclass train store/ --memory 512MB -m big.manyclass       # from a store that convert has made
-      manyclass train train.txt --loss ppd_squared_hinge --lambda 0.01    # very many labels, sparse weights
-      manyclass train train.txt --loss ppd_squared_hinge --shards --resume -m labels.manyclass    # written as trained
+      manyclass train big.svm --checkpoint big.ckpt --resume    # start or resume
+      mpirun -n 2 manyclass train big.svm --solver leagues      # on two ranks
+      manyclass train store/ --memory 512MB -m big.manyclass    # from disk
+      manyclass train train.txt --loss ppd_squared_hinge --lambda 0.01
+      manyclass train train.txt -l ppd_squared_hinge --shards -m labels.manyclass
 
-    Where rows have several labels or none (3,7 1:0.5, or XMC text) the loss must be one-vs-rest (hinge,
-    squared_hinge, logistic or ppd_*) or max_margin.
+    Rows with several labels or none (3,7 1:0.5, or XMC text) need a one-vs-rest loss (hinge, squared_hinge, logistic
+    or ppd_*) or max_margin.
 
-    The fit ends when the relative duality gap (how far at most the model is from the optimum) or, with
-    --stop kkt, the largest violation is at most --tol. Ctrl-C ends it early. A fit that ends early still
-    writes its model, or with --shards the labels so far, and the exit code is 3 (out of passes or time) or
-    130 (Ctrl-C).
+    The fit stops when the relative duality gap, an upper bound on the distance from the optimum, is at most --tol;
+    with --stop kkt, when the largest violation is. A fit that stops early (--max-iter, --time-limit or Ctrl-C) still
+    writes its model, or with --shards the labels trained so far. The exit code is then 3, or 130 after Ctrl-C.
 
-    A model that is already at --model is replaced by a fit that has converged. One that ended early is written
-    beside it, as news.unfinished.manyclass, unless --force is given. Anything but a model is refused before the fit.
+    A converged fit replaces the model at --model. If the fit stops early, the old model is kept and the new one is
+    written next to it, as news.unfinished.manyclass, unless --force is given. Without --force, a file that is not a
+    model is rejected before the fit starts.
 
-    With --checkpoint, a fit that was stopped, by whatever, goes on when the same command is given with
-    --resume, and ends with the same model to the last bit. So does one with --shards, where labels are
-    trained and written some at a time (ppd_* and --drop): its model is a folder, whole when all are there.
+    To resume a fit with --checkpoint after any kind of stop, repeat the command with --resume; the final model is the
+    same to the last bit. The same holds for --shards with ppd_* or --drop, where labels are trained and written in
+    batches: the model is a folder, complete once it holds all labels.
 
-    Under mpirun one rank of each host reads the data, or all a file each (part-{rank}.svm), and the first one
+    Under mpirun, one rank per host reads the data, or each rank reads its own file (part-{rank}.svm). The first rank
     writes the model.
     """
     output.log_to_stderr(quiet=quiet)
     _check_of_loss(loss, gamma=gamma, lam=lam, tau=tau, drop=drop, solver=solver, leagues=leagues)
     if (data is None) == (named_data is None):
-        raise typer.BadParameter("name the data once", param_hint="DATA or --data")
+        raise typer.BadParameter("name the data exactly once", param_hint="DATA or --data")
     data = data or named_data
     assert data is not None
     target = model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
@@ -224,14 +254,14 @@ def train(
     elif isinstance(PROBLEMS[loss], ElasticNet) or drop is not None:
         what = f"--loss {loss}" if drop is None else "--drop"
         raise InputError(
-            f"{data}: {what} wants rows in memory; pass the text that the store was made from, or train it with "
-            "--loss squared_hinge"
+            f"{data}: {what} cannot train from a store; pass the file that the store was converted from, or train "
+            "with --loss squared_hinge"
         )
     elif calibrate is not Calibrate.none:
-        raise InputError(f"{data}: --calibrate wants rows in memory; pass the text that the store was made from")
+        raise InputError(f"{data}: --calibrate cannot be used with a store; pass the file it was converted from")
     X: Any = rows.X if rows else store
     if normalize is None and rows and any(isinstance(step, UnitRows) for step in rows.chain):
-        logger.info("rows are scaled to length 1, as is best with this loss; --no-normalize leaves them as they are")
+        logger.info("scaling rows to length 1, which works best with this loss; use --no-normalize to turn it off")
     times: dict[str, Any] = {"reading": time.perf_counter() - begin}
     n_rows, n_features = (store.n_rows, store.n_features) if store else X.shape
     about = f"{output.counted(n_rows, 'row')} with {output.counted(n_features, 'feature')}"
@@ -279,16 +309,16 @@ def train(
     except UnfinishedFitError as stopped:
         leave_unfinished(stopped, target, time_limit)
     trained: LinearModel = done.estimator.model_
-    # Written before anything else: a second Ctrl-C must not cost the model.
+    # Save first, so that a second Ctrl-C cannot lose the model.
     begin = time.perf_counter()
     destination.save(trained)
     if rows and calibrate is not Calibrate.none and trained.certificate["exit_reason"] != "interrupted":
-        logger.info("fitting probabilities to held-out rows")
+        logger.info("fitting probabilities on held-out rows")
         trained.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
         destination.save(trained)
     times |= {"fit": done.estimator.times_, "writing": time.perf_counter() - begin}
     error, precision = None, None
-    if trained.certificate["exit_reason"] != "interrupted":  # whoever pressed Ctrl-C does not want to wait
+    if trained.certificate["exit_reason"] != "interrupted":  # do not make the user wait after Ctrl-C
         error, precision = _on_training_rows(done, rows, codes, store, jobs)
     if first:
         report = report_of(done, n_rows, destination, times, error, precision)
@@ -309,18 +339,18 @@ def _check_of_loss(
     solver: Solver,
     leagues: int | None,
 ) -> None:
-    """Refuse options that the loss does not have."""
+    """Reject options that do not apply to the loss."""
     if gamma is not None and loss != "rm":
-        raise typer.BadParameter(f"only --loss rm has it, not {loss}", param_hint="--gamma")
+        raise typer.BadParameter(f"it applies only to --loss rm, not {loss}", param_hint="--gamma")
     for name, value in (("--lambda", lam), ("--tau", tau)):
         if value is not None and not isinstance(PROBLEMS[loss], ElasticNet):
             names = ", ".join(one for one, problem in PROBLEMS.items() if isinstance(problem, ElasticNet))
-            raise typer.BadParameter(f"it is for --loss {names}, not {loss}", param_hint=name)
+            raise typer.BadParameter(f"it applies only to --loss {names}, not {loss}", param_hint=name)
     if drop is not None and loss != "squared_hinge":
-        raise typer.BadParameter(f"it is for --loss squared_hinge, not {loss}", param_hint="--drop")
+        raise typer.BadParameter(f"it applies only to --loss squared_hinge, not {loss}", param_hint="--drop")
     if leagues is not None and (loss, solver) != ("ww", Solver.leagues):
         raise typer.BadParameter(
-            f"only --loss ww with --solver leagues has them, not {loss} with {solver.value}",
+            f"it applies only to --loss ww with --solver leagues, not {loss} with {solver.value}",
             param_hint="--leagues",
         )
 
@@ -328,12 +358,12 @@ def _check_of_loss(
 def _refuse_without_store(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise typer.BadParameter("it is for training from a store", param_hint=f"--{name}")
+            raise typer.BadParameter("it applies only to training from a store", param_hint=f"--{name}")
 
 
 def _disk_engine(chosen: Engine, **given: Any) -> DiskEngine:
     if chosen not in (Engine.auto, Engine.disk) or ranks.peers().size > 1:
-        raise InputError("a store is trained by one process, from disk: leave out --engine and mpirun")
+        raise InputError("a store is trained from disk by a single process; omit --engine and mpirun")
     return DiskEngine(**{name: value for name, value in given.items() if value is not None})
 
 
@@ -349,9 +379,9 @@ def _by_whom(jobs: int | None) -> str:
 
 
 def _check_labels(data: str, rows: LabelledRows, calibrate: Calibrate) -> Any:
-    """Number the labels, and make sure before the fit that the model can be saved after it."""
+    """Encode the labels, and check before the fit that the model can be saved after it."""
     if rows.classes is not None and calibrate is not Calibrate.none:
-        raise InputError(f"{data}: rows have sets of labels; --calibrate is for one label a row")
+        raise InputError(f"{data}: rows have sets of labels, but --calibrate needs one label per row")
     with naming(data):
         if rows.classes is not None:
             return encode_label_sets(rows.labels)[1]
@@ -366,7 +396,7 @@ def _check_labels(data: str, rows: LabelledRows, calibrate: Calibrate) -> Any:
 def _on_training_rows(
     done: Fit, rows: LabelledRows | None, codes: Any, store: BlockStore | None, jobs: int | None
 ) -> tuple[float | None, float | None]:
-    """The error, or of sets of labels the precision of the best one; None for what was not measured."""
+    """Return the training error and, for sets of labels, the precision at 1; None for what was not measured."""
     model = done.estimator.model_
     if rows:
         best = ranks.topk(model, check_matrix(rows.X), 1, jobs=jobs)

@@ -1,4 +1,4 @@
-"""Rows and labels: checks, readers and writers, built-in and synthetic data sets."""
+"""Read, check and store rows and labels; built-in and synthetic data sets."""
 
 from .bad_file import BadFileError
 from .block_store import BlockStore, StoreError

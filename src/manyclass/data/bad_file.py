@@ -1,5 +1,5 @@
-"""The one kind of error for files that cannot be used."""
+"""Base class of errors about files that cannot be used."""
 
 
 class BadFileError(ValueError):
-    """A file that is not what it should be; the message names the file, the place in it, and the reason."""
+    """A file is malformed or damaged; the message names the file, the place in it and the reason."""

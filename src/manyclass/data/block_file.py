@@ -1,12 +1,12 @@
-"""A block of rows in one file: columns of numbers as compressed byte planes, in safetensors.
+"""A block of rows in a safetensors file, as columns of numbers in compressed byte planes.
 
-| array | a number for each | what |
+| array | one number per | contents |
 |---|---|---|
-| `ids` | row | which row of the store it is, as differences |
-| `lengths`, `label_counts` | row | how many features and labels it has |
-| `norms` | row | its squared length, float32 |
-| `labels` | label of a row | its code |
-| `indices` | feature of a row | which one, as differences within the row |
+| `ids` | row | id of the row in the store, as differences |
+| `lengths`, `label_counts` | row | number of features and of labels |
+| `norms` | row | squared length, float32 |
+| `labels` | label of a row | label code |
+| `indices` | feature of a row | feature number, as differences within the row |
 | `values` | feature of a row | float32 or float64 |
 """
 
@@ -26,38 +26,38 @@ from .tensor_file import TensorFile
 FORMAT = "manyclass block"
 VERSION = 1
 VALUE_TYPES = {4: np.float32, 8: np.float64}
-# What the metadata says in numbers.
+# Metadata entries that are numbers.
 LONGEST_COUNT = 20
 COUNTS = ("rows", "nnz", "labels", "n_features", "value_bytes", "index_bytes")
 
 
-# What rows may take in memory whatever their file takes: several times the largest blocks that conversion makes by
-# itself.
+# Blocks up to this many bytes in memory are accepted whatever the size of their file. This is several times the
+# largest block that a conversion chooses to make.
 ALWAYS_FITS = 1 << 27
-# And where they take more, how many times the size of the file. No writer of ours goes beyond that.
+# Larger blocks may expand to at most this many times the size of their file. Our writers stay below that.
 MOST_EXPANSION = 1 << 10
 
 
 class BlockError(BadFileError):
-    """A block that cannot be used; the message names the file and the reason."""
+    """A block cannot be used; the message names the file and the reason."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows.
+    """A block of rows.
 
     Attributes
     ----------
     ids : int64 ndarray of shape (n,)
-        Ascending.
+        Ids of the rows, ascending.
     indptr, indices, values : ndarray
-        The rows in CSR form, indices ascending.
+        The rows in CSR form, with ascending indices.
     label_ptr : int64 ndarray of shape (n + 1,)
-        Where the labels of each row begin, and the last one's end.
+        Offsets of the labels of each row.
     labels : int32 ndarray
-        Codes of labels, as the store numbers them.
+        Label codes of the store.
     n_features : int
-        Larger than any index.
+        Number of features; larger than any index.
     """
 
     ids: np.ndarray
@@ -70,24 +70,24 @@ class Block:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.ids.size)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Total size of the arrays in bytes."""
         arrays = (self.ids, self.indptr, self.indices, self.values, self.label_ptr, self.labels)
         return sum(array.nbytes for array in arrays)
 
     def as_csr(self, n_features: int) -> sp.csr_matrix:
-        """The rows as a matrix of so many columns, sharing memory."""
+        """Return the rows as a matrix with `n_features` columns, without copying."""
         matrix = sp.csr_matrix((self.n_rows, n_features), dtype=self.values.dtype)
         matrix.data, matrix.indices, matrix.indptr = self.values, self.indices, self.indptr
         matrix.has_sorted_indices = matrix.has_canonical_format = True
         return matrix
 
     def take(self, rows: np.ndarray) -> "Block":
-        """Some of the rows, in the order asked for."""
+        """Return the given rows, in the given order."""
         indptr, (indices, values) = _take(self.indptr, rows, self.indices, self.values)
         label_ptr, (labels,) = _take(self.label_ptr, rows, self.labels)
         return Block(self.ids[rows], indptr, indices, values, label_ptr, labels, self.n_features)
@@ -95,13 +95,14 @@ class Block:
 
 @dataclass(frozen=True)
 class PackedBlock:
-    """Some rows whose features are still in planes; otherwise as `Block` has them.
+    """A block whose features are still packed in planes; otherwise like `Block`.
 
     Attributes
     ----------
     index_planes, value_planes : list of Plane
-        As the native functions take them.
+        The planes, as the native functions expect them.
     value_type : numpy dtype
+        Type of the values.
     """
 
     ids: np.ndarray
@@ -114,12 +115,12 @@ class PackedBlock:
     n_features: int
 
     def unpack(self) -> Block:
-        """The rows.
+        """Unpack the planes.
 
         Raises
         ------
         BlockError
-            If indices do not ascend, or are too large.
+            If indices are not ascending, or are too large.
         """
         try:
             indices = core.indices_of_planes(self.index_planes, self.indptr, self.n_features)
@@ -138,7 +139,7 @@ def _take(ptr: np.ndarray, rows: np.ndarray, *arrays: np.ndarray) -> tuple[np.nd
 
 
 def join_blocks(blocks: Sequence[Block]) -> Block:
-    """The rows of several blocks, one after the other."""
+    """Concatenate blocks."""
     if len(blocks) == 1:
         return blocks[0]
 
@@ -165,7 +166,7 @@ def _stored_bytes(tensors: Mapping[str, np.ndarray]) -> int:
 
 
 def _expands_too_far(unpacked: int, stored: int) -> bool:
-    """Whether rows take more memory than the size of their file justifies."""
+    """Whether a block takes implausibly more memory than its file."""
     return unpacked > max(ALWAYS_FITS, MOST_EXPANSION * stored)
 
 
@@ -173,7 +174,7 @@ def _expands_too_far(unpacked: int, stored: int) -> bool:
 
 
 def block_tensors(block: Block, writer: PlaneWriter) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """What a file of this block holds: arrays and metadata."""
+    """Return the arrays and metadata of a block file."""
     squares = np.add.reduceat(np.append(np.square(block.values, dtype=np.float64), 0.0), block.indptr[:-1])
     norms = np.where(np.diff(block.indptr) > 0, squares, 0.0)
     norms = np.minimum(norms, np.finfo(np.float32).max).astype(np.float32)
@@ -187,7 +188,7 @@ def block_tensors(block: Block, writer: PlaneWriter) -> tuple[dict[str, np.ndarr
         "values": block.values,
     }
     tensors = _split(columns, writer)
-    if _expands_too_far(block.nbytes, _stored_bytes(tensors)):  # rows that are all alike: no reader would believe it
+    if _expands_too_far(block.nbytes, _stored_bytes(tensors)):  # all rows alike: readers would reject the file
         tensors = _split(columns, PlaneWriter("none", shortened=False))
     counts = (
         block.n_rows,
@@ -213,7 +214,7 @@ def _split(columns: Mapping[str, np.ndarray], writer: PlaneWriter) -> dict[str, 
 
 @dataclass(frozen=True)
 class BlockCounts:
-    """What the metadata of a block says in numbers."""
+    """The numbers in the metadata of a block."""
 
     rows: Count
     nnz: Count
@@ -224,25 +225,25 @@ class BlockCounts:
 
     @property
     def unpacked_bytes(self) -> int:
-        """What the arrays of the block take in memory."""
+        """Size in bytes of the unpacked arrays."""
         return 24 * (self.rows + 1) + 4 * self.labels + (self.index_bytes + self.value_bytes) * self.nnz
 
 
 def _counts_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> BlockCounts:
-    """The counts of a block, none of which stands for more than its arrays justify."""
+    """Read the counts of a block, and check that its arrays can hold that much."""
     if metadata.get("format") != FORMAT:
-        raise BlockError("this is no block of a store")
+        raise BlockError("this is not a block of a store")
     if metadata.get("version") != str(VERSION):
         raise BlockError(
-            f"version {shown(metadata.get('version'))} of the format, which this manyclass does not read"
+            f"it has format version {shown(metadata.get('version'))}, which this manyclass does not read"
         )
     for name in COUNTS:
         written = metadata.get(name, "")
         if not (written.isascii() and written.isdecimal() and len(written) < LONGEST_COUNT):
-            raise BlockError(f"its metadata are damaged: {name} is {shown(written)}")
+            raise BlockError(f"its metadata is damaged: {name} is {shown(written)}")
     counts = as_declared(BlockCounts, {name: int(metadata[name]) for name in COUNTS})
     if counts.value_bytes not in VALUE_TYPES or counts.index_bytes not in (4, 8):
-        raise BlockError(f"its metadata are damaged: numbers of {counts.value_bytes} and {counts.index_bytes} bytes")
+        raise BlockError(f"its metadata is damaged: numbers of {counts.value_bytes} and {counts.index_bytes} bytes")
     stored = _stored_bytes(tensors)
     if _expands_too_far(counts.unpacked_bytes, stored):
         raise BlockError(f"{counts.rows} rows with {counts.nnz} values cannot come from {stored} bytes")
@@ -250,12 +251,12 @@ def _counts_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -
 
 
 def packed_block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> PackedBlock:
-    """The block of these arrays.
+    """Make a block of the arrays and metadata of a file.
 
     Raises
     ------
     BlockError
-        If they are not those of a block, or damaged.
+        If they are damaged, or do not describe a block.
     """
     try:
         counts = _counts_of(tensors, metadata)
@@ -283,7 +284,7 @@ def _pointers(tensors: Mapping[str, np.ndarray], name: str, rows: int, total: in
 
 
 def read_ids(path: str | os.PathLike[str]) -> np.ndarray:
-    """The ids of a block's rows, without the rest of it."""
+    """Read only the row ids of a block."""
     try:
         file = TensorFile(path)
         return np.cumsum(read_numbers(file, "ids", np.int64, _counts_of(file, file.metadata).rows))
@@ -292,26 +293,26 @@ def read_ids(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def read_packed(path: str | os.PathLike[str], *, rows: int, nnz: int) -> PackedBlock:
-    """Read a block, which has so many rows and features of rows.
+    """Read a block, and check that it has the expected number of rows and values.
 
     Raises
     ------
     BlockError
-        Naming the file and what is wrong with it.
+        If the file is damaged; the message names it.
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
     """
     try:
         file = TensorFile(path)
         if (file.metadata.get("rows"), file.metadata.get("nnz")) != (str(rows), str(nnz)):
-            raise BlockError("not the block that the manifest names")
+            raise BlockError("this is not the block that the manifest names")
         return packed_block_of(file, file.metadata)
     except ValueError as error:
         raise damaged(path, error) from error
 
 
 def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
-    """Do what `read_packed` does, and unpack it."""
+    """Read and unpack a block; see `read_packed`."""
     packed = read_packed(path, rows=rows, nnz=nnz)
     try:
         return packed.unpack()
@@ -320,6 +321,6 @@ def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
 
 
 def damaged(path: str | os.PathLike[str], error: Exception) -> BlockError:
-    """What to say of a file in which something was found."""
+    """Return the error for a damaged file."""
     reason = str(error).removeprefix(f"{os.fspath(path)}: ")
-    return BlockError(f"{os.fspath(path)}: {reason}; get it again, or convert the data anew")
+    return BlockError(f"{os.fspath(path)}: {reason}; restore it, or convert the data again")

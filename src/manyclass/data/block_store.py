@@ -1,14 +1,14 @@
-"""A folder of blocks of rows, larger than memory if need be.
+"""A block store: a folder with blocks of rows, which may be larger than memory.
 
-| file | what it holds |
+| file | contents |
 |---|---|
-| `manifest.json` | which blocks there are, with their checksums; how many rows; the name of the catalogue |
+| `manifest.json` | the blocks with their checksums, the number of rows, the name of the catalogue |
 | `block-3-17.safetensors` | block 17 of generation 3: rows, never changed (`block_file.py`) |
-| `catalogue-3.safetensors` | classes, in how many rows each feature occurs, removed rows |
+| `catalogue-3.safetensors` | classes, number of rows per feature, removed rows |
 
-The manifest is replaced in one step, after everything that it names has reached the disk: a store is always what one
-manifest says, and a folder without a manifest is no store. What it does not name is ignored, and swept away by the
-next who writes.
+The manifest is replaced atomically, after every file it names has reached the disk, so a store is always in the state
+that one manifest describes. A folder without a manifest is not a store. Files that the manifest does not name are
+ignored, and deleted by the next writer.
 """
 
 import os
@@ -32,26 +32,26 @@ __all__ = ["MANIFEST", "BlockEntry", "BlockStore", "Manifest", "StoreError"]
 
 
 class BlockStore:
-    """Rows on disk, to be trained on and predicted block by block.
+    """Rows on disk, for training and prediction block by block.
 
     Parameters
     ----------
     path : str or path-like
-        The folder. Its blocks must be there, with the right sizes; `verify` looks at their content.
+        The folder. Opening it checks that all blocks exist with the right sizes; `verify` checks their contents.
 
     Attributes
     ----------
     n_rows, n_features, nnz, n_blocks : int
-        Without the rows that were removed.
+        Size of the store, without removed rows.
     classes : ndarray of shape (K,)
-        Those that rows have, ascending.
+        The classes of the rows, ascending.
     frequencies : int64 ndarray of shape (n_features,)
-        In how many rows each feature occurs.
+        Number of rows in which each feature occurs.
 
     Raises
     ------
     StoreError
-        Naming what is missing, damaged or from elsewhere.
+        If a file is missing, damaged or does not belong to the store; the message names it.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -69,37 +69,37 @@ class BlockStore:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the values."""
+        """Type of the values."""
         return np.dtype(VALUE_TYPES[self.manifest.value_bytes])
 
     @property
     def chain(self) -> Chain:
-        """The steps that its rows have gone through."""
+        """The preprocessing steps applied to the rows."""
         return self.manifest.chain
 
     @property
     def reading_settings(self) -> dict[str, Any]:
-        """What a model that is trained on it remembers of how its rows were read, besides the steps."""
+        """How the rows were read, apart from the steps; a model trained on the store keeps these settings."""
         return {name: value for name, value in self.manifest.reading.items() if name not in ("text", "normalize")}
 
     def read(self, number: int) -> Block:
-        """The rows of a block that were not removed, with the numbers of their classes as labels.
+        """Read the rows of a block, without removed ones. The labels are class indices.
 
         Raises
         ------
         BlockError
-            If it is damaged.
+            If the block is damaged.
         """
         block = self.read_packed(number)
         return self._unpack(number, block) if isinstance(block, PackedBlock) else block
 
     def read_packed(self, number: int) -> PackedBlock | Block:
-        """The same, with features still in planes if no row was removed.
+        """Like `read`, but leave the features packed in planes if no row of the block was removed.
 
         Raises
         ------
         BlockError
-            If it is damaged, as far as can be seen without the planes.
+            If the block is damaged, as far as can be told without unpacking the planes.
         """
         packed, removed = self._read(number), self.catalogue.removed
         gone = np.isin(packed.ids, removed, assume_unique=True) if removed.size else np.zeros(1, bool)
@@ -110,7 +110,7 @@ class BlockStore:
         return replace(block, labels=labels)
 
     def expect(self, number: int) -> None:
-        """Tell the system that a block will be read soon: a wish, on which nothing depends."""
+        """Hint to the operating system that a block will be read soon."""
         with suppress(OSError):
             file = os.open(self.path / self.manifest.blocks[number].file, os.O_RDONLY)
             try:
@@ -119,7 +119,7 @@ class BlockStore:
                 os.close(file)
 
     def read_with_removed(self, number: int) -> Block:
-        """All rows of a block as they were written, with the codes of their labels."""
+        """Read all rows of a block as written, including removed ones. The labels are label codes."""
         return self._unpack(number, self._read(number))
 
     def _unpack(self, number: int, packed: PackedBlock) -> Block:
@@ -134,27 +134,27 @@ class BlockStore:
         try:
             block = read_packed(path, rows=entry.rows, nnz=entry.nnz)
         except FileNotFoundError:
-            raise BlockError(f"{path} is gone; if it was removed from the store, open that again") from None
+            raise BlockError(f"{path} is gone; if it was removed from the store, reopen the store") from None
         bounds = np.concatenate([[-1], block.ids, [self.manifest.next_id]])
         if (bounds[1:] <= bounds[:-1]).any():
             raise BlockError(f"{path}: it has rows that the store does not know")
         if block.n_features > self.n_features:
             raise BlockError(f"{path}: it has features that the store does not know")
         if block.value_type != self.dtype:
-            raise BlockError(f"{path}: its values are {block.value_type}, those of the store {self.dtype}")
+            raise BlockError(f"{path}: its values are {block.value_type}, but those of the store are {self.dtype}")
         if not self.manifest.multilabel and (np.diff(block.label_ptr) != 1).any():
-            raise BlockError(f"{path}: a row has other than one label")
+            raise BlockError(f"{path}: a row does not have exactly one label")
         codes = self.catalogue.class_of_code.size
         if block.labels.size and not 0 <= block.labels.min() <= block.labels.max() < codes:
             raise BlockError(f"{path}: it has labels that the store does not know")
         return block
 
     def damage(self, number: int, error: Exception) -> BlockError:
-        """What to say of a block in whose planes something was found."""
+        """Return the error for a block whose planes turned out to be damaged."""
         return damaged(self.path / self.manifest.blocks[number].file, error)
 
     def labels(self) -> np.ndarray:
-        """The labels of all rows in the order of their ids, where each has one."""
+        """Return the labels of all rows in id order (single-label stores only)."""
         ids, codes = [], []
         for number in range(self.n_blocks):
             block = self.read(number)
@@ -163,21 +163,21 @@ class BlockStore:
         return self.classes[np.concatenate(codes)[np.argsort(np.concatenate(ids))]]
 
     def label_counts(self) -> np.ndarray:
-        """How many rows have each of the classes."""
+        """Return the number of rows per class."""
         counts = np.zeros(self.classes.size, np.int64)
         for number in range(self.n_blocks):
             counts += np.bincount(self.read_packed(number).labels, minlength=counts.size)
         return counts
 
     def label_matrix(self, code_of: np.ndarray, n_classes: int) -> sp.csr_matrix:
-        """Ones for the labels of all rows in the order of their ids.
+        """Return an indicator matrix of the labels of all rows, in id order.
 
         Parameters
         ----------
         code_of : ndarray of shape (K,)
-            The column of each class, or -1 for none.
+            The column of each class, or -1 to drop it.
         n_classes : int
-            How many columns there are.
+            The number of columns.
         """
         ids, parts = [], []
         for number in range(self.n_blocks):
@@ -191,20 +191,20 @@ class BlockStore:
         return sp.vstack(parts, "csr")[np.argsort(np.concatenate(ids))]
 
     def load(self) -> tuple[sp.csr_matrix, Any]:
-        """All rows in the order of their ids, in memory.
+        """Load all rows into memory, in id order.
 
         Returns
         -------
         X : csr_matrix of shape (n, d)
         y : ndarray of shape (n,), or csr_matrix of shape (n, K)
-            Labels; ones for them by the order of `classes`, where rows have other than one each.
+            The labels; in a multilabel store, an indicator with one column per entry of `classes`.
         """
-        # By the rows that there are: ids may be far beyond their number.
+        # Sort instead of indexing by id, because ids can be far larger than the number of rows.
         rows = [(block.ids, np.diff(block.indptr)) for block in map(self.read_packed, range(self.n_blocks))]
         ids, lengths = (np.concatenate(parts) for parts in zip(*rows, strict=True))
         order = np.argsort(ids)
         ends = np.empty_like(lengths)
-        ends[order] = np.cumsum(lengths[order])  # of each row as it was read, where it is to end
+        ends[order] = np.cumsum(lengths[order])  # where each row, in reading order, ends in X
         X = sp.csr_matrix((self.n_rows, self.n_features), dtype=self.dtype)
         X.indptr = np.concatenate([[0], ends[order]])
         index_type = np.int32 if self.n_features <= np.iinfo(np.int32).max else np.int64
@@ -219,7 +219,7 @@ class BlockStore:
             return X, self.label_matrix(np.arange(self.classes.size), self.classes.size)
         return X, self.labels()
 
-    # ---- Making and changing it
+    # ---- Creating and changing
 
     @classmethod
     def create(
@@ -234,27 +234,26 @@ class BlockStore:
         compression: str = "zstd",
         seed: int = 0,
     ) -> "BlockStore":
-        """Make a store.
+        """Create a store.
 
         Parameters
         ----------
         path : str or path-like
-            A folder that is not there yet, or empty.
+            A new or empty folder.
         rows : matrix, iterable of pairs, path, sequence of paths, or RowSource
-            A sparse or dense matrix, with `y`; such matrices with their labels one after the other, `(X, y)`; or
-            svmlight files.
+            A sparse or dense matrix whose labels are `y`, an iterable of `(X, y)` pairs, or svmlight files.
         y : labels, or sparse indicator
-            Of a matrix.
+            The labels, if `rows` is a matrix.
         dtype : float32 or float64
-            Of the values.
+            Type of the stored values.
         memory : int or str
-            Bytes that may be used, such as "512MB"; a fit that is given as much finds blocks of the right size.
+            Maximum bytes to use, such as "512MB". The block size suits a fit with the same memory.
         blocks : int, optional
-            How many blocks are wanted, if not as many as follow from the memory.
+            Number of blocks. Default: chosen from the memory.
         compression : str
-            As `PlaneWriter` has it.
+            See `PlaneWriter`.
         seed : int
-            Of the dealing of rows to blocks.
+            Seed for the random assignment of rows to blocks.
 
         Returns
         -------
@@ -265,7 +264,7 @@ class BlockStore:
         StoreError
             If the folder holds something else.
         """
-        from .store_changes import create_store  # which needs this file
+        from .store_changes import create_store  # imported here to avoid a cycle
 
         options: dict[str, Any] = {"blocks": blocks, "compression": compression, "seed": seed}
         return create_store(path, rows, y, dtype=dtype, memory=memory, **options)
@@ -273,63 +272,63 @@ class BlockStore:
     def append(
         self, rows: Any, y: Any = None, *, memory: int | str = "512MB", compression: str = "zstd", seed: int = 0
     ) -> "BlockStore":
-        """Add rows, in blocks of their own: all of them, or none if anything fails.
+        """Append rows as new blocks: all of them, or none if anything fails.
 
-        Values are stored in the store's type. More features than before, and other classes, are welcome. The new rows
-        are called by the numbers that follow on those of all rows before, removed ones included.
+        Values are converted to the type of the store. The rows may bring new features and new classes. Their ids
+        continue after those of all earlier rows, including removed ones.
 
         Parameters
         ----------
         rows : matrix, iterable of pairs, path, sequence of paths, or RowSource
-            As for `create`; files of the kind that the store was made of.
+            As for `create`. Files must be of the kind that the store was created from.
         y : labels, or sparse indicator
-            Of a matrix.
+            The labels, if `rows` is a matrix.
         memory : int or str
-            Bytes that may be used, such as "512MB".
+            Maximum bytes to use, such as "512MB".
         compression : str
-            As `PlaneWriter` has it.
+            See `PlaneWriter`.
         seed : int
-            Of the dealing of rows to blocks.
+            Seed for the random assignment of rows to blocks.
 
         Returns
         -------
         BlockStore
-            This one, as it is now.
+            This store, reopened.
 
         Raises
         ------
         StoreError
-            If someone else is changing the store.
+            If another process is changing the store.
         """
-        from .store_changes import append_rows  # which needs this file
+        from .store_changes import append_rows  # imported here to avoid a cycle
 
         append_rows(self.path, rows, y, memory=memory, compression=compression, seed=seed)
         self._open()
         return self
 
     def remove(self, rows: Iterable[int] = (), *, blocks: Iterable[int] = ()) -> "BlockStore":
-        """Remove rows, or whole blocks.
+        """Remove rows or whole blocks.
 
-        Files of whole blocks are deleted; other rows stay in theirs and are passed over. Classes that no row has any
-        more are gone, too. Features keep their numbers.
+        The files of whole blocks are deleted. Single rows stay in their files and are skipped when reading. Classes
+        without remaining rows disappear; features keep their numbers.
 
         Parameters
         ----------
         rows : iterable of int
-            Their ids, as blocks have them: rows are numbered in the order of the text.
+            Ids of the rows. Rows are numbered in input order.
         blocks : iterable of int
-            As `read` takes them. Later blocks move up.
+            Block numbers, as for `read`. Later blocks move up.
 
         Returns
         -------
         BlockStore
-            This one, as it is now.
+            This store, reopened.
 
         Raises
         ------
         StoreError
-            If a row or block is not there, or was removed before; if nothing would be left; if someone else is
-            changing the store. Nothing is removed then.
+            If a row or block does not exist or was already removed, if nothing would be left, or if another process
+            is changing the store. Nothing is removed in that case.
         """
         from .store_changes import remove_rows
 
@@ -337,10 +336,10 @@ class BlockStore:
         self._open()
         return self
 
-    # ---- Checking it
+    # ---- Checking
 
     def verify(self) -> Iterator[str]:
-        """Read all of it, and say of each block that is not as it was written what is wrong."""
+        """Read every block and yield a message for each one that is damaged or has changed."""
         for number, entry in enumerate(self.manifest.blocks):
             path = self.path / entry.file
             try:
@@ -356,8 +355,8 @@ def _check_size(path: Path, size: int) -> None:
     try:
         found = path.stat()
     except FileNotFoundError:
-        raise StoreError(f"{path} is missing; restore it, or convert the data anew") from None
+        raise StoreError(f"{path} is missing; restore it, or convert the data again") from None
     if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is no file; restore it, or convert the data anew")
+        raise StoreError(f"{path} is not a file; restore it, or convert the data again")
     if found.st_size != size:
-        raise StoreError(f"{path} has {found.st_size} bytes instead of {size}; restore it, or convert the data anew")
+        raise StoreError(f"{path} has {found.st_size} bytes instead of {size}; restore it, or convert the data again")

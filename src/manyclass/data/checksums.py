@@ -10,7 +10,7 @@ from .streams import CHUNK
 
 
 def checksum_of(path: str | os.PathLike[str]) -> str:
-    """The checksum of a file that is there."""
+    """Return the checksum of a file."""
     digest = hashlib.blake2b()
     with open(path, "rb") as file:
         while piece := file.read(CHUNK):
@@ -19,7 +19,7 @@ def checksum_of(path: str | os.PathLike[str]) -> str:
 
 
 def write_checked(out: BinaryIO, pieces: Iterable[bytes | memoryview]) -> tuple[int, str]:
-    """Write pieces that stay as they are; give their size and checksum, which is computed at the same time."""
+    """Write pieces and return their size and checksum, computed in parallel. The pieces must not change meanwhile."""
     digest, size = hashlib.blake2b(), 0
     with ThreadPoolExecutor(1) as beside:
         digesting = []

@@ -1,4 +1,4 @@
-"""Class labels as plain arrays and back, of the same type as they were."""
+"""Convert class labels to plain arrays and back, preserving their type."""
 
 import itertools
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ WIDEST = 8
 
 
 def class_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
-    """Give labels as arrays that a safetensors file holds.
+    """Convert labels to arrays that a safetensors file can hold.
 
     Parameters
     ----------
     classes : ndarray of shape (K,)
-        Integers, floats, truth values or strings, ascending.
+        Integers, floats, booleans or strings, ascending.
 
     Returns
     -------
@@ -26,9 +26,9 @@ def class_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
     Raises
     ------
     TypeError
-        For labels of any other kind.
+        If the labels are of any other kind.
     ValueError
-        If the labels do not ascend.
+        If the labels are not ascending.
     """
     if classes.dtype.kind in NUMBERS and classes.dtype.itemsize <= WIDEST:
         tensors = {"classes": np.ascontiguousarray(classes, classes.dtype.newbyteorder("<"))}
@@ -43,12 +43,12 @@ def _string_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
         if not isinstance(label, str):
             raise TypeError(
                 f"the label {label!r} is of type {type(label).__name__}; a model file holds labels that are "
-                "all strings, all numbers or all truth values: convert them before training"
+                "all strings, all numbers or all booleans; convert them before training"
             )
     try:
         names = [label.encode() for label in classes.tolist()]
     except UnicodeEncodeError as error:
-        raise TypeError(f"the label {error.object!r} is no valid Unicode; rename the class") from error
+        raise TypeError(f"the label {error.object!r} is not valid Unicode; rename the class") from error
     offsets = np.zeros(len(names) + 1, np.int64)
     np.cumsum([len(name) for name in names], out=offsets[1:])
     return {"classes.utf8": np.frombuffer(b"".join(names), np.uint8), "classes.offsets": offsets}
@@ -56,21 +56,21 @@ def _string_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
 
 def _check_ascending(classes: np.ndarray) -> None:
     if classes.ndim != 1:
-        raise ValueError(f"the classes have the shape {classes.shape}, not that of a vector")
+        raise ValueError(f"the classes must be a vector, got shape {classes.shape}")
     in_order = classes[:-1] < classes[1:]
     if not in_order.all():
         place = int(np.argmin(in_order))
         first, second = classes[place : place + 2].tolist()
-        raise ValueError(f"the classes do not ascend: {second!r} comes after {first!r}")
+        raise ValueError(f"the classes are not ascending: {second!r} comes after {first!r}")
 
 
 def read_classes(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Rebuild what `class_tensors` gave.
+    """Restore the labels from the arrays of `class_tensors`.
 
     Parameters
     ----------
     tensors : mapping of str to ndarray
-        Such as a safetensors file holds.
+        For example, an open safetensors file.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def read_classes(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
     Raises
     ------
     ValueError
-        If an array is missing or the arrays do not fit together.
+        If an array is missing or the arrays are inconsistent.
     """
     classes = tensors["classes"] if "classes" in tensors else _read_strings(tensors)
     if classes.dtype.kind == "b":

@@ -1,4 +1,4 @@
-"""Byte planes, each compressed if that makes it smaller; see `native/planes.hpp`."""
+"""Split arrays into byte planes, and compress each plane if that is worthwhile; see `native/formats/planes.hpp`."""
 
 import threading
 import zlib
@@ -10,26 +10,26 @@ import numpy as np
 from .._native import core
 from .streams import zstandard_package
 
-# A plane is compressed if that saves this share of it: one that saves a third is unpacked at 1.3 GB/s, and so saves
-# 0.4 GB a second, which is less than a disk reads.
+# Compress a plane if that saves at least this fraction. A plane that saves a third is unpacked at 1.3 GB/s, and so
+# saves reading 0.4 GB per second, which is slower than just reading it from disk.
 WORTH_IT = 3 / 8
 WORDS = {4: np.uint32, 8: np.uint64}
-# How a plane is stored: as it is, not at all, or compressed.
+# How a plane is stored, besides compressed: unchanged, or omitted because it is all zeros.
 AS_IT_IS, ZERO = "raw", "zero"
 PALETTE = "palette"
 LARGEST_PALETTE = 16
-# Of zstd: what it looks back at.
+# Limit on the zstd window.
 LARGEST_WINDOW = 1 << 27
-# The bytes of a plane, packed or not, and its palette, as the native functions take them.
+# The bytes of a plane, packed or not, and its palette, as the native functions expect them.
 Plane = tuple[np.ndarray | None, np.ndarray | None]
 
 
 class PlaneError(ValueError):
-    """A plane that cannot be read back."""
+    """A plane cannot be read."""
 
 
 def _packed_size(count: int, colours: int) -> int:
-    """Bytes of a plane with a palette, as in `native/planes.hpp`."""
+    """Return the size in bytes of a plane with a palette, as in `native/formats/planes.hpp`."""
     bits = 1 if colours <= 2 else 2 if colours <= 4 else 4
     return (count * bits + 7) // 8
 
@@ -39,7 +39,7 @@ _of_thread = threading.local()  # a decompressor must not be used by two threads
 
 def _unzstd(packed: Any, size: int) -> bytes:
     zstandard = zstandard_package()
-    # A frame may say how long its content is, and is taken at its word whatever limit is given.
+    # If a frame declares its content size, zstandard allocates that size regardless of max_output_size.
     if zstandard.frame_content_size(packed) > size:
         raise PlaneError("it is longer than it should be")
     if not hasattr(_of_thread, "zstd"):
@@ -48,21 +48,21 @@ def _unzstd(packed: Any, size: int) -> bytes:
 
 
 def _unzlib(packed: Any, size: int) -> bytes:
-    # One byte more than wanted: a longer plane is noticed, and never fills the memory.
+    # Ask for one byte more than expected, to detect a longer plane without filling the memory.
     return zlib.decompressobj().decompress(packed, size + 1)
 
 
 def decompress(how: str, packed: Any, size: int) -> bytes:
-    """Decompress what has this size, in memory of no more than that.
+    """Decompress to the expected size, without using more memory than that.
 
     Raises
     ------
     PlaneError
-        If it is damaged, or of another size.
+        If the content is damaged or has another size.
     """
     try:
         content = READERS[how](packed, size)
-    except Exception as error:  # each library has exceptions of its own
+    except Exception as error:  # each library has its own exceptions
         raise PlaneError(f"damaged ({error})") from error
     if len(content) != size:
         raise PlaneError(f"{len(content)} bytes instead of {size}")
@@ -70,21 +70,21 @@ def decompress(how: str, packed: Any, size: int) -> bytes:
 
 
 READERS: dict[str, Callable[[Any, int], bytes]] = {"zstd": _unzstd, "zlib": _unzlib}
-# Writers by name, with the level of compression that they use if none is asked for.
+# Compression methods and their default levels.
 COMPRESSIONS: dict[str, int] = {"zstd": 1, "zlib": 1, "none": 0}
 
 
 class PlaneWriter:
-    """Splits arrays into planes.
+    """Split arrays into planes.
 
     Parameters
     ----------
     compression : str
-        "zstd"; "zlib", as in Yu et al.; or "none".
+        "zstd", "zlib" (as in Yu et al.) or "none".
     level : int, optional
-        As the compressor counts.
+        Compression level, on the scale of the compressor.
     shortened : bool
-        Whether planes of zeros and of few different bytes are stored as such.
+        Omit planes of zeros, and pack planes with few distinct bytes with a palette.
     """
 
     def __init__(self, compression: str = "zstd", level: int | None = None, *, shortened: bool = True):
@@ -99,7 +99,7 @@ class PlaneWriter:
             self._compress = lambda plane: zlib.compress(plane, level)
 
     def split(self, name: str, numbers: np.ndarray) -> dict[str, np.ndarray]:
-        """The planes of an array of 4 or 8 bytes a number, lowest first: `name.0.raw` and so on."""
+        """Split an array of 4- or 8-byte numbers into planes, lowest byte first: `name.0.raw` and so on."""
         words = np.ascontiguousarray(numbers).view(WORDS[numbers.itemsize])
         planes = core.split_planes(words).reshape(numbers.itemsize, -1)
         tensors: dict[str, np.ndarray] = {}
@@ -126,12 +126,12 @@ class PlaneWriter:
 
 
 def read_planes(tensors: Mapping[str, np.ndarray], name: str, itemsize: int, count: int) -> list[Plane]:
-    """The planes of an array of `count` numbers.
+    """Read the planes of an array of `count` numbers.
 
     Raises
     ------
     PlaneError
-        If one is missing, damaged, or longer than it should be.
+        If a plane is missing, damaged or too long.
     """
     return [_read_plane(tensors, f"{name}.{place}", count) for place in range(itemsize)]
 
@@ -139,15 +139,15 @@ def read_planes(tensors: Mapping[str, np.ndarray], name: str, itemsize: int, cou
 def _read_plane(tensors: Mapping[str, np.ndarray], name: str, count: int) -> Plane:
     stored = [how for how in (AS_IT_IS, ZERO, *READERS) if f"{name}.{how}" in tensors]
     if len(stored) != 1:
-        raise PlaneError(f"plane {name} is there {len(stored)} times")
+        raise PlaneError(f"plane {name} is stored {len(stored)} times")
     how = stored[0]
     if how == ZERO:
         return None, None
     bytes_, palette = tensors[f"{name}.{how}"], tensors.get(f"{name}.{PALETTE}")
     if any(array.dtype != np.uint8 or array.ndim != 1 for array in (bytes_, palette) if array is not None):
-        raise PlaneError(f"plane {name} is no row of bytes")
+        raise PlaneError(f"plane {name} is not a vector of bytes")
     if palette is not None and palette.size > LARGEST_PALETTE:
-        raise PlaneError(f"plane {name} has a palette of {palette.size}")
+        raise PlaneError(f"plane {name} has a palette of {palette.size} bytes, which is too large")
     size = count if palette is None else _packed_size(count, palette.size)
     if how == AS_IT_IS:
         if bytes_.size != size:
@@ -160,6 +160,6 @@ def _read_plane(tensors: Mapping[str, np.ndarray], name: str, count: int) -> Pla
 
 
 def read_numbers(tensors: Mapping[str, np.ndarray], name: str, dtype: Any, count: int) -> np.ndarray:
-    """An array that `PlaneWriter.split` has split."""
+    """Read an array split by `PlaneWriter.split`."""
     dtype = np.dtype(dtype)
     return core.join_planes(read_planes(tensors, name, dtype.itemsize, count), count).view(dtype)

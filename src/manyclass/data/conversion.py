@@ -1,16 +1,16 @@
-"""From rows of any source to a block store, in one pass over them and little memory.
+"""Convert rows from any source to a block store, in one pass and with little memory.
 
-Rows are dealt to bins at random, by a hash of their number and the seed. Bins are kept in memory until there is no
-more room; then all of them are spilled to one file. In the end the parts of each bin become a block, or several if
-they are too many rows for one; bins of few rows become a block together.
+A hash of the row number and the seed deals the rows to random bins. When the bins in memory are full, all of them are
+spilled to one file. At the end, the parts of each bin become a block, or several blocks if the bin is too large.
+Small bins share a block.
 
-| file | what it holds |
+| file | contents |
 |---|---|
-| `conversion.json` | how far it has come; replaced after each spill, and now and then while blocks are written |
+| `conversion.json` | the journal: progress so far, replaced after each spill and at intervals while writing blocks |
 | `spill-5.safetensors` | part 5 of all bins |
 
-A conversion that was stopped goes on when it is asked for again. A store is there when its manifest is, in the end.
-Rows are appended in the same way: the manifest that is there stays until the next one replaces it.
+Running an interrupted conversion again resumes it. The manifest is written last; only then does the store exist.
+Appending works the same way, and the old manifest stays in place until the new one replaces it.
 """
 
 import json
@@ -36,23 +36,23 @@ from .streams import open_atomic
 from .tensor_file import tensor_file_content
 from .unit_rows import scale_to_unit_length
 
-# Shares of the memory: what bins may hold before they are spilled, and what a block may be when it is read: training
-# mixes the rows of several.
+# Fractions of the memory: the bins before they are spilled, and one block (small, because training mixes the rows of
+# several blocks).
 BUFFERED, BLOCK = 1 / 4, 1 / 64
 LARGEST_BLOCK = 16 << 20
-SMALLEST_BLOCK = 1 << 18  # that is worth a file
+SMALLEST_BLOCK = 1 << 18  # smaller blocks are not worth a file
 LEAST_MEMORY = 64 * 10**6
-# Text is as much longer than what it is compressed to, if nothing else is known.
+# Assumed compression ratio of compressed input.
 COMPRESSED = 4
 MOST_BINS = 1 << 14
-# Rows of an input of unknown length are dealt to so many bins; small ones share a block.
+# Number of bins for an input of unknown length; small bins share a block.
 UNKNOWN = 1 << 10
 SECONDS_A_JOURNAL = 1.0
 
 
 @dataclass
 class Journal:
-    """How far a conversion has come."""
+    """Progress of a conversion."""
 
     settings: dict[str, Any]
     bins: Count = 0
@@ -63,7 +63,7 @@ class Journal:
     multilabel: bool = False
     spills: list[str] = field(default_factory=list)
     blocks: list[BlockEntry] = field(default_factory=list)
-    dealt: Count = 0  # bins that are blocks by now
+    dealt: Count = 0  # bins already written as blocks
 
     def write(self, folder: Path) -> None:
         with open_atomic(folder / JOURNAL) as out:
@@ -79,33 +79,33 @@ class Journal:
             found = as_declared(cls, parse_json(text))
             for name in (*found.spills, *(entry.file for entry in found.blocks)):
                 if not OWN_FILES.fullmatch(name):
-                    raise ValueError(f"{shown(name)} is no file of a store")
+                    raise ValueError(f"{shown(name)} is not a file of a store")
             if found.bins > MOST_BINS or found.dealt > found.bins:
                 raise ValueError(f"{found.dealt} of {found.bins} bins")
             return found
         except ValueError as error:
-            raise StoreError(f"{folder / JOURNAL} is damaged ({error}); delete it to begin anew") from error
+            raise StoreError(f"{folder / JOURNAL} is damaged ({error}); delete it to start again") from error
 
 
 class Conversion:
-    """One conversion, from its first row or from where it was stopped.
+    """A conversion, from the first row or from where it was interrupted.
 
     Parameters
     ----------
     rows : RowSource
-        What to read.
+        The rows to convert.
     folder : str or path-like
-        Where the store is to be: a new or empty folder, or one that a conversion of the same has left.
+        Destination: a new or empty folder, or one left by an interrupted conversion of the same rows.
     memory : int
-        Bytes that may be used, besides those of the program itself.
+        Maximum bytes to use, in addition to the program itself.
     append : bool
-        Whether there is a store in the folder, to which the rows are added.
+        Append the rows to the store in the folder.
     blocks : int, optional
-        How many blocks are wanted, if not as many as follow from the memory.
+        Number of blocks. Default: chosen from the memory.
     seed : int
-        Of the dealing.
+        Seed for the random assignment of rows to bins.
     compression, level
-        As `PlaneWriter` has them.
+        See `PlaneWriter`.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Conversion:
         level: int | None = None,
     ):
         if memory < LEAST_MEMORY:
-            raise ValueError(f"{memory} bytes of memory are too few; {LEAST_MEMORY} are needed to convert")
+            raise ValueError(f"{memory} bytes of memory are too few; a conversion needs at least {LEAST_MEMORY}")
         if blocks is not None and not 1 <= blocks <= MOST_BINS:
             raise ValueError(f"blocks must be from 1 to {MOST_BINS}, got {blocks}")
         self._rows, self._folder, self._memory, self._wanted = rows, Path(folder), memory, blocks
@@ -132,10 +132,12 @@ class Conversion:
         self._settings = rows.settings() | how | {"generation": 0}
         self._before: BlockStore | None = None
         self._bins, self._text_bytes = Bins(), 0
-        self._again = all("size" in file for file in self._settings["files"])  # whether rows can be read again
+        self._again = all(
+            "size" in file for file in self._settings["files"]
+        )  # whether the rows can be read a second time
 
     def run(self) -> BlockStore:
-        """Convert."""
+        """Run the conversion and return the store."""
         self._check_folder()
         with writing(self._folder):
             if self._begin():
@@ -152,7 +154,7 @@ class Conversion:
             self._write_blocks()
             self._commit()
         except Exception:
-            # An append that fails gives back the disk, unless the new manifest is there and names what was written.
+            # Delete the files of a failed append, unless the new manifest is already in place and names them.
             if self._before is not None and Manifest.read(self._folder) == self._before.manifest:
                 sweep(self._folder, self._files(self._before.manifest))
             raise
@@ -166,22 +168,22 @@ class Conversion:
         self._folder.mkdir(parents=True, exist_ok=True)
         ours = {MANIFEST, JOURNAL, LOCK}
         if any(self._folder.iterdir()) and not any((self._folder / name).exists() for name in ours):
-            raise StoreError(f"{self._folder} is not empty; name a new folder")
+            raise StoreError(f"{self._folder} is not empty; choose a new folder")
 
     def _begin(self) -> bool:
-        """Take up what was left; False if all was done."""
+        """Resume from the journal, or start. Return False if the conversion was already complete."""
         found = Journal.read(self._folder)
         if (self._folder / MANIFEST).exists():
             before = BlockStore(self._folder)
             generation = before.manifest.generation
-            # Stopped after the new manifest was there: the rows are in the store.
+            # Interrupted after writing the manifest: the rows are already in the store.
             if self._again and found is not None and found.settings == self._settings | {"generation": generation}:
                 return False
             if not self._append:
-                raise StoreError(f"{self._folder} is a store already; name another folder, or append to it")
+                raise StoreError(f"{self._folder} is a store already; choose another folder, or append to it")
             self._check_kind(before)
             self._before = before
-            # No larger than those that are there: who could train from them still can.
+            # No larger than the existing blocks, so that training still fits the same memory.
             there = max(entry.nnz for entry in before.manifest.blocks) * (4 + before.dtype.itemsize)
             self._largest = min(self._largest, max(there, SMALLEST_BLOCK))
             self._settings["generation"] = generation + 1
@@ -199,26 +201,28 @@ class Conversion:
 
     def _check_kind(self, before: BlockStore) -> None:
         if self._rows.dtype != before.dtype:
-            raise StoreError(f"the values of {before.path} are {before.dtype}, those to append {self._rows.dtype}")
+            raise StoreError(f"{before.path} holds {before.dtype} values, but those to append are {self._rows.dtype}")
         if "normalize" in self._rows.reading and "normalize" not in before.manifest.reading:
-            raise StoreError(f"the rows of {before.path} are as they were read, those to append are to be normalized")
+            raise StoreError(f"the rows of {before.path} are not normalized, but those to append are to be")
         text, wanted = self._rows.reading.get("text"), before.manifest.reading.get("text")
         if text is not None and text != wanted:
-            raise StoreError(f"{before.path} was made with {wanted or 'no texts'}, what is to append with {text}")
+            raise StoreError(f"{before.path} was made with {wanted or 'no texts'}, the rows to append with {text}")
         if before.chain.takes_text and self._rows.max_index >= before.n_features:
-            raise StoreError(f"{before.path} holds texts of {before.n_features} features, and not more")
+            raise StoreError(f"{before.path} holds texts with {before.n_features} features; no more can be added")
 
     def _goes_on(self, found: Journal) -> bool:
         different = [name for name in {*self._settings, *found.settings} if self._differs(found, name)]
-        if self._append:  # what another append has left is of no use
+        if self._append:  # files left by a different append are useless
             return self._again and not different
         if different:
             raise StoreError(
-                f"{self._folder} holds a conversion that was stopped, with other {', '.join(sorted(different))}; "
-                "repeat it as it was, or name another folder"
+                f"{self._folder} holds an interrupted conversion with different {', '.join(sorted(different))}; "
+                "repeat it with the same settings, or choose another folder"
             )
         if not self._again:
-            raise StoreError(f"{self._folder} holds a conversion of a stream, which cannot be read again; remove it")
+            raise StoreError(
+                f"{self._folder} holds an interrupted conversion of a stream, which cannot be resumed; delete it"
+            )
         return True
 
     def _differs(self, found: Journal, name: str) -> bool:
@@ -250,7 +254,7 @@ class Conversion:
         return self._before.manifest.next_id if self._before else 0
 
     def _choose_bins(self, place: Place) -> int:
-        """As many as give blocks of the right size, if the rest of the text is like its beginning."""
+        """Choose the number of bins for blocks of the right size, assuming that the rest is like the rows so far."""
         if place == self._rows.end:
             return max(1, -(-self._bins.nbytes // self._largest))
         if not self._again or not self._text_bytes:
@@ -297,13 +301,13 @@ class Conversion:
                 name = f"block-{self._settings['generation']}-{len(journal.blocks)}.safetensors"
                 journal.blocks.append(write_block(self._folder / name, counted, self._writer))
             journal.dealt = last
-            # It names all blocks so far: to write it after each would take longer the more there are.
+            # Not after every block: the journal lists all blocks so far, so the total cost would be quadratic.
             if time.monotonic() - written > SECONDS_A_JOURNAL or last == journal.bins:
                 journal.write(self._folder)
                 written = time.monotonic()
 
     def _last_of_block(self, spills: list[Spill], first: int) -> int:
-        """The bin before which the block that begins with a bin ends."""
+        """Return the end (exclusive) of the bins that share a block with bin `first`."""
         last = first + 1
         if self._wanted:
             return last
@@ -324,7 +328,7 @@ class Conversion:
         self._rows_of_code += np.bincount(block.labels, minlength=self._rows_of_code.size)
 
     def _blocks_of(self, spills: list[Spill], first: int, last: int) -> Iterator[Block]:
-        """The parts of some bins as one block, or as several, each with rows from all parts."""
+        """Join the parts of bins `first` to `last` (exclusive) into one block, or several if they are too large."""
         size = sum(spill.size(first, last) for spill in spills)
         pieces = 1 if self._wanted else max(1, -(-size // (2 * self._largest)))
         for piece in range(pieces):
@@ -344,7 +348,7 @@ class Conversion:
         journal, before = self._journal, self._before
         if journal.rows == 0:
             names = ", ".join(file["name"] for file in self._settings["files"])
-            raise StoreError(f"{names}: no rows")
+            raise StoreError(f"{names}: no rows found")
         generation = self._settings["generation"]
         name = f"catalogue-{generation}.safetensors"
         catalogue = Catalogue.of_labels(
@@ -379,7 +383,7 @@ def _counted_from_0(block: Block, base: int) -> Block:
 
 
 def write_block(path: Path, block: Block, writer: PlaneWriter) -> BlockEntry:
-    """Write a block under its name when it is whole."""
+    """Write a block atomically and return its manifest entry."""
     with open_atomic(path) as out:
         size, checksum = write_checked(out, tensor_file_content(*block_tensors(block, writer)))
     return BlockEntry(path.name, block.n_rows, int(block.indices.size), size, checksum)

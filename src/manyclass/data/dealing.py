@@ -1,4 +1,4 @@
-"""Rows dealt to bins at random: in memory, and in files to which they are spilled."""
+"""Deal rows to random bins, in memory and in spill files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,14 +12,14 @@ from .labels import number_labels
 from .manifest import JOURNAL, StoreError
 from .tensor_file import Pieces, Tensor, TensorFile
 
-# What a spill has for each bin: where its rows, features and labels begin.
+# Offsets in a spill where the rows, features and labels of each bin begin.
 BOUNDS = ("bins.rows", "bins.nnz", "bins.labels")
 ROW_ARRAYS = ("ids", "lengths", "label_counts", "indices", "values", "labels")
 NEW_LABELS = "new_labels"
 
 
 def shuffled(ids: np.ndarray, seed: int) -> np.ndarray:
-    """A number for each row that looks random and depends on nothing else."""
+    """Return a pseudo-random number per row, which depends only on its id and the seed."""
     mixed = (ids.astype(np.uint64) + np.uint64(seed & 0xFFFFFFFFFFFFFFFF)) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
@@ -27,28 +27,28 @@ def shuffled(ids: np.ndarray, seed: int) -> np.ndarray:
 
 
 class Bins:
-    """Rows in memory that are to be dealt to bins."""
+    """Rows in memory, waiting to be dealt to bins."""
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows."""
+        """Size of the rows in bytes."""
         return sum(block.nbytes for block in self._blocks)
 
     def add(self, block: Block) -> None:
-        """Take these rows in."""
+        """Add rows."""
         self._blocks.append(block)
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self._blocks.clear()
 
     def tensors(self, count: int, seed: int) -> dict[str, Tensor]:
-        """What a spill of these rows to so many bins holds: the rows of one bin after those of the other."""
+        """Return the arrays of a spill with `count` bins, sorted by bin."""
         blocks, places = self._blocks, []
-        for which, block in enumerate(blocks):  # one by one, and each in place of what it was
+        for which, block in enumerate(blocks):  # one at a time and in place, to save memory
             bins = (shuffled(block.ids, seed) % np.uint64(count)).astype(np.int64)
             order = np.argsort(bins, kind="stable")
             bounds = np.searchsorted(bins[order], np.arange(count + 1))
@@ -79,23 +79,24 @@ class Bins:
 
 
 class Spill:
-    """Rows of all bins in a file.
+    """A file with rows of all bins.
 
     Parameters
     ----------
     path : path-like
+        The file.
     bins : int
-        How many there are.
+        The number of bins.
 
     Attributes
     ----------
     new_labels : list
-        Labels that no spill before has had, in the order of their codes.
+        Labels that occur in no earlier spill, in code order.
 
     Raises
     ------
     StoreError
-        If it is damaged, or not one of so many bins.
+        If the file is damaged, or has another number of bins.
     """
 
     def __init__(self, path: Path, bins: int):
@@ -103,25 +104,25 @@ class Spill:
             self._file = TensorFile(path)
             missing = {*BOUNDS, *ROW_ARRAYS, NEW_LABELS} - set(self._file)
             if missing:
-                raise ValueError(f"no {min(missing)}")
+                raise ValueError(f"it has no {min(missing)}")
             self._bounds = [self._file[name].tolist() for name in BOUNDS]
             if any(len(bounds) != bins + 1 or bounds != sorted(bounds) for bounds in self._bounds):
-                raise ValueError(f"not of {bins} bins")
+                raise ValueError(f"it does not have {bins} bins")
             self.new_labels: list[Any] = as_declared(
                 list[Any], parse_json(self._file[NEW_LABELS].tobytes()), "labels"
             )
         except ValueError as error:
             reason = str(error).removeprefix(f"{path}: ")
-            raise StoreError(f"{path}: {reason}; delete {JOURNAL} to begin anew") from error
+            raise StoreError(f"{path}: {reason}; delete {JOURNAL} to start again") from error
         self._bytes = self._file["indices"].itemsize + self._file["values"].itemsize
 
     def size(self, first: int, last: int) -> int:
-        """Bytes of the features of bins [first, last)."""
+        """Size in bytes of the features of bins [first, last)."""
         nnz = self._bounds[1]
         return (nnz[last] - nnz[first]) * self._bytes
 
     def read(self, first: int, last: int) -> Block:
-        """The rows of these bins."""
+        """Read the rows of bins [first, last)."""
         rows, nnz, labels = ((bounds[first], bounds[last]) for bounds in self._bounds)
         indices = self._file.part("indices", *nnz)
         return Block(
@@ -140,12 +141,12 @@ def _pointers(counts: np.ndarray) -> np.ndarray:
 
 
 class LabelCodes:
-    """Labels numbered as they come.
+    """Assign codes to labels in order of appearance.
 
     Parameters
     ----------
     known : sequence
-        Labels that have numbers; None for a number that is not to be used again.
+        Labels that already have codes; None marks a code that must not be reused.
     """
 
     def __init__(self, known: Sequence[Any] = ()):
@@ -157,12 +158,12 @@ class LabelCodes:
             self._check_kind(label)
 
     def encode(self, labels: np.ndarray) -> np.ndarray:
-        """Their numbers.
+        """Return the codes of labels, assigning new ones as needed.
 
         Raises
         ------
         ValueError
-            If some are numbers and some strings, or truth values.
+            If numbers, strings and booleans are mixed.
         """
         found, where = number_labels(labels)
         return np.fromiter((self._code(label) for label in found.tolist()), np.int32, found.size)[where]
@@ -175,9 +176,9 @@ class LabelCodes:
         return code
 
     def _check_kind(self, label: Any) -> None:
-        kind = "string" if isinstance(label, str) else "truth value" if isinstance(label, bool) else "number"
+        kind = "string" if isinstance(label, str) else "boolean" if isinstance(label, bool) else "number"
         self._kind = self._kind or kind
         if kind != self._kind:
             raise ValueError(
-                f"the label {label!r} is a {kind}, but others are {self._kind}s; write all of them alike"
+                f"the label {label!r} is a {kind}, but others are {self._kind}s; use one kind for all labels"
             )

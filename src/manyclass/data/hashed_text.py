@@ -1,4 +1,4 @@
-"""From raw text to rows without a vocabulary: each word has the column that its hash says."""
+"""Convert texts to rows without a vocabulary, by hashing words to columns."""
 
 from numbers import Integral
 from typing import Any, ClassVar
@@ -16,15 +16,15 @@ HASH_BITS = 20
 
 
 class HashedText(TransformerMixin, BaseEstimator):
-    """Hashed lower-cased words with 1 + log(count), rows of length 1, in float32.
+    """Convert texts to features of hashed lower-cased words.
 
-    Nothing is learned from texts, so they can be read one at a time; words that share a column by chance are one
-    feature.
+    Counts are dampened to 1 + log(count), and rows are scaled to unit length. The values are float32. Nothing is
+    learned from the texts, so they can be read one at a time. Words whose hashes collide share a feature.
 
     Parameters
     ----------
-    hash_bits : int
-        There are 2 ** hash_bits columns.
+    hash_bits : int, default=20
+        The rows have 2 ** hash_bits columns.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {"hash_bits": [Interval(Integral, 1, 30, closed="both")]}
@@ -34,11 +34,11 @@ class HashedText(TransformerMixin, BaseEstimator):
 
     @property
     def n_features(self) -> int:
-        """Columns of a row."""
+        """Number of columns."""
         return 1 << self.hash_bits
 
     def fit(self, X: Any, y: Any = None) -> "HashedText":
-        """Check the parameters; there is nothing to learn.
+        """Check the parameters. There is nothing to learn.
 
         Parameters
         ----------
@@ -52,11 +52,12 @@ class HashedText(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> sp.csr_matrix:
-        """Give the rows of texts.
+        """Convert texts to rows.
 
         Parameters
         ----------
         X : iterable of str
+            The texts.
 
         Returns
         -------

@@ -1,7 +1,7 @@
-"""JSON from files that may hold anything: parsed without surprises, and checked against dataclasses.
+"""Parse JSON from untrusted files and check it against dataclasses.
 
-A dataclass is the schema: `as_declared(Place, {"file": 1, ...})` gives a `Place` if every field is there, none is
-unknown, and each value is of the type that the dataclass declares.
+A dataclass is the schema: `as_declared(Place, {"file": 1, ...})` returns a `Place` if no required field is missing,
+none is unknown, and each value has the declared type.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 Declared = TypeVar("Declared")
 
-# An int is one that fits 64 bits; a Count is not negative either.
+# An int must fit 64 bits; a Count must also be non-negative.
 Count = Annotated[int, "not negative"]
 LARGEST = (1 << 63) - 1
 _shortened = reprlib.Repr()
@@ -21,17 +21,17 @@ _shortened.maxstring = _shortened.maxother = 60
 
 
 def shown(value: Any) -> str:
-    """A value for a message, shortened."""
+    """Return the `repr` of a value, shortened for messages."""
     return _shortened.repr(value)
 
 
 def parse_json(text: bytes | str) -> Any:
-    """Parse JSON, in UTF-8 if it comes as bytes.
+    """Parse JSON; bytes must be UTF-8.
 
     Raises
     ------
     ValueError
-        For what is no JSON, is nested too deeply, has a number of thousands of digits, or a name twice.
+        If the text is not JSON, is nested too deeply, has a number with thousands of digits, or repeats a name.
     """
     try:
         return json.loads(text.decode() if isinstance(text, bytes) else text, object_pairs_hook=_without_duplicates)
@@ -47,7 +47,7 @@ def parse_object(text: bytes | str) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        As `parse_json` does, and for JSON of any other kind.
+        As for `parse_json`, or if the JSON is not an object.
     """
     value = parse_json(text)
     if not isinstance(value, dict):
@@ -59,26 +59,26 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{shown(next(name for name in names if names.count(name) > 1))} is there twice")
+        raise ValueError(f"{shown(next(name for name in names if names.count(name) > 1))} appears twice")
     return found
 
 
 def as_declared(kind: type[Declared], value: Any, place: str = "") -> Declared:
-    """Make sure that a parsed value is what a type declares, and give it as that.
+    """Check that a parsed value matches a declared type, and convert it.
 
     Parameters
     ----------
     kind : type
         A dataclass, a plain type, `Count`, a list, tuple or dict of such types, or a union of them.
     value : object
-        As `parse_json` gives it.
+        The value, as returned by `parse_json`.
     place : str
-        What it is called in messages.
+        Name of the value in error messages.
 
     Raises
     ------
     ValueError
-        Naming the place and what was found there.
+        If the value does not match; the message names the place and the value.
     """
     if dataclasses.is_dataclass(kind):
         return typing.cast(Declared, _as_dataclass(kind, value, place))
@@ -113,7 +113,7 @@ def _as_plain(kind: Any, value: Any, place: str) -> Any:
         return value
     if kind is float and type(value) is int:
         value = float(value) if abs(value) <= LARGEST else value
-    # By type: a truth value is an int, but none that anybody has written.
+    # Compare types exactly, because a bool is an instance of int.
     if type(value) is not kind or (kind is int and abs(value) > LARGEST):
         raise _wrong(place, value)
     return value

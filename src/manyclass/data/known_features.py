@@ -1,25 +1,25 @@
-"""Features that a model knows: others are left out of rows, and counted."""
+"""Drop and count features that a model does not know."""
 
 import numpy as np
 import scipy.sparse as sp
 
 
 class KnownFeatures:
-    """Gives rows as many features as a model has, and counts the entries that are left out.
+    """Reduce rows to the features of a model, and count the dropped entries.
 
     A linear model has no weights for features that did not occur in training, so their entries cannot change a score.
 
     Parameters
     ----------
     n_features : int
-        How many features the model has: columns from there on are unknown to it.
+        Number of features of the model. Columns from this one on are unknown.
 
     Attributes
     ----------
     entries : int
-        Stored values of all rows so far.
+        Number of stored values seen so far.
     entries_ignored : int
-        How many of them were left out.
+        Number of stored values dropped.
     """
 
     def __init__(self, n_features: int):
@@ -30,21 +30,21 @@ class KnownFeatures:
 
     @property
     def features_ignored(self) -> int:
-        """How many different features were left out."""
+        """Number of distinct features dropped."""
         return self._unknown.size
 
     def keep(self, X: sp.csr_matrix) -> sp.csr_matrix:
-        """Rows with the features that the model knows.
+        """Return the rows with only the features of the model.
 
         Parameters
         ----------
         X : csr_matrix of shape (n, d)
-            Any number of features.
+            The rows, with any number of features.
 
         Returns
         -------
         csr_matrix of shape (n, n_features)
-            Sharing memory with `X` unless something was left out.
+            Shares memory with `X` unless entries were dropped.
         """
         self.entries += X.nnz
         shape = (X.shape[0], self.n_features)
@@ -57,7 +57,7 @@ class KnownFeatures:
         return sp.csr_matrix((X.data[known], X.indices[known], before[X.indptr]), shape=shape)
 
     def add(self, others: "KnownFeatures") -> None:
-        """Count what was left out elsewhere, too."""
+        """Add the counts of another instance."""
         self.entries += others.entries
         self.entries_ignored += others.entries_ignored
         self._unknown = np.union1d(self._unknown, others._unknown)

@@ -1,4 +1,4 @@
-"""Sets of labels a row: to a sparse indicator, ones where a row has a label, and the classes of its columns."""
+"""Encode several labels per row as a sparse indicator matrix with one column per class."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -9,15 +9,15 @@ import scipy.sparse as sp
 
 from .labels import as_labels, encode_known, number_labels, reject_missing
 
-# What stands for the labels of one row. A tuple is one label: it can be hashed, and always was one.
+# Types that hold the labels of one row. A tuple is hashable, so it counts as a single label.
 COLLECTIONS = (list, set, frozenset, np.ndarray)
 
 
 def has_label_sets(y: Any) -> bool:
-    """Whether rows have sets of labels here, and not one label each.
+    """Whether `y` holds a set of labels per row rather than one label per row.
 
-    They have in a sparse matrix, in an array of two dimensions and more than one column, and in a list or vector with
-    a list, set, frozenset or array for a row.
+    True for a sparse matrix, for a two-dimensional array with more than one column, and for a list or vector in which
+    a row is a list, set, frozenset or array.
     """
     y = _unwrapped(y)
     if isinstance(y, np.ndarray) and y.ndim == 2:
@@ -26,9 +26,9 @@ def has_label_sets(y: Any) -> bool:
 
 
 def is_dense_indicator(y: Any) -> bool:
-    """Whether sets of labels are an array of zeros and ones, or as scikit-learn allows it rows of one in a list.
+    """Whether label sets are a dense array of zeros and ones, or a list of its rows (as scikit-learn allows).
 
-    As a list of sets, rows of the same length with nothing but 0 and 1 in them would all be the same set.
+    A list is taken as an indicator if its rows have the same length of at least 2 and hold nothing but 0 and 1.
     """
     y = _unwrapped(y)
     if _is_list(y):
@@ -41,27 +41,27 @@ def is_dense_indicator(y: Any) -> bool:
 
 
 def encode_label_sets(y: Any) -> tuple[np.ndarray, sp.csr_matrix]:
-    """Number the labels of rows that may have any number of them.
+    """Find the classes and encode any number of labels per row as an indicator matrix.
 
     Parameters
     ----------
     y : sparse matrix or array of shape (n, K), or sequence of n collections of labels
-        Zeros and ones, where the columns are the classes 0..K-1, also those without a row. Or lists, sets or arrays
-        with the labels of each row, of any kind that `encode_labels` takes. A set may be empty, and a label that is
-        given twice counts once.
+        Either an indicator of zeros and ones, whose columns are the classes 0..K-1 (a column may be empty), or a
+        list, set or array of labels per row, of any kind that `encode_labels` accepts. A set may be empty;
+        duplicates count once.
 
     Returns
     -------
     classes : ndarray of shape (K,)
-        The columns, or the labels that occur, in the order of `encode_labels`.
+        The column numbers, or the labels that occur, ordered as by `encode_labels`.
     Y : csr_matrix of shape (n, K)
-        Ones, indices sorted.
+        Ones, with sorted indices.
 
     Raises
     ------
     ValueError, TypeError
-        If a value of a matrix is neither 0 nor 1, a label is NaN or cannot be hashed, with its row; or if no row has
-        a label.
+        If an indicator value is neither 0 nor 1, if a label is missing or not hashable (the message names its row),
+        or if no row has a label.
     """
     y = _unwrapped(y)
     if not _is_list(y) or is_dense_indicator(y):
@@ -81,23 +81,23 @@ def encode_label_sets(y: Any) -> tuple[np.ndarray, sp.csr_matrix]:
 def encode_known_sets(
     y: Any, classes: np.ndarray, *, unknown: Literal["error", "count"] = "error"
 ) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Encode sets of labels by classes that are known already, such as those of a fitted model.
+    """Encode label sets with known classes, such as those of a fitted model.
 
     Parameters
     ----------
     y : as for `encode_label_sets`
-        The columns of a matrix are the classes in their order.
+        The columns of a matrix correspond to `classes`.
     classes : ndarray of shape (K,)
-        As `encode_label_sets` gives them.
+        The classes, as returned by `encode_label_sets`.
     unknown : "error" or "count"
-        What to do with labels that are not among the classes.
+        How to treat labels that are not among the classes: raise an error, or count them.
 
     Returns
     -------
     Y : csr_matrix of shape (n, K)
-        Ones where a row has a label that is known.
+        Ones for the known labels of each row.
     unknown : int64 ndarray of shape (n,)
-        How many others it has.
+        The number of unknown labels per row.
     """
     if unknown not in ("error", "count"):
         raise ValueError(f'unknown must be "error" or "count", got {unknown!r}')
@@ -106,8 +106,8 @@ def encode_known_sets(
         Y = _indicator(y)
         if Y.shape[1] != len(classes):
             raise ValueError(
-                f"y has {Y.shape[1]} columns, but there are {len(classes)} classes, and each is a column; give it as "
-                "many, or the labels themselves as a list of sets"
+                f"y has {Y.shape[1]} columns, but there are {len(classes)} classes; pass one column per class, or "
+                "the labels themselves as a list of sets"
             )
         return Y, np.zeros(Y.shape[0], np.int64)
     labels, ptr = _flat(y)
@@ -119,7 +119,7 @@ def encode_known_sets(
 def keep_known(
     Y: sp.csr_matrix, labels: np.ndarray, classes: np.ndarray, *, unknown: Literal["error", "count"] = "error"
 ) -> tuple[sp.csr_matrix, np.ndarray]:
-    """Go from columns that are these labels to columns that are the classes; see `encode_known_sets`."""
+    """Map an indicator whose columns are `labels` to one whose columns are `classes`; see `encode_known_sets`."""
     if Y.nnz == 0:
         return sp.csr_matrix((Y.shape[0], len(classes)), dtype=np.int32), np.zeros(Y.shape[0], np.int64)
     code_of = encode_known(labels, classes, unknown="-1")
@@ -144,7 +144,7 @@ def _indicator(y: Any) -> sp.csr_matrix:
     if not sp.issparse(y):
         y = np.asarray(y)
         if y.ndim != 2:
-            raise ValueError(f"sets of labels are an array of two dimensions, got the shape {y.shape}")
+            raise ValueError(f"an indicator of labels must have two dimensions, got an array of shape {y.shape}")
         return _of_array(y)
     at = y if y.format == "csr" else y.tocoo()
     wrong = np.flatnonzero(~((at.data == 1) | (at.data == 0)))
@@ -174,8 +174,8 @@ def _of_array(y: np.ndarray) -> sp.csr_matrix:
 def _refuse(row: int, column: int, value: Any) -> None:
     shown = value.item() if isinstance(value, np.generic) else value
     raise ValueError(
-        f"y has {shown!r} in row {row}, column {column}; a matrix of labels is 1 for those that a row has, else 0. "
-        "Pass a vector for one label a row, or the labels themselves as a list of sets"
+        f"y has {shown!r} in row {row}, column {column}; a matrix of labels holds 1 for each label of a row, else 0. "
+        "Pass a vector for one label per row, or the labels themselves as a list of sets"
     )
 
 
@@ -187,7 +187,7 @@ def _is_bit(value: Any) -> bool:
 
 
 def _unwrapped(y: Any) -> Any:
-    """Columns and tables of pandas and its like as arrays."""
+    """Convert pandas-like columns and tables to arrays."""
     known = sp.issparse(y) or isinstance(y, np.ndarray | Sequence)
     return np.asarray(y) if not known and hasattr(y, "__array__") else y
 
@@ -203,12 +203,12 @@ def _is_set(of_row: Any) -> bool:
 
 
 def _flat(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The labels of all rows one after the other, and where each row's begin."""
+    """Return the labels of all rows concatenated, and the offsets where each row begins."""
     sets = list(y)
     for row, labels in enumerate(sets):
         if not _is_set(labels):
             raise ValueError(
-                f"row {row} of y is {labels!r}, no set of labels as other rows are; for a set of one write "
+                f"row {row} of y is {labels!r}, not a set of labels like other rows; for a set of one, write "
                 f"[{labels!r}]"
             )
     ptr = np.concatenate([[0], np.cumsum([len(labels) for labels in sets], dtype=np.int64)])

@@ -1,4 +1,4 @@
-"""Labels of any kind to codes 0..K-1 and the sorted classes behind them."""
+"""Encode labels of any kind as codes 0..K-1 of the sorted classes."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -11,16 +11,16 @@ NATIVE_KINDS = "biufUSmM"
 PLAIN_TYPES = (str, bytes, bool, int, float)
 DATES = (np.datetime64, np.timedelta64)
 
-# Arrays of strings have the width of the longest one, 4 bytes per character, in every array that is made from them,
-# predictions too. They are used up to this width,
+# A fixed-width string array gives every element the width of the longest one, at 4 bytes per character, and so does
+# every array made from it, including predictions. Use one only up to this width,
 WIDEST = 256
-# and this size, or this many times the characters that there are; otherwise strings are objects.
+# and only up to this many bytes or this factor over the actual characters; otherwise store strings as objects.
 ALWAYS_FIXED = 16 << 20
 MOST_PADDING = 16
 
 
 def as_labels(y: Iterable[Any]) -> np.ndarray:
-    """Make a vector of labels: a native array as it is, numbers of one kind as one, and all else as objects."""
+    """Convert labels to a vector: native arrays as they are, numbers of one type as a native array, else objects."""
     if isinstance(y, np.ma.MaskedArray):
         y = y.tolist()  # None where it is masked
     if not isinstance(y, np.ndarray) and hasattr(y, "__array__"):
@@ -30,17 +30,17 @@ def as_labels(y: Iterable[Any]) -> np.ndarray:
             raise ValueError(f"labels must be a vector, got an array of shape {y.shape}; try y.ravel()")
         if y.dtype.kind in NATIVE_KINDS:
             return y
-    # Scalars of numpy become Python's, so that np.int64(3) and 3 are one class and show alike.
+    # Convert NumPy scalars to Python's, so that np.int64(3) and 3 are one class and print the same.
     labels = [
         label.item() if isinstance(label, np.generic) and not isinstance(label, DATES) else label for label in y
     ]
-    # As an array of strings every row would have the width of the longest one.
+    # A native string array would give every row the width of the longest one.
     strings = {type(label) for label in labels} & {str, bytes}
     return _boxed(labels) if strings else native_labels(labels)
 
 
 def native_labels(labels: Sequence[Any]) -> np.ndarray:
-    """Make an array of native type where all labels are of one plain kind and it takes little more memory."""
+    """Return a native array if all labels have one plain type and it needs little more memory, else objects."""
     kinds = {type(label) for label in labels}
     if kinds == {int, float}:
         kinds = {float}
@@ -61,7 +61,7 @@ def native_labels(labels: Sequence[Any]) -> np.ndarray:
 
 
 def join_labels(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Join vectors of labels to one."""
+    """Concatenate vectors of labels."""
     if all(part.dtype.kind in "USO" for part in parts):
         return native_labels(list(itertools.chain.from_iterable(part.tolist() for part in parts)))
     return np.concatenate(parts)
@@ -82,19 +82,19 @@ def _named(place: int, of_row: np.ndarray | None) -> str:
 
 
 def is_missing(label: Any) -> bool:
-    """Whether a value stands for none: None, NaN, or what NumPy and pandas have for it (NaT, NA)."""
+    """Whether a value is a missing label: None, NaN, NaT or NA."""
     if label is None:
         return True
     try:
         return bool(label != label)
-    except TypeError:  # pandas.NA is neither equal to itself nor not
+    except TypeError:  # comparisons with pandas.NA are neither true nor false
         return True
     except ValueError:  # an array, which cannot be a label
         return False
 
 
 def reject_missing(labels: np.ndarray, of_row: np.ndarray | None = None) -> None:
-    """Refuse missing labels; `of_row`: the row of each label, where rows may have several."""
+    """Raise ValueError for missing labels. `of_row` gives the row of each label if rows have several."""
     if labels.dtype.kind == "O":
         missing = np.fromiter(map(is_missing, labels), bool, labels.size)
     elif labels.dtype.kind in "fmM":
@@ -108,7 +108,7 @@ def reject_missing(labels: np.ndarray, of_row: np.ndarray | None = None) -> None
         shown = "NaN" if isinstance(found, float | np.floating) else str(found)
         raise ValueError(
             f"{_named(places[0], of_row)} is {shown}, which stands for a missing label ({_rows(rows)} in all); give "
-            "every row a label, or remove those without"
+            "every row a label, or remove the rows without one"
         )
 
 
@@ -130,10 +130,10 @@ def _number_objects(labels: np.ndarray, of_row: np.ndarray | None) -> dict[Any, 
 
 
 def _in_order(classes: list[Any]) -> list[Any]:
-    """Sort, or where the classes have no common order, arrange them by type and then by how they print."""
+    """Sort the classes, by type name and then by `repr` if they cannot be compared."""
     try:
         ordered = sorted(classes)
-        # Some types (sets) have only a partial order, under which sorting depends on where one starts.
+        # Some types, such as sets, are only partially ordered; sorting them depends on their initial order.
         if all(a < b for a, b in itertools.pairwise(ordered)):
             return ordered
     except TypeError:
@@ -142,7 +142,7 @@ def _in_order(classes: list[Any]) -> list[Any]:
 
 
 def number_labels(labels: np.ndarray, of_row: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Classes in their order, and the code of each label; `of_row`: as for `reject_missing`."""
+    """Return the sorted classes and the code of each label; see `reject_missing` for `of_row`."""
     if labels.dtype.kind != "O":
         classes, codes = np.unique(labels, return_inverse=True)
         if labels.dtype.kind in "US":
@@ -157,27 +157,27 @@ def number_labels(labels: np.ndarray, of_row: np.ndarray | None = None) -> tuple
 
 
 def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Number the classes that occur.
+    """Find the classes and encode each label as the index of its class.
 
     Parameters
     ----------
     y : iterable of hashable labels
-        Numbers, strings, dates, tuples and others, also mixed; in a list, an array, or anything that can be made an
-        array, such as columns of pandas and Polars.
+        Numbers, strings, dates, tuples or other hashable values, which may be mixed. A list, an array, or anything
+        that converts to an array, such as a pandas or Polars column.
 
     Returns
     -------
     classes : ndarray of shape (K,)
-        Each label once, in ascending order; of a native type where all labels are of one. Labels that cannot be
-        compared are arranged by type name and then by `repr`. Strings are objects if one has more than 256
-        characters, or if an array of fixed width would take over 16 MiB and 16 times the characters there are.
+        The distinct labels in ascending order, with a native dtype if all labels have one type. Labels that cannot
+        be compared are sorted by type name and then by `repr`. Strings are stored as objects if one is longer than
+        256 characters, or if a fixed-width array would need more than 16 MiB and 16 times the actual characters.
     codes : int32 ndarray of shape (n,)
-        `classes[codes]` are the labels again.
+        `classes[codes]` restores the labels.
 
     Raises
     ------
     ValueError
-        If a label is missing (None, NaN, NaT, NA), with its row, or if there are not at least two classes.
+        If a label is missing (None, NaN, NaT, NA; the message names its row), or if there are fewer than two classes.
     """
     labels = as_labels(y)
     if labels.size == 0:
@@ -193,26 +193,26 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _find(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Give the code of each label, -1 where it is unknown."""
+    """Return the code of each label, or -1 if it is unknown."""
     if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in "biufUSmM":
         places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
         return np.where(classes[places] == labels, places, -1).astype(np.int32)
-    # Python's own equality: exact between integers and floats, and never true between numbers and strings.
+    # Python equality compares integers and floats exactly, and numbers never equal strings.
     numbers = {label: code for code, label in enumerate(classes.tolist())}
     return np.fromiter((numbers.get(label, -1) for label in labels.tolist()), np.int32, labels.size)
 
 
 def encode_known(y: Iterable[Any], classes: np.ndarray, *, unknown: Literal["error", "-1"] = "error") -> np.ndarray:
-    """Encode labels by classes that are known already, such as those of a fitted model.
+    """Encode labels with known classes, such as those of a fitted model.
 
     Parameters
     ----------
     y : iterable of hashable labels
-        What to encode.
+        The labels to encode.
     classes : ndarray of shape (K,)
-        As `encode_labels` gives them.
+        The classes, as returned by `encode_labels`.
     unknown : "error" or "-1"
-        What to do with a label that is not among the classes: raise, or give it the code -1.
+        How to treat labels that are not among the classes: raise an error, or encode them as -1.
 
     Returns
     -------

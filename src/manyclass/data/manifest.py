@@ -1,4 +1,4 @@
-"""What a store says of itself: the manifest, and the catalogue that it names."""
+"""The manifest of a store, and the catalogue that it names."""
 
 import json
 import re
@@ -19,31 +19,31 @@ from .streams import open_atomic
 from .tensor_file import TensorFile, tensor_file_content
 
 FORMAT = "manyclass store"
-# Readers of version 1 would take normalized rows for rows as they were written.
+# Normalized rows need a new version, because readers of version 1 would treat them as unscaled.
 VERSION, NORMALIZED = 1, 2
 MANIFEST = "manifest.json"
-JOURNAL = "conversion.json"  # of a conversion under way; see `conversion.py`
+JOURNAL = "conversion.json"  # of a conversion in progress; see `conversion.py`
 OWN_FILES = re.compile(r"(block-\d{1,19}-\d{1,19}|catalogue-\d{1,19}|spill-\d{1,19})\.safetensors", re.ASCII)
 
 
 class StoreError(BadFileError):
-    """A folder that cannot be used as a store; the message names it and the reason."""
+    """A folder cannot be used as a store; the message names the folder and the reason."""
 
 
 @dataclass(frozen=True)
 class BlockEntry:
-    """A block as the manifest knows it.
+    """Manifest entry of a block.
 
     Attributes
     ----------
     file : str
-        Its name in the folder.
+        File name within the folder.
     rows, nnz : int
-        What it holds, removed rows included.
+        Number of rows and stored values, including removed rows.
     size : int
-        Bytes of the file.
+        File size in bytes.
     checksum : str
-        Of the file.
+        Checksum of the file.
     """
 
     file: str
@@ -55,28 +55,30 @@ class BlockEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a store is.
+    """Description of a store.
 
     Attributes
     ----------
     generation : int
-        Grows with every change.
+        Increases with every change.
     rows, nnz, n_features : int
-        Of all blocks; removed rows are not counted.
+        Size of the store, without removed rows.
     next_id : int
-        What the next row that is added is called.
+        Id of the next row to be added.
     reading : dict
-        How the rows came about, for those who want to read more of the kind: `index_base`, what the features of the
-        text counted from; of texts `text_column`, `label_column`, and as `text` what `HashedText` takes; `normalize`,
-        "l2", if rows were scaled to length 1.
+        How the rows were read, so that more can be read the same way. `index_base`: the number that indices in the
+        files count from. For texts, `text_column`, `label_column`, and `text`: the parameters of `HashedText`.
+        `normalize`: "l2" if the rows were scaled to unit length.
     value_bytes : int
         4 for float32, 8 for float64.
     multilabel : bool
-        Whether some row has other than one label.
+        Whether some row does not have exactly one label.
     blocks : tuple of BlockEntry
+        The blocks.
     catalogue : str
-        The name of its file.
+        File name of the catalogue.
     catalogue_checksum : str
+        Checksum of the catalogue.
     """
 
     generation: Count
@@ -93,17 +95,17 @@ class Manifest:
 
     @property
     def index_base(self) -> int:
-        """What the features of the text counted from."""
+        """The number that indices in the files count from."""
         return self.reading.get("index_base", 0)
 
     @property
     def chain(self) -> Chain:
-        """The steps that the rows have gone through."""
+        """The preprocessing steps applied to the rows."""
         stored = [StoredStep("HashedText", self.reading["text"])] if "text" in self.reading else []
         return Chain.restore([*stored, *([StoredStep("UnitRows", {})] if "normalize" in self.reading else [])])
 
     def write(self, folder: Path) -> None:
-        """Make the folder the store that this describes."""
+        """Write the manifest to the folder, which commits the change."""
         version = NORMALIZED if "normalize" in self.reading else VERSION
         content = {"format": FORMAT, "version": version} | asdict(self)
         with open_atomic(folder / MANIFEST) as out:
@@ -111,12 +113,12 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read it.
+        """Read the manifest of a store.
 
         Raises
         ------
         StoreError
-            If there is none, or it cannot be used.
+            If it is missing or damaged, or has an unknown version.
         """
         path = folder / MANIFEST
         try:
@@ -126,9 +128,9 @@ class Manifest:
         try:
             content = parse_object(text)
         except ValueError as error:
-            raise StoreError(f"{path} is no JSON ({error}); convert the data anew") from error
+            raise StoreError(f"{path} is not JSON ({error}); convert the data again") from error
         if content.pop("format", None) != FORMAT:
-            raise StoreError(f"{path} is not the manifest of a store; name the folder that `convert` has made")
+            raise StoreError(f"{path} is not the manifest of a store; pass a folder made by `convert`")
         version = content.pop("version", None)
         if version not in (VERSION, NORMALIZED):
             raise StoreError(f"{path} has version {shown(version)}, which this manyclass does not read")
@@ -136,8 +138,8 @@ class Manifest:
             manifest = as_declared(cls, content)
             manifest._check()
             return manifest
-        except (ValueError, TypeError) as error:  # the latter from a step with other parameters
-            raise StoreError(f"{path} is damaged ({error}); convert the data anew") from error
+        except (ValueError, TypeError) as error:  # TypeError: a step with unknown parameters
+            raise StoreError(f"{path} is damaged ({error}); convert the data again") from error
 
     def _check(self) -> None:
         if self.value_bytes not in (4, 8):
@@ -146,23 +148,23 @@ class Manifest:
         if self.reading.get("normalize", "l2") != "l2" or self.index_base not in (0, 1):
             raise ValueError(f"reading is {shown(self.reading)}")
         if "text" in self.reading and not {"text_column", "label_column"} <= set(self.reading):
-            raise ValueError("reading has text, but not the columns that it came from")
+            raise ValueError("reading has text, but not text_column and label_column")
         self.chain.check_features(self.n_features)
         for name in (self.catalogue, *(entry.file for entry in self.blocks)):
             if not OWN_FILES.fullmatch(name):
-                raise ValueError(f"{shown(name)} is no file of a store")
+                raise ValueError(f"{shown(name)} is not a file of a store")
         if len({entry.file for entry in self.blocks}) != len(self.blocks):
-            raise ValueError("a block is there twice")
+            raise ValueError("a block appears twice")
         stored = sum(entry.rows for entry in self.blocks)
         if not 0 < self.rows <= stored <= self.next_id or self.nnz > sum(entry.nnz for entry in self.blocks):
             raise ValueError(
-                f"rows is {self.rows}, nnz {self.nnz} and next_id {self.next_id}, for {stored} in blocks"
+                f"rows is {self.rows}, nnz {self.nnz} and next_id {self.next_id}, but the blocks have {stored} rows"
             )
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What `Manifest.reading` may say, and of which type it is; it may say other things, which nobody reads."""
+    """The known entries of `Manifest.reading` and their types. Other entries are ignored."""
 
     index_base: Count = 0
     text: dict[str, Any] = field(default_factory=dict)
@@ -177,30 +179,30 @@ READING = {about.name for about in fields(Reading)}
 
 def _no_store(folder: Path) -> str:
     if not folder.exists():
-        return f"{folder} does not exist; make a store with `manyclass convert`"
+        return f"{folder} does not exist; create a store with `manyclass convert`"
     if not folder.is_dir():
-        return f"{folder} is a file; a store is a folder that `manyclass convert` makes"
+        return f"{folder} is a file; a store is a folder made by `manyclass convert`"
     if (folder / JOURNAL).exists():
-        return f"{folder} is not whole: its conversion was stopped; repeat the command to go on with it"
-    return f"{folder} has no {MANIFEST}: it is no store"
+        return f"{folder} is incomplete because its conversion was interrupted; repeat the command to resume it"
+    return f"{folder} is not a store: it has no {MANIFEST}"
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What all blocks have in common.
+    """Information shared by all blocks.
 
     Attributes
     ----------
     classes : ndarray of shape (K,)
-        Ascending.
+        The classes, ascending.
     class_of_code : int32 ndarray
-        Which class each code in a block is; -1 if no row has it any more.
+        Class index of each label code; -1 if no row has it any more.
     rows_of_code : int64 ndarray
-        How many rows have the code.
+        Number of rows per label code.
     frequencies : int64 ndarray of shape (n_features,)
-        In how many rows each feature occurs.
+        Number of rows in which each feature occurs.
     removed : int64 ndarray
-        Ids of the rows that are in blocks and were removed, ascending.
+        Ids of removed rows that are still in block files, ascending.
     """
 
     classes: np.ndarray
@@ -211,7 +213,7 @@ class Catalogue:
 
     @classmethod
     def of_labels(cls, labels: Sequence[Any], rows_of_code: np.ndarray, **others: np.ndarray) -> "Catalogue":
-        """That of these labels by their codes."""
+        """Create a catalogue from labels in code order."""
         used = np.flatnonzero(rows_of_code)
         class_of_code = np.full(len(labels), -1, np.int32)
         classes, numbers = number_labels(as_labels([labels[code] for code in used.tolist()]))
@@ -220,42 +222,44 @@ class Catalogue:
 
     @property
     def labels(self) -> list[Any]:
-        """By their codes; None for those that no row has."""
+        """The labels in code order; None for those that no row has."""
         classes = [*self.classes.tolist(), None]
         return [classes[number] for number in self.class_of_code.tolist()]
 
     def write(self, path: Path) -> str:
-        """Write it, and give its checksum."""
+        """Write the catalogue and return its checksum."""
         tensors = {about.name: getattr(self, about.name) for about in fields(self)[1:]} | class_tensors(self.classes)
         with open_atomic(path) as out:
             return write_checked(out, tensor_file_content(tensors, {}))[1]
 
     @classmethod
     def read(cls, path: Path, manifest: Manifest) -> "Catalogue":
-        """Read it.
+        """Read a catalogue.
 
         Raises
         ------
         StoreError
-            If it is not the one that the manifest names, or cannot be used.
+            If it is damaged, or is not the one that the manifest names.
         """
         try:
             if checksum_of(path) != manifest.catalogue_checksum:
-                raise StoreError(f"{path} is not the file that the manifest names; restore it, or convert anew")
+                raise StoreError(
+                    f"{path} is not the file that the manifest names; restore it, or convert the data again"
+                )
             tensors = dict(TensorFile(path, mmap=False))
             missing = [about.name for about in fields(cls)[1:] if about.name not in tensors]
             if missing:
-                raise ValueError(f"no {missing[0]}")
+                raise ValueError(f"it has no {missing[0]}")
             found = cls(read_classes(tensors), *(tensors[about.name] for about in fields(cls)[1:]))
             found._check(manifest)
             return found
         except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}; restore it, or convert the data anew") from error
+            raise StoreError(f"{path}: {error.strerror}; restore it, or convert the data again") from error
         except ValueError as error:
             if isinstance(error, StoreError):
                 raise
             reason = str(error).removeprefix(f"{path}: ")
-            raise StoreError(f"{path}: {reason}; restore it, or convert the data anew") from error
+            raise StoreError(f"{path}: {reason}; restore it, or convert the data again") from error
 
     def _check(self, manifest: Manifest) -> None:
         codes = self.class_of_code.size
@@ -276,11 +280,11 @@ class Catalogue:
         _check_range("frequencies", self.frequencies, 0, manifest.rows + 1)
         _check_range("removed", self.removed, 0, manifest.next_id)
         if (self.removed[1:] <= self.removed[:-1]).any():
-            raise ValueError("removed does not ascend")
+            raise ValueError("removed is not ascending")
         if not np.array_equal(np.unique(self.class_of_code[self.class_of_code >= 0]), np.arange(self.classes.size)):
             raise ValueError("class_of_code does not name every class")
         if sum(entry.rows for entry in manifest.blocks) - self.removed.size != manifest.rows:
-            raise ValueError(f"removed has {self.removed.size} rows, and the manifest {manifest.rows} that are left")
+            raise ValueError(f"removed has {self.removed.size} rows, but the manifest says {manifest.rows} are left")
 
 
 def _check_range(name: str, numbers: np.ndarray, low: int, limit: int) -> None:

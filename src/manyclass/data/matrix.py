@@ -1,4 +1,4 @@
-"""The one view of the rows that everything to the right of `data` works on, made without hidden copies."""
+"""Check the rows of X and present them in the one form that all solvers use, without hidden copies."""
 
 import logging
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from .._native import core
 
 logger = logging.getLogger("manyclass")
 
-# Checks look at this many values at a time, so that their masks stay small next to the data.
+# Values checked at a time, so that the masks stay small next to X.
 CHECKED_AT_ONCE = 1 << 20
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 LARGEST = {dtype: float(np.finfo(dtype).max) for dtype in FLOATS}
 INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
-CLEAN = -1  # what the core says of rows that can be used as they are
+CLEAN = -1  # returned by the core if all rows can be used as they are
 
 
 @dataclass(frozen=True)
 class RowMatrix:
-    """Rows, sparse or dense, checked once; share them freely and never write to them.
+    """Sparse or dense rows that have been checked. Shared freely, so never write to them.
 
     Attributes
     ----------
@@ -34,9 +34,9 @@ class RowMatrix:
     dense : ndarray of shape (n_rows, n_features) or None
         Dense rows in C order, in place of the three arrays above.
     copies : list of str
-        What had to be copied to get here, and its size.
+        The copies that had to be made, with their sizes.
     longest : float
-        No row has a larger squared length; infinity if that is not known.
+        Upper bound on the squared length of a row; infinity if unknown.
     """
 
     n_rows: int
@@ -54,10 +54,10 @@ class RowMatrix:
         return self.n_rows, self.n_features
 
     def __getitem__(self, rows: slice) -> "RowMatrix":
-        """Some consecutive rows, which share memory with these."""
+        """Return consecutive rows as a view."""
         begin, end, step = rows.indices(self.n_rows)
         if step != 1:
-            raise ValueError(f"rows are taken one after the other, not with a step of {step}")
+            raise ValueError(f"only consecutive rows can be taken, got a step of {step}")
         end = max(begin, end)
         if self.dense is not None:
             return RowMatrix(end - begin, self.n_features, dense=self.dense[begin:end], longest=self.longest)
@@ -88,17 +88,17 @@ class RowMatrix:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays."""
+        """Total size of the arrays in bytes."""
         arrays = (self.indptr, self.indices, self.values, self.dense)
         return sum(array.nbytes for array in arrays if array is not None)
 
     def check_fits(self, dtype: np.dtype) -> None:
-        """Refuse rows whose squared length does not fit a type.
+        """Check that the squared length of every row fits a type.
 
         Raises
         ------
         ValueError
-            With row, column and value.
+            If one does not; the message names row, column and value.
         """
         if self.longest <= LARGEST[dtype]:
             return
@@ -114,7 +114,7 @@ class RowMatrix:
             _refuse(self.values[entries], self.indices[entries], row, dtype)
 
     def as_csr(self) -> sp.csr_matrix:
-        """Give the rows as a scipy matrix: the same arrays if they are sparse, a copy if they are dense."""
+        """Return the rows as a SciPy matrix: a view if they are sparse, a copy if they are dense."""
         if self.dense is not None:
             return sp.csr_matrix(self.dense)
         assert self.indptr is not None and self.indices is not None and self.values is not None
@@ -122,18 +122,18 @@ class RowMatrix:
 
 
 def _wrap(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
-    # scipy's constructor would silently copy 64-bit indices that fit 32 bits; assigning does not.
+    # Assign the arrays, because SciPy's constructor silently copies 64-bit indices that fit 32 bits.
     matrix = sp.csr_matrix(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
 
 
 class UnfitRowError(ValueError):
-    """A row of X that nothing can be computed from."""
+    """A row of X holds NaN, infinity or values too large to compute with."""
 
 
 class _Copies:
-    """Collects what was copied and tells the log."""
+    """Record and log the copies made."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -165,7 +165,7 @@ def _first_nonfinite(values: np.ndarray) -> int | None:
 
 
 def _refuse(values: np.ndarray, columns: np.ndarray | None, row: int, used_as: np.dtype | None) -> NoReturn:
-    """Raise an error about the worst of the values of a row, which are in these columns (None: in all)."""
+    """Raise an error about the worst value of a row. `columns` gives the columns of its values (None: all)."""
     finite = np.isfinite(values)
     worst = int(np.argmin(finite)) if not finite.all() else int(np.argmax(np.abs(values)))
     column = worst if columns is None else int(columns[worst])
@@ -190,12 +190,12 @@ def _or_float64(dtype: np.dtype) -> str:
 
 
 def _convert(values: np.ndarray, dtype: np.dtype, place: Callable[[int], tuple[int, int]]) -> np.ndarray:
-    """Convert values to another type; `place` gives row and column of the one that does not fit it."""
+    """Convert values to another type. `place` maps a position to row and column, for the error message."""
     try:
         with np.errstate(over="ignore"):
             converted = values.astype(dtype, order="C")
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"X has type {values.dtype}, which holds something that is no number: {error}") from error
+        raise ValueError(f"X has type {values.dtype}, which holds something that is not a number: {error}") from error
     if values.dtype.kind == "f" and values.dtype.itemsize > dtype.itemsize:
         position = _first_nonfinite(converted.reshape(-1))
         if position is not None and np.isfinite(values.flat[position]):
@@ -237,7 +237,7 @@ def _check_indices(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> 
 def _can_check(
     indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, n_rows: int, dtype: DTypeLike | None
 ) -> bool:
-    """Whether the arrays need no conversion, so that the core can look at them as they are."""
+    """Whether the core can check the arrays without converting them."""
     return bool(
         values.dtype in FLOATS
         and (dtype is None or values.dtype == dtype)
@@ -254,7 +254,7 @@ def _can_check(
 def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> RowMatrix:
     n_rows, n_features = X.shape
     if X.format == "csr" and _can_check(X.indptr, X.indices, X.data, n_rows, dtype):
-        # One look at everything, which for a single row is worth its speed.
+        # Fast path: a single call to the core, which matters when predicting single rows.
         row, longest = core.check_rows(X.indptr, X.indices, X.data, n_features, _most(used_as))
         if row == CLEAN:
             stored = X.indptr[-1]
@@ -284,7 +284,7 @@ def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> 
         found = values.dtype
         values = _convert(values, value_type, lambda e: (_row_of(indptr, e), int(indices[e])))
         copies.add(f"converted {found} to {value_type}", values)
-    # A fresh wrapper: the flags that X itself carries may be out of date.
+    # Wrap the arrays anew, because the flags of X itself may be out of date.
     view = _wrap(values, indices, indptr, (n_rows, n_features))
     if not view.has_canonical_format:
         view = _wrap(values.copy(), indices.copy(), indptr.copy(), (n_rows, n_features))
@@ -327,21 +327,21 @@ def _most(used_as: np.dtype | None) -> float:
 
 
 def check_matrix(X: Any, *, dtype: DTypeLike | None = None, used_as: DTypeLike | None = None) -> RowMatrix:
-    """Check a matrix and give its rows, sharing memory with it wherever that is possible.
+    """Check a matrix and return its rows, sharing its memory where possible.
 
-    What can be used as it is, is not copied: CSR with 32- or 64-bit indices that are sorted and unique, and
-    dense arrays in C order; read-only and memory-mapped arrays too. Everything else is converted, and each
-    copy is listed in the result and logged (logger `manyclass`, level INFO). `X` itself is never changed.
+    CSR matrices with sorted, unique 32- or 64-bit indices and dense arrays in C order are not copied, even if they
+    are read-only or memory-mapped. Everything else is converted; each copy is listed in the result and logged (logger
+    `manyclass`, level INFO). `X` itself is never changed.
 
     Parameters
     ----------
-    X : sparse matrix or array of any format, or anything that `numpy.asarray` makes a matrix of
+    X : sparse matrix or array of any format, or anything that `numpy.asarray` converts to a matrix
         The rows.
     dtype : float32, float64 or None
-        The type of the values wanted; None keeps float32 and float64 and makes everything else float64.
+        The type of the returned values. None keeps float32 and float64, and converts everything else to float64.
     used_as : float32, float64 or None
-        The type that training or prediction computes in, whatever the values are kept in: the squared length of
-        every row has to fit it. None if nothing is computed.
+        The type that training or prediction computes in. The squared length of every row must fit it. None skips
+        this check.
 
     Returns
     -------
@@ -350,8 +350,8 @@ def check_matrix(X: Any, *, dtype: DTypeLike | None = None, used_as: DTypeLike |
     Raises
     ------
     ValueError
-        For NaN, infinity and values that are too large (with row and column), for column indices outside the shape,
-        and for arrays that do not fit together.
+        If a value is NaN, infinite or too large (the message names row and column), if a column index is out of
+        range, or if the arrays of a sparse matrix are inconsistent.
     """
     in_type = None if used_as is None else np.dtype(used_as)
     return _check_sparse(X, dtype, in_type) if sp.issparse(X) else _check_dense(X, dtype, in_type)

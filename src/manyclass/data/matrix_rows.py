@@ -1,4 +1,4 @@
-"""Rows of matrices in memory, as a source of rows for a store."""
+"""Use matrices in memory as a source of rows for a store."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -17,15 +17,16 @@ ROWS_AT_ONCE = 1 << 14
 
 
 class MatrixRows:
-    """The rows of a matrix; see `RowSource`.
+    """Rows of a matrix; see `RowSource`.
 
     Parameters
     ----------
     X : sparse or dense matrix of shape (n, d)
+        The rows.
     y : n labels, or a sparse indicator of shape (n, K)
-        Strings, numbers or truth values; of an indicator, the numbers of its columns.
+        Strings, numbers or booleans. The labels of an indicator are its column numbers.
     dtype : float32 or float64
-        Of the values.
+        Type of the values.
     """
 
     def __init__(self, X: Any, y: Any, *, dtype: DTypeLike = np.float32):
@@ -47,15 +48,15 @@ class MatrixRows:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self._rows.shape[0])
 
     def settings(self) -> dict[str, Any]:
-        """What tells whether this is the same source as another: nothing does."""
+        """Return the settings of the source. They do not identify the matrix."""
         return {"files": [{"name": "<matrix>"}], "dtype": self.dtype.name}
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
-        """Some thousands of rows at a time."""
+        """Return the rows, a few thousand at a time."""
         indptr, n = self._rows.indptr.astype(np.int64, copy=False), self._rows.shape[0]
         for first in range(begin.rows, n, ROWS_AT_ONCE):
             last = min(first + ROWS_AT_ONCE, n)
@@ -73,14 +74,14 @@ class MatrixRows:
 
 
 class MatrixParts:
-    """The rows of matrices that come one after the other, such as from a generator; see `RowSource`.
+    """Rows of a sequence of matrices, such as from a generator; see `RowSource`.
 
     Parameters
     ----------
     parts : iterable of pairs
-        Matrices of the same columns, each with its labels, as `MatrixRows` takes them.
+        Pairs `(X, y)` as for `MatrixRows`, with the same features.
     dtype : float32 or float64
-        Of the values.
+        Type of the values.
     """
 
     def __init__(self, parts: Iterable[tuple[Any, Any]], *, dtype: DTypeLike = np.float32):
@@ -91,11 +92,11 @@ class MatrixParts:
         self.end = Place(1)
 
     def settings(self) -> dict[str, Any]:
-        """What tells whether this is the same source as another: nothing does."""
+        """Return the settings of the source. They do not identify the matrices."""
         return {"files": [{"name": "<matrices>"}], "dtype": self.dtype.name}
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
-        """The rows of one matrix after the other."""
+        """Return the rows of all matrices in turn."""
         rows = 0
         for number, pair in enumerate(self._parts):
             if not (isinstance(pair, tuple | list) and len(pair) == 2):

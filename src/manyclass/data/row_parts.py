@@ -1,4 +1,4 @@
-"""Rows of text files, a part at a time, with where each part ends: reading can go on from there."""
+"""Read rows of text files in parts. Reading can resume at the end of any part."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,13 +13,13 @@ from .json_content import Count
 from .streams import CHUNK, PathOrFile, StreamError, open_input, stream_name
 from .svmlight import LONGEST_LINE, ParseError, feed, new_parser
 
-# Text that is parsed before its rows are handed on.
+# Bytes of text per part.
 TEXT_AT_ONCE = 16 << 20
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in several files reading has come to: after so many bytes of text, lines and rows of one of them."""
+    """A position in a sequence of files: the file, and the bytes of text, lines and rows already read from it."""
 
     file: Count = 0
     offset: Count = 0
@@ -29,18 +29,18 @@ class Place:
 
 @dataclass(frozen=True)
 class RowPart:
-    """Some rows as they are written.
+    """Consecutive rows of a source.
 
     Attributes
     ----------
     indptr, indices, values : ndarray
-        CSR arrays; indices as they are written, whatever they count from.
+        CSR arrays. The indices are as written, counting from 0 or 1.
     label_ptr, labels : ndarray
-        The labels of all rows one after the other, and where each row's begin.
+        The labels of all rows concatenated, and the offsets where each row begins.
     end : Place
         Where the next part begins.
     text_bytes : int
-        How much text it was.
+        Bytes of text read.
     """
 
     indptr: np.ndarray
@@ -53,21 +53,21 @@ class RowPart:
 
 
 class RowSource(Protocol):
-    """Rows with labels that can be read once, or again from some place.
+    """A source of labelled rows, read once or resumed from a given place.
 
     Attributes
     ----------
     dtype : numpy dtype
-        Of the values.
+        Type of the values.
     index_base : int or None
-        What indices count from; None if the smallest one will tell.
+        The number that indices count from; None if it follows from the smallest index.
     min_index, max_index : int
-        Of what was read, as written; -1 for the larger one of no features.
+        Smallest and largest index read so far, as written. `max_index` is -1 if there are no features.
     reading : dict
-        What a store remembers of how the rows came about, as its manifest has it. With `normalize` in it the store
-        scales rows to length 1 when it takes them.
+        How the rows were read, as recorded in the manifest of a store. If it contains `normalize`, the store scales
+        the rows to unit length.
     end : Place
-        Behind the last row.
+        The place after the last row.
     """
 
     dtype: np.dtype
@@ -78,14 +78,14 @@ class RowSource(Protocol):
     end: Place
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
-        """Read from a place on to the end."""
+        """Read the rows from `begin` to the end."""
 
     def settings(self) -> dict[str, Any]:
-        """What tells whether two sources are the same, as JSON has it; `files` as `fingerprints` gives them."""
+        """Return what identifies the source, as JSON values; `files` holds its `fingerprints`."""
 
 
 def fingerprints(paths: Sequence[PathOrFile]) -> list[dict[str, Any]]:
-    """What tells whether files are still the same: names, sizes and times of change; of a stream its name alone."""
+    """Return the name, size and modification time of each file (for a stream, only its name)."""
     found: list[dict[str, Any]] = []
     for path in paths:
         if not isinstance(path, str | os.PathLike) or os.fspath(path) == "-" or not Path(path).is_file():
@@ -97,20 +97,20 @@ def fingerprints(paths: Sequence[PathOrFile]) -> list[dict[str, Any]]:
 
 
 class TextRows:
-    """The rows of svmlight or XMC files, one file after the other.
+    """Rows of one or more svmlight or XMC files; see `RowSource`.
 
     Parameters
     ----------
     paths : sequence of str or path-like
-        Plain or compressed; `-` is standard input.
+        The files, plain or compressed. `-` reads standard input.
     xmc : bool
-        Whether they are of the extreme-classification format, each with its header.
+        Whether the files are in the extreme-classification format, each with a header.
     dtype : float32 or float64
-        Of the values.
+        Type of the values.
     index_base : 0 or 1, optional
-        What indices count from: with 1, index 0 is an error. XMC files count from 0.
+        The number that indices count from. With 1, index 0 is an error. XMC files count from 0.
     normalize : bool
-        Whether a store is to scale the rows to length 1.
+        Whether the store scales the rows to unit length.
     """
 
     def __init__(
@@ -129,16 +129,16 @@ class TextRows:
         self.end = Place(len(self.paths))
 
     def settings(self) -> dict[str, Any]:
-        """What tells whether this is the same source as another."""
+        """Return what identifies this source."""
         return {"files": fingerprints(self.paths), "xmc": self.xmc, "dtype": self.dtype.name} | self.reading
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
-        """Read from a place on to the end of the last file.
+        """Read the rows from `begin` to the end of the last file.
 
         Raises
         ------
         ParseError
-            With file, line and column.
+            If a file is malformed; the message names file, line and column.
         """
         for number in range(begin.file, len(self.paths)):
             yield from self._of_file(number, begin if number == begin.file else Place(number))
@@ -171,7 +171,7 @@ class TextRows:
 
     def _skip(self, stream: Any, parser: Any, begin: Place, name: str) -> None:
         left = begin.offset
-        if self.xmc:  # what the header promises holds for the rest as well
+        if self.xmc:  # the parser needs the header to check the remaining rows
             header = stream.readline(LONGEST_LINE)
             left -= len(header)
             feed(parser, name, np.frombuffer(header, np.uint8))

@@ -1,4 +1,4 @@
-"""Small data sets to try things on, as the files that the documents name."""
+"""Small sample files to experiment with, as used in the documentation."""
 
 import csv
 import importlib.util
@@ -22,32 +22,32 @@ TOPICS = {
     "sport": "match goal coach season team champion race stadium injury transfer",
 }
 EVERYWHERE = ["the", "a", "on", "of", "after", "new", "says", "this", "week", "more", "than"]
-# Of the words that tell a topic, so many are of the right one and the others of any: there is something to learn.
+# Fraction of topic words drawn from the row's own topic; the others come from any topic, so the task is not trivial.
 OWN_WORDS = 0.7
 TEXT_ROWS = {"news.csv": 400, "test.csv": 100}
-# Like definitions of WordNet, where rows have few words and many of them from their class.
+# Like WordNet glosses: few words per row, many of them typical of the class.
 CLASSES = {"n": 600, "n_test": 200, "K": 20, "d": 1000, "nnz": 20}
 LABELS = {"n": 400, "n_test": 100, "K": 50, "d": 800, "nnz": 15}
 
 
 def sample_files() -> list[str]:
-    """The names of the files; Parquet is one of them where pyarrow is installed."""
+    """Return the names of the sample files; they include a Parquet file if pyarrow is installed."""
     parquet = ["news.parquet"] if importlib.util.find_spec("pyarrow") else []
     rows = ["big.svm", "big.svm.gz", "test.svm", "more.svm", "part-0.svm", "part-1.svm"]
     return [*TEXT_ROWS, "new.csv", *parquet, *rows, "train.txt", "test.txt"]
 
 
 def write_samples(folder: str | os.PathLike[str]) -> list[Path]:
-    """Write small files of every kind that can be trained on; the same ones each time.
+    """Write a small file of every supported kind. The contents are always the same.
 
     Tables of news with the columns `id`, `topic` and `body` (`news.csv`, `test.csv`, `news.parquet`; `new.csv` has no
-    topics), svmlight text with one label per row (`big.svm`, the same compressed and in two parts, `more.svm` and
-    `test.svm`), and XMC text with several labels per row (`train.txt`, `test.txt`).
+    topics), svmlight files with one label per row (`big.svm`, the same compressed and in two parts, `more.svm` and
+    `test.svm`), and XMC files with several labels per row (`train.txt`, `test.txt`).
 
     Parameters
     ----------
     folder : str or path-like
-        Where to; it is made if it does not exist.
+        Destination; it is created if it does not exist.
 
     Returns
     -------
@@ -56,13 +56,13 @@ def write_samples(folder: str | os.PathLike[str]) -> list[Path]:
     Raises
     ------
     FileExistsError
-        If one of the files is already there. Nothing is written then.
+        If one of the files already exists. Nothing is written in that case.
     """
     folder = Path(folder)
     paths = [folder / name for name in sample_files()]
     for path in paths:
         if path.exists():
-            raise FileExistsError(f"{path} is already there; choose an empty folder")
+            raise FileExistsError(f"{path} already exists; choose an empty folder")
     folder.mkdir(parents=True, exist_ok=True)
     _write_tables(folder)
     _write_rows(folder)
@@ -110,7 +110,7 @@ def _write_rows(folder: Path) -> None:
 
 
 def _write_label_sets(folder: Path) -> None:
-    """Rows that have what two rows of different classes have, and the labels of both."""
+    """Write rows that are sums of two rows, with the labels of both."""
     X, y, X_test, y_test = make_text_like("wordnet", seed=0, **LABELS)
     for name, rows, labels in (("train.txt", X, y), ("test.txt", X_test, y_test)):
         other = np.roll(np.arange(labels.size), 1)

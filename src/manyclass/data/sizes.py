@@ -1,4 +1,4 @@
-"""Bytes as people write them."""
+"""Parse and format sizes in bytes."""
 
 import re
 
@@ -6,23 +6,23 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "M
 
 
 def parse_size(size: int | str) -> int:
-    """A number of bytes, or a text such as "512MB", "1.5 GiB" or "2G".
+    """Convert a size such as "512MB", "1.5 GiB" or "2G" to bytes. A number is already in bytes.
 
     Raises
     ------
     ValueError
-        For anything else.
+        If the size cannot be parsed or is not positive.
     """
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return size
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", size.upper()) if isinstance(size, str) else None
     if found is None or found[2] not in UNITS or float(found[1]) == 0:
-        raise ValueError(f'a size is a number of bytes, or a text such as "512MB" or "1.5GiB"; got {size!r}')
+        raise ValueError(f'a size is a number of bytes or a string such as "512MB" or "1.5GiB"; got {size!r}')
     return int(float(found[1]) * UNITS[found[2]])
 
 
 def show_size(size: int) -> str:
-    """In the largest unit that leaves a number of at least one."""
+    """Format a size in the largest unit that gives a number of at least one."""
     for unit in ("T", "G", "M", "K"):
         if size >= UNITS[unit]:
             return f"{size / UNITS[unit]:.3g} {unit.replace('K', 'k')}B"

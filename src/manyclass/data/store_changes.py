@@ -1,4 +1,4 @@
-"""Making a store, adding rows to it, and taking rows away: each makes a new generation of the manifest."""
+"""Create a store, append rows and remove rows. Each change writes a new generation of the manifest."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -25,13 +25,13 @@ SHOWN = 5
 def create_store(
     path: str | os.PathLike[str], rows: Any, y: Any, *, dtype: DTypeLike, memory: int | str, **options: Any
 ) -> BlockStore:
-    """Make a store; see `BlockStore.create`."""
+    """Create a store; see `BlockStore.create`."""
     source = _source(rows, y, np.dtype(dtype), lambda files: TextRows(files, dtype=dtype))
     return Conversion(source, path, memory=parse_size(memory), **options).run()
 
 
 def append_rows(path: Path, rows: Any, y: Any, *, memory: int | str, **options: Any) -> None:
-    """Add rows; see `BlockStore.append`."""
+    """Append rows; see `BlockStore.append`."""
     store = BlockStore(path)
     source = _source(rows, y, store.dtype, lambda files: more_of(store, files))
     Conversion(source, path, memory=parse_size(memory), append=True, **options).run()
@@ -41,7 +41,7 @@ def _source(rows: Any, y: Any, dtype: np.dtype, of_files: Callable[[Any], RowSou
     files = [rows] if isinstance(rows, str | os.PathLike) else rows
     if isinstance(files, list | tuple) and files and all(isinstance(file, str | os.PathLike) for file in files):
         if y is not None:
-            raise ValueError("files have labels of their own; y is for a matrix")
+            raise ValueError("files contain their own labels; pass y only with a matrix")
         return of_files(files)
     if hasattr(rows, "parts"):
         return rows
@@ -53,7 +53,7 @@ def _source(rows: Any, y: Any, dtype: np.dtype, of_files: Callable[[Any], RowSou
 
 
 def more_of(store: BlockStore, files: Any, *, xmc: bool | None = None, **columns: Any) -> RowSource:
-    """Files of the kind that a store was made of, as a source of rows for it."""
+    """Return a row source for files of the kind that a store was created from."""
     reading = store.manifest.reading
     if "text" in reading:
         named = {name: columns.get(name) or reading[f"{name}_column"] for name in ("text", "label")}
@@ -113,7 +113,7 @@ def _known_blocks(store: BlockStore, blocks: Iterable[int]) -> set[int]:
 
 
 def _rows_by_block(store: BlockStore, rows: Iterable[int], whole: set[int]) -> dict[int, np.ndarray]:
-    """The ids that are to go, by the blocks that they are in."""
+    """Return the ids to remove, grouped by block number."""
     wanted = np.unique(np.fromiter((int(row) for row in rows), np.int64))
     found: dict[int, np.ndarray] = {}
     for number, entry in enumerate(store.manifest.blocks):
@@ -129,7 +129,7 @@ def _rows_by_block(store: BlockStore, rows: Iterable[int], whole: set[int]) -> d
         if never.size:
             last = store.manifest.next_id - 1
             raise StoreError(f"{store.path} has no row {_some(never.tolist())}; ids are from 0 to {last}")
-        raise StoreError(f"row {_some(wanted.tolist())} of {store.path} was removed before")
+        raise StoreError(f"row {_some(wanted.tolist())} of {store.path} was already removed")
     return found
 
 

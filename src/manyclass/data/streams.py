@@ -1,4 +1,4 @@
-"""Bytes in and out: compressed or plain, from a path, a file object or standard input; writing is atomic."""
+"""Open plain and compressed files, file objects and standard input; write files atomically."""
 
 import bz2
 import contextlib
@@ -29,15 +29,15 @@ CHUNK = 1 << 20
 
 
 class StreamError(BadFileError):
-    """A compressed stream that is damaged or ends too early."""
+    """A compressed stream is damaged or truncated."""
 
 
 def zstandard_package() -> Any:
-    """The package that is needed for zstd, or an error that says how to get it."""
+    """Return the package `zstandard`; raise ImportError with installation advice if it is missing."""
     try:
         import zstandard
     except ImportError as error:
-        raise ImportError('zstd needs one more package: pip install "manyclass[zstd]"') from error
+        raise ImportError('zstd needs an extra package: pip install "manyclass[zstd]"') from error
     return zstandard
 
 
@@ -52,7 +52,7 @@ def _decompressor(codec: str) -> Callable[[], Any]:
 
 
 class _Prefixed(io.RawIOBase):
-    """A stream of which the first bytes were already read: gives them out again, then the rest."""
+    """A stream whose first bytes were already read; returns those again, then the rest."""
 
     def __init__(self, prefix: bytes, rest: BinaryIO):
         self._prefix = prefix
@@ -69,9 +69,10 @@ class _Prefixed(io.RawIOBase):
 
 
 class _Decompressed(io.RawIOBase):
-    """Any number of compressed members one after the other, read as one stream.
+    """Decompress concatenated members as one stream.
 
-    Unlike the readers of the standard library and of zstandard, all four formats report an early end alike.
+    Truncated input raises the same error in all four formats, unlike with the readers of the standard library and of
+    zstandard.
     """
 
     def __init__(self, source: BinaryIO, codec: str):
@@ -102,7 +103,7 @@ class _Decompressed(io.RawIOBase):
         if not self._packed and (self._between_members or self._wants_input()):
             self._packed = self._source.read(COMPRESSED_READ)
             if not self._packed and not self._between_members:
-                raise StreamError(f"the {self._codec} stream ends too early; the file is cut short, get it again")
+                raise StreamError(f"the {self._codec} stream ends too early; the file is truncated, get it again")
             if not self._packed:
                 return False
         if self._between_members:
@@ -114,7 +115,7 @@ class _Decompressed(io.RawIOBase):
             self._between_members = False
         try:
             self._ready = memoryview(self._decompress())
-        except Exception as error:  # each of the four libraries has exceptions of its own
+        except Exception as error:  # each of the four libraries has its own exceptions
             raise StreamError(f"the {self._codec} stream is damaged ({error}); get the file again") from error
         return True
 
@@ -122,9 +123,9 @@ class _Decompressed(io.RawIOBase):
         return getattr(self._member, "needs_input", True)
 
     def _decompress(self) -> bytes:
-        """Decompress at most a chunk, so that a few bytes that stand for very many do not fill the memory."""
+        """Decompress at most a chunk, so that a decompression bomb does not fill the memory."""
         packed, self._packed = self._packed, b""
-        if self._codec == "zstd":  # has no limit to set, but four bytes never stand for more than 128 kB
+        if self._codec == "zstd":  # has no output limit, but four bytes never expand to more than 128 kB
             self._packed = packed[ZSTD_AT_ONCE:]
             return self._member.decompress(packed[:ZSTD_AT_ONCE])
         data = self._member.decompress(packed, CHUNK)
@@ -133,7 +134,7 @@ class _Decompressed(io.RawIOBase):
 
 
 def stream_name(source: PathOrFile) -> str:
-    """Say how errors call `source`: its path, its name, or what kind of stream it is."""
+    """Return the name of `source` for error messages: its path, its name or its type."""
     if isinstance(source, (str, os.PathLike)):
         return "<stdin>" if os.fspath(source) == "-" else os.fspath(source)
     name = getattr(source, "name", None)
@@ -142,20 +143,19 @@ def stream_name(source: PathOrFile) -> str:
 
 @contextlib.contextmanager
 def open_input(source: PathOrFile) -> Iterator[BinaryIO]:
-    """Open a path, a binary file object or `-` (standard input) and decompress what is compressed.
+    """Open a path, a binary file object or `-` (standard input), and decompress it if necessary.
 
-    The compression is told from the first bytes of the stream, never from its name. A file object that was
-    passed in stays open.
+    The compression is detected from the first bytes, never from the name. A file object passed in stays open.
 
     Parameters
     ----------
     source : str, path-like or binary file object
-        What to read.
+        The input to open.
 
     Yields
     ------
     binary file object
-        The decompressed bytes; reading raises `StreamError` if the compressed stream is damaged or cut short.
+        The decompressed bytes. Reading raises `StreamError` if the compressed stream is damaged or truncated.
     """
     with contextlib.ExitStack() as stack:
         if isinstance(source, (str, os.PathLike)):
@@ -169,7 +169,7 @@ def open_input(source: PathOrFile) -> Iterator[BinaryIO]:
         while len(start) < 6:
             more = raw.read(6 - len(start))
             if isinstance(more, str):
-                raise TypeError(f"{stream_name(source)} gives text; open it in binary mode ('rb')")
+                raise TypeError(f"{stream_name(source)} returns text; open it in binary mode ('rb')")
             if not more:
                 break
             start += more
@@ -182,18 +182,18 @@ def open_input(source: PathOrFile) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for writing that appears under its name only when everything was written.
+    """Open a file for writing that appears under its name only once it is complete.
 
-    The bytes go to a temporary file in the same folder, which is renamed when they have reached the disk, or
-    removed if anything fails. A file that is replaced passes on its permissions and, where the system allows it, its
-    owner. A symbolic link is replaced, not followed; `open_destination` is for files that users name.
+    The bytes go to a temporary file in the same folder, which is renamed once they are on disk, or deleted if
+    anything fails. If a file is replaced, the new one keeps its permissions and, where the system allows it, its
+    owner. A symbolic link is replaced, not followed; use `open_destination` for paths given by users.
 
     Parameters
     ----------
     path : str or path-like
-        The file to write; an existing one is replaced.
+        The file to write; an existing file is replaced.
     durable : bool
-        Whether to wait until the bytes and the name are on the disk.
+        Wait until the contents and the name are on disk.
 
     Yields
     ------
@@ -202,15 +202,15 @@ def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     Raises
     ------
     OSError
-        With the name of the file. What was there before is there still, unless all that failed is to make sure that
-        the new name is on the disk.
+        If writing fails; the message names the file. An existing file is left unchanged, unless only the final sync
+        of the folder failed.
     """
     path = Path(path)
     try:
         replaced = os.lstat(path)
     except FileNotFoundError:
         replaced = None
-    # The kernel applies the umask to a new file; one that replaces another is private until it has the old mode.
+    # The kernel applies the umask to a new file. A replacement stays private until it gets the old file's mode.
     handle, temporary = _new_beside(path, 0o666 if replaced is None else 0o600)
     try:
         with io.BufferedWriter(_NamedFile(handle, path)) as raw:
@@ -233,7 +233,7 @@ def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
 
 
 class _NamedFile(io.FileIO):
-    """A file whose errors name it; a temporary one gives the name that it is to have."""
+    """A file whose errors name `path`, the final name if the file is temporary."""
 
     def __init__(self, file: int | Path, path: Path):
         super().__init__(file, "wb")
@@ -257,39 +257,39 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk, where the system can tell."""
+    """Wait until the names in a folder are on disk, if the file system supports it."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except PermissionError:  # a folder that may be written to, but not read
+    except PermissionError:  # the folder is writable but not readable
         return
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems have no such thing
+        if error.errno != errno.EINVAL:  # some file systems cannot sync folders
             raise
     finally:
         os.close(handle)
 
 
 def _new_beside(path: Path, mode: int) -> tuple[int, Path]:
-    """A new file in the folder of `path`, with a dot before the name and letters after it.
+    """Create a hidden temporary file next to `path`.
 
-    It is locked: one that is not was left by a process that was killed; see `remove_leftovers`.
+    The file is locked, so an unlocked one must have been left by a killed process; see `remove_leftovers`.
     """
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with _naming(path), contextlib.suppress(FileExistsError):
             handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-            with contextlib.suppress(OSError):  # without locks leftovers stay
+            with contextlib.suppress(OSError):  # without locks, leftovers are never removed
                 fcntl.flock(handle, fcntl.LOCK_EX)
-                if not temporary.exists():  # taken for a leftover before it was locked
+                if not temporary.exists():  # removed as a leftover before it was locked
                     os.close(handle)
                     continue
             return handle, temporary
 
 
 def remove_leftovers(folder: Path, names: str) -> None:
-    """Remove what processes that were killed have left of files with such names, a glob pattern."""
+    """Remove the temporary files that killed processes left for files matching the glob pattern `names`."""
     for path in folder.glob(f".{names}.{'[0-9a-f]' * 8}"):
         with contextlib.suppress(OSError):
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -301,23 +301,23 @@ def remove_leftovers(folder: Path, names: str) -> None:
 
 
 def _inherit(handle: int, replaced: os.stat_result) -> None:
-    """Give a file the owner and the permissions of the one that it replaces."""
+    """Give a file the owner and permissions of the one it replaces."""
     mode = stat.S_IMODE(replaced.st_mode)
     try:
         os.fchown(handle, replaced.st_uid, replaced.st_gid)
     except PermissionError:
         if os.fstat(handle).st_gid != replaced.st_gid:
-            # Another group now: it may do what everybody may.
+            # The group has changed: grant it only what everybody may do.
             mode = mode & ~0o070 | (mode & 0o007) << 3
     os.fchmod(handle, mode)
 
 
 @contextlib.contextmanager
 def open_destination(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that a user has named, as `open_atomic` does.
+    """Open a path given by a user for writing, as `open_atomic` does.
 
-    A symbolic link stays, and its target is replaced. A pipe or a device is written to directly. What a process that
-    was killed has left of the same file is removed.
+    A symbolic link stays, and its target is replaced. A pipe or device is written to directly. Temporary files that
+    killed processes left for the same path are removed.
 
     Parameters
     ----------
@@ -343,24 +343,24 @@ def open_destination(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that a user has named for writing, compressed if its suffix says so; see `open_destination`.
+    """Open a path given by a user for writing, compressed according to its suffix; see `open_destination`.
 
     Parameters
     ----------
     path : str or path-like
-        The file to write; `.gz`, `.bz2`, `.xz` and `.zst` compress.
+        The file to write. The suffixes `.gz`, `.bz2`, `.xz` and `.zst` select compression.
 
     Yields
     ------
     binary file object
-        Where to write the uncompressed bytes.
+        Takes the uncompressed bytes.
     """
     codec = SUFFIXES.get(Path(path).suffix.lower())
     zstandard = zstandard_package() if codec == "zstd" else None
     with open_destination(path) as raw, contextlib.ExitStack() as stack:
         out: Any = raw
         if codec == "gzip":
-            # No time stamp: the same data gives the same bytes.
+            # No time stamp, so that equal input gives equal files.
             out = stack.enter_context(gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0))
         elif codec == "bzip2":
             out = stack.enter_context(bz2.BZ2File(raw, "wb"))

@@ -1,4 +1,4 @@
-"""Strings as two plain arrays, such as a safetensors file holds, and back."""
+"""Convert strings to two plain arrays, as stored in a safetensors file, and back."""
 
 import itertools
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ import numpy as np
 
 
 def string_arrays(strings: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Give strings as UTF-8, one after the other, and the bounds between them.
+    """Return the strings as concatenated UTF-8, and their offsets.
 
-    Half of a surrogate pair, which texts from JSON may hold, is kept as well.
+    Lone surrogates, which may come from JSON, are preserved.
     """
     encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
     offsets = np.zeros(len(encoded) + 1, np.int64)
@@ -18,18 +18,19 @@ def string_arrays(strings: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def read_strings(utf8: np.ndarray, offsets: np.ndarray, what: str) -> list[str]:
-    """Rebuild what `string_arrays` gave.
+    """Restore the strings from the arrays of `string_arrays`.
 
     Parameters
     ----------
     utf8, offsets : ndarray
+        The arrays.
     what : str
-        What the strings are, for messages.
+        What the strings are, for error messages.
 
     Raises
     ------
     ValueError
-        If the arrays do not fit together.
+        If the arrays are inconsistent.
     """
     if utf8.dtype != np.uint8 or offsets.dtype != np.int64 or utf8.ndim != 1 or offsets.ndim != 1:
         raise ValueError(

@@ -21,18 +21,18 @@ PARSERS = {np.dtype(np.float32): core.RowParserFloat32, np.dtype(np.float64): co
 
 
 class ParseError(BadFileError):
-    """Text that is not what its format says it is.
+    """A file does not follow its format.
 
     Attributes
     ----------
     file : str
-        The file as it was given.
+        The file, as named by the caller.
     line, column : int
-        Where the offending text starts; both count from 1, the column in bytes.
+        Where the offending text starts. Both count from 1, the column in bytes.
     reason : str
         What is wrong, in words that fit any interface.
     remedy : str
-        Which entry of `REMEDIES` says what to do; empty if the reason does.
+        Key of the advice in `REMEDIES`; empty if the reason already says what to do.
     """
 
     def __init__(self, file: str, line: int, column: int, reason: str, remedy: str = ""):
@@ -47,7 +47,7 @@ class ParseError(BadFileError):
         return self.told(REMEDIES)
 
     def told(self, remedies: Mapping[str, str]) -> str:
-        """The message, with the remedy in the words of an interface."""
+        """Return the message, with the advice of one interface."""
         advice = f"; {remedies[self.remedy]}" if self.remedy else ""
         return f"{self.file}:{self.line}:{self.column}: {self.reason}{advice}"
 
@@ -69,7 +69,7 @@ def new_parser(
     allow_nonfinite: bool = False,
     xmc: bool = False,
 ) -> Any:
-    """The native parser, to be fed text."""
+    """Create a native parser; pass it text with `feed`."""
     if np.dtype(dtype) not in PARSERS:
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
     if n_features is not None and n_features < 0:
@@ -84,30 +84,30 @@ def new_parser(
 
 
 def feed(parser: Any, name: str, text: np.ndarray) -> None:
-    """Give a parser the next piece of text.
+    """Pass the next chunk of text to a parser.
 
     Raises
     ------
     ParseError
-        For what is wrong with it, or for a line that does not end: a few compressed bytes may stand for very many.
+        If the text is malformed, or if a line is too long (a few compressed bytes can expand to a huge line).
     """
     if failure := parser.feed(text):
         raise ParseError(name, *failure)
     if parser.unfinished > LONGEST_LINE:
-        raise ParseError(name, parser.line + 1, 1, f"a line of more than {LONGEST_LINE >> 20} MiB")
+        raise ParseError(name, parser.line + 1, 1, f"this line is longer than {LONGEST_LINE >> 20} MiB")
 
 
 def parse_rows(source: PathOrFile, *, dtype: DTypeLike, **options: Any) -> Any:
-    """Run a parser with these options of `new_parser` over `source` to its end.
+    """Parse all of `source` and return the parser; `options` go to `new_parser`.
 
-    `matrix_of` and `labels_of` then give the rows.
+    Get the rows with `matrix_of` and `labels_of`.
     """
     parser = new_parser(dtype, **options)
     name = stream_name(source)
     buffer = np.empty(CHUNK, np.uint8)
     try:
         with open_input(source) as stream:
-            # One chunk a call: Python answers Ctrl-C in between.
+            # One chunk per call, so that Python can handle Ctrl-C in between.
             while count := stream.readinto(buffer):  # type: ignore[attr-defined]
                 feed(parser, name, buffer[:count])
     except StreamError as error:
@@ -129,14 +129,14 @@ def _pointers(take: Any, n_rows: int, index_type: type) -> np.ndarray:
 
 def _assemble(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
     matrix = sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
-    # The parser sorted each row and refused duplicates.
+    # The parser has sorted each row and rejected duplicates.
     matrix.has_sorted_indices = True
     matrix.has_canonical_format = True
     return matrix
 
 
 def matrix_of(parser: Any, dtype: DTypeLike) -> sp.csr_matrix:
-    """Move the features out of a parser that has finished."""
+    """Move the features out of a finished parser."""
     n_rows, n_features, nnz = parser.n_rows, parser.n_features, parser.nnz
     index_type = _index_type(n_features, nnz)
     indptr = _pointers(parser.take_row_ends, n_rows, index_type)
@@ -148,7 +148,7 @@ def matrix_of(parser: Any, dtype: DTypeLike) -> sp.csr_matrix:
 
 
 def labels_of(parser: Any, n_labels: int | None = None) -> np.ndarray | sp.csr_matrix:
-    """Move the labels out of a parser that has finished, after its features."""
+    """Move the labels out of a finished parser, after `matrix_of`."""
     labels = np.empty(parser.n_labels_read, np.int64 if parser.labels_are_integers else np.float64)
     parser.take_labels(labels)
     n_rows = parser.n_rows
@@ -171,48 +171,47 @@ def load_svmlight(
     dtype: DTypeLike = np.float32,
     allow_nonfinite: bool = False,
 ) -> tuple[sp.csr_matrix, np.ndarray | sp.csr_matrix]:
-    """Read svmlight text: `label index:value ...`, one row a line.
+    """Read an svmlight file: `label index:value ...`, one row per line.
 
-    Plain or compressed with gzip, bzip2, xz or zstd, told by the first bytes. The text is never held whole:
-    memory follows the non-zeros. Rows need not be sorted. Blank lines and comments (`#` to the end of the
-    line) are skipped. Either everything is read or nothing is returned.
+    The file may be compressed with gzip, bzip2, xz or zstd (detected from the first bytes). It is read in chunks, so
+    memory is proportional to the number of non-zeros. Indices need not be sorted. Blank lines and comments (`#` to
+    the end of the line) are skipped.
 
     Parameters
     ----------
     path_or_file : str, path-like or binary file object
-        What to read; `-` is standard input.
+        The file to read; `-` reads standard input.
     n_features : int, optional
-        Columns of `X`; without it, as many as occur.
+        Number of columns of `X`. Default: as many as occur.
     unknown_features : "error" or "ignore"
-        What to do with features beyond `n_features`, for which a model has no weights: refuse the file, or leave them
-        out.
+        How to treat features beyond `n_features`, for which a model has no weights: raise an error, or drop them.
     multilabel : bool or "auto"
-        Whether rows have any number of labels (`3,7,9 1:0.5`). "auto": if a row has other than one.
+        Whether rows may have any number of labels (`3,7,9 1:0.5`). "auto": if some row does not have exactly one.
     zero_based : bool or "auto"
         Whether indices count from 0. "auto": if index 0 occurs.
     dtype : float32 or float64
-        Of the values, which are correctly rounded.
+        Type of the values, which are correctly rounded.
     allow_nonfinite : bool
         Accept NaN and infinity as values.
 
     Returns
     -------
     X : scipy.sparse.csr_matrix of shape (n_rows, n_features)
-        With sorted indices, of 32 bits where they fit, else of 64.
+        The rows, with sorted indices: 32-bit if they fit, otherwise 64-bit.
     y : ndarray of shape (n_rows,), or csr_matrix of shape (n_rows, largest label + 1)
-        One label a row: int64 if all are written as integers, else float64. Several labels a row: ones where
-        a row has a label.
+        With one label per row, int64 if all labels are written as integers, otherwise float64. With several labels
+        per row, a sparse indicator.
 
     Raises
     ------
     ParseError
-        With file, line and column of what is wrong.
+        If the file is malformed. The message names file, line and column; nothing is returned.
     """
     if unknown_features not in ("error", "ignore"):
         raise ValueError(f'unknown_features must be "error" or "ignore", got {unknown_features!r}')
     ignore = unknown_features == "ignore"
     if ignore and n_features is None:
-        raise ValueError('unknown_features="ignore" needs n_features: say how many features are known')
+        raise ValueError('unknown_features="ignore" needs n_features, the number of known features')
     parser = parse_rows(
         path_or_file,
         n_features=None if ignore else n_features,
@@ -228,7 +227,7 @@ def load_svmlight(
 
 
 def label_blocks(y: ArrayLike | sp.spmatrix, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Give the labels of all rows one after the other, and where each row's labels end."""
+    """Return the labels of all rows concatenated, and the offsets where each row's labels end."""
     if sp.issparse(y):
         indicator = sp.csr_matrix(y, copy=True)
         indicator.sum_duplicates()
@@ -252,7 +251,7 @@ def label_blocks(y: ArrayLike | sp.spmatrix, n_rows: int) -> tuple[np.ndarray, n
 
 
 def format_blocks(X: Any, y: ArrayLike | sp.spmatrix, *, base: int, mark_empty: bool) -> Iterator[bytes]:
-    """Format rows as text, some thousands at a time, so that memory stays small."""
+    """Format rows as text, a few thousand at a time to keep memory small."""
     rows = check_matrix(X, dtype=None).as_csr()
     labels, label_ends = label_blocks(y, rows.shape[0])
     if mark_empty and rows.shape[1] == 0 and (np.diff(label_ends, prepend=0) == 0).any():
@@ -275,19 +274,19 @@ def format_blocks(X: Any, y: ArrayLike | sp.spmatrix, *, base: int, mark_empty: 
 def save_svmlight(
     X: Any, y: ArrayLike | sp.spmatrix, path: str | os.PathLike[str], *, zero_based: bool = False
 ) -> None:
-    """Write svmlight text that `load_svmlight` reads back to the last bit.
+    """Write an svmlight file that `load_svmlight` reads back exactly.
 
     Parameters
     ----------
     X : sparse or dense matrix
-        Values are written as the shortest decimals that read back the same in their type.
+        The rows. Values are written as the shortest decimals that read back the same in their type.
     y : array of numbers, or sparse indicator
-        One label a row, or any number of labels a row. A row with neither labels nor features is written as
-        one explicit zero, since a blank line is no row.
+        One label per row, or any number of labels per row. A row with neither labels nor features is written as
+        one explicit zero, because a blank line does not count as a row.
     path : str or path-like
-        The suffix `.gz`, `.bz2`, `.xz` or `.zst` compresses. The file appears only when it is complete.
+        The suffix `.gz`, `.bz2`, `.xz` or `.zst` selects compression. The file appears only once it is complete.
     zero_based : bool
-        Count features from 0 and not from 1.
+        Count features from 0 instead of 1.
     """
     with open_output(path) as out:
         for text in format_blocks(X, y, base=0 if zero_based else 1, mark_empty=True):

@@ -1,14 +1,14 @@
-"""Synthetic data in the shape of text: Zipfian words, thousands of classes, few rows a class.
+"""Generate synthetic text-like data: Zipfian words, thousands of classes, few rows per class.
 
-How a row of class c comes about:
+A row of class c is drawn as follows:
   - its length is log-normal; each word comes from the background (Zipf-Mandelbrot over the vocabulary), from
-    the vocabulary of c's group of classes, or from c's own vocabulary (Zipf both);
-  - it also gets its share of words that no other training row has, as a quarter or more of the words of any
-    large collection of texts occur once;
-  - values are (1 + log count) * idf, with the idf that the model implies, and rows have length 1.
+    the vocabulary of c's group of classes, or from c's own vocabulary (both Zipf);
+  - it also gets some words that no other training row has, because in any large collection of texts at least a
+    quarter of the words occur only once;
+  - values are (1 + log count) * idf, with the idf implied by the model, and rows have unit length.
 
-Rows are drawn in chunks of a fixed size, each from a generator of its own: a row depends on the seed and on
-its number alone, not on how many rows are asked for at a time.
+Rows are drawn in chunks of a fixed size, each from its own generator, so a row depends only on the seed and its
+number, not on how many rows are requested at a time.
 """
 
 from collections.abc import Iterator
@@ -19,34 +19,34 @@ import numpy as np
 import scipy.sparse as sp
 
 ROWS_A_CHUNK = 1024
-ONCE_SHARE = 0.25  # of the vocabulary: words of one training row
+ONCE_SHARE = 0.25  # fraction of the vocabulary that occurs in only one training row
 GROUP_SIZE = 12  # classes that share a vocabulary
 GROUP_WORDS = 200
-CLASS_SIZE_SPREAD = 1.2  # of the logarithm of class sizes
-LENGTH_SPREAD = 0.5  # of the logarithm of row lengths
+CLASS_SIZE_SPREAD = 1.2  # standard deviation of the log class sizes
+LENGTH_SPREAD = 0.5  # standard deviation of the log row lengths
 
-# What a stream of random numbers is for; together with the seed (and a chunk number) it gives the generator.
+# Streams of random numbers; the seed, the stream and a chunk number determine the generator.
 VOCABULARY, CLASS_SIZES, PILOT, TRAIN_LABELS, TEST_LABELS, TRAIN_ROWS, TEST_ROWS = range(7)
 
 
 @dataclass(frozen=True)
 class TextShape:
-    """The size of a synthetic data set and how hard it is.
+    """Size and difficulty of a synthetic data set.
 
     Attributes
     ----------
     n, n_test : int
-        Training and test rows.
+        Number of training and test rows.
     K : int
-        Classes; each has at least one training row.
+        Number of classes; each has at least one training row.
     d : int
-        Features.
+        Number of features.
     nnz : float
-        Non-zeros a row, on average.
+        Average number of non-zeros per row.
     class_words : int
-        Words in the vocabulary of a class; the more, the less two rows of a class have in common.
+        Vocabulary size of a class. The larger it is, the less two rows of a class have in common.
     class_share, group_share : float
-        Which part of a row's words come from the vocabularies of its class and of its group.
+        Fraction of a row's words that come from the vocabulary of its class and of its group.
     """
 
     n: int
@@ -80,16 +80,16 @@ def _shape(preset: str, **changes: Any) -> TextShape:
     shape = replace(PRESETS[preset], **{name: value for name, value in changes.items() if value is not None})
     if shape.K < 2 or shape.n < shape.K or shape.n_test < 0:
         raise ValueError(
-            f"n={shape.n}, n_test={shape.n_test}, K={shape.K}: there must be two classes or more, a training "
-            "row for each, and no negative number of test rows"
+            f"n={shape.n}, n_test={shape.n_test}, K={shape.K}: there must be at least two classes, at least one "
+            "training row per class, and no negative number of test rows"
         )
     if not 1 <= shape.nnz <= shape.d / 4:
-        raise ValueError(f"nnz={shape.nnz} must be from 1 to a quarter of d={shape.d}: the rows are sparse")
+        raise ValueError(f"nnz={shape.nnz} must be from 1 to a quarter of d={shape.d}, because the rows are sparse")
     return shape
 
 
 class _TextModel:
-    """Vocabularies and class sizes: all that rows are drawn from."""
+    """The vocabularies and class sizes that rows are drawn from."""
 
     def __init__(self, shape: TextShape, seed: int):
         self.shape = shape
@@ -97,11 +97,11 @@ class _TextModel:
         rng = self._generator(VOCABULARY)
         self.n_once = int(ONCE_SHARE * shape.d)
         n_common = shape.d - self.n_once
-        # Words are numbered by frequency in the model and by chance in the data; those met once come last.
+        # The model numbers words by frequency, those that occur once last; the columns of X are a random permutation.
         self.column = rng.permutation(shape.d)
         background = _zipf(n_common)
         self.background_sum = np.cumsum(background)
-        # Words that tell classes apart are not the most frequent ones.
+        # The words that distinguish classes are not among the most frequent ones.
         n_topics = -(-shape.K // GROUP_SIZE)
         frequent = n_common // 100
         self.group_words = rng.integers(frequent, n_common, (n_topics, GROUP_WORDS), dtype=np.int32)
@@ -119,7 +119,7 @@ class _TextModel:
         return np.random.default_rng([self.seed, *stream])
 
     def labels(self, split: str) -> np.ndarray:
-        """Draw the classes of all rows of a split; in training, each class has one row at least."""
+        """Draw the classes of all rows of a split; each class has at least one training row."""
         if split == "test":
             return self._generator(TEST_LABELS).choice(self.shape.K, self.shape.n_test, p=self.class_shares)
         rng = self._generator(TRAIN_LABELS)
@@ -127,7 +127,7 @@ class _TextModel:
         return rng.permutation(np.concatenate([np.arange(self.shape.K), more]))
 
     def _words(self, y: np.ndarray, length: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw the words of rows of classes `y`, and the row of each word, without those met once."""
+        """Draw the words of rows of classes `y`, except those that occur once; return rows and words."""
         spread = LENGTH_SPREAD * rng.standard_normal(y.size) - LENGTH_SPREAD**2 / 2
         lengths = np.maximum(1, np.rint(length * np.exp(spread))).astype(np.int64)
         rows = np.repeat(np.arange(y.size), lengths)
@@ -146,11 +146,11 @@ class _TextModel:
         return np.minimum(np.searchsorted(cumulative, u, side="right"), cumulative.size - 1)
 
     def _length_for(self, nnz: float) -> float:
-        """Find the row length that gives `nnz` different words on average, from a small sample."""
+        """Find the row length that gives `nnz` distinct words on average, using a small sample."""
         wanted = max(nnz - self.n_once / self.shape.n, 0.5)
         length = wanted
         for _ in range(4):
-            # The same random numbers in each step, so that only the length changes.
+            # Use the same random numbers in each step, so that only the length changes.
             rng = self._generator(PILOT)
             y = rng.choice(self.shape.K, 4096, p=self.class_shares)
             rows, words = self._words(y, length, rng)
@@ -173,7 +173,7 @@ class _TextModel:
     def _words_met_once(
         self, split: str, start: int, n_rows: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Deal these words out over the training rows; test rows get as many, any of them."""
+        """Spread these words evenly over the training rows; test rows get as many, chosen at random."""
         shape = self.shape
         if self.n_once == 0:
             return np.empty(0, np.int64), np.empty(0, np.int64)
@@ -233,25 +233,25 @@ def iter_text_like(
     K: int | None = None,
     nnz: float | None = None,
 ) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
-    """Draw synthetic text block by block; memory is one block and the vocabularies of the classes.
+    """Generate a synthetic text data set block by block, holding one block and the class vocabularies in memory.
 
     Parameters
     ----------
     preset : str
         One of `PRESETS`.
     rows_per_block : int
-        Rows in each block but the last. The rows are the same whatever this is.
+        Number of rows in each block but the last. The rows do not depend on it.
     seed : int
-        Chooses the data set.
+        Seed of the data set.
     split : "train" or "test"
-        Which rows.
+        The rows to generate.
     n, n_test, d, K, nnz : optional
-        In place of the preset's numbers: training rows, test rows, features, classes, non-zeros a row.
+        Override the preset: number of training rows, test rows, features, classes, and non-zeros per row.
 
     Yields
     ------
     X : float32 csr_matrix
-        Rows of length 1.
+        Rows of unit length.
     y : int64 ndarray
         Classes 0..K-1.
     """
@@ -272,21 +272,21 @@ def make_text_like(
     nnz: float | None = None,
     seed: int = 0,
 ) -> tuple[sp.csr_matrix, np.ndarray, sp.csr_matrix, np.ndarray]:
-    """Draw a synthetic text data set in memory: the rows of `iter_text_like`.
+    """Generate a synthetic text data set in memory, with the same rows as `iter_text_like`.
 
     Parameters
     ----------
     preset : str
         One of `PRESETS`: the shapes of well-known collections (`lshtc-*`, `wordnet`) and of our benchmarks.
     n, n_test, d, K, nnz : optional
-        In place of the preset's numbers: training rows, test rows, features, classes, non-zeros a row.
+        Override the preset: number of training rows, test rows, features, classes, and non-zeros per row.
     seed : int
-        Chooses the data set.
+        Seed of the data set.
 
     Returns
     -------
     X_train, y_train, X_test, y_test
-        float32 csr_matrix with rows of length 1, and int64 classes 0..K-1.
+        float32 csr_matrix with rows of unit length, and int64 classes 0..K-1.
     """
     model = _TextModel(_shape(preset, n=n, n_test=n_test, d=d, K=K, nnz=nnz), seed)
     parts: list[sp.csr_matrix | np.ndarray] = []

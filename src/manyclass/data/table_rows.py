@@ -1,4 +1,4 @@
-"""Texts and labels of tables, hashed, as a source of rows for a store."""
+"""Read tables of texts and labels as hashed rows for a store."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -14,28 +14,28 @@ from .tables import TableFormat
 from .text import iter_table
 from .unlabelled import Unlabelled
 
-# Characters of text, and rows, that are hashed at once.
+# Maximum characters and rows hashed at once.
 TEXT_AT_ONCE = 4 << 20
 ROWS_AT_ONCE = 1 << 14
 
 
 class TableRows:
-    """The rows of CSV, TSV, JSONL and Parquet files, one file after the other; see `RowSource`.
+    """Rows of one or more CSV, TSV, JSON lines or Parquet files; see `RowSource`.
 
     Parameters
     ----------
     paths : sequence of str or path-like
-        Text plain or compressed; `-` is standard input.
+        The files, plain or compressed. `-` reads standard input.
     text, label : str, optional
-        The columns to read; `text` and `label` if not given.
+        Names of the columns to read. Default: `text` and `label`.
     format : "csv", "tsv", "jsonl" or "parquet", optional
-        Told from the names of the files if not given.
+        Default: inferred from the file names.
     delimiter : str, optional
-        The character between the fields of CSV or TSV, if it is neither a comma nor a tab.
+        Field delimiter of a CSV or TSV file. Default: a comma or a tab.
     hash_bits : int
-        Texts become rows of 2 ** hash_bits features; see `HashedText`.
+        The rows have 2 ** hash_bits features; see `HashedText`.
     unlabelled : "error" or "skip"
-        What to do with rows without a label; see `read_table`.
+        How to treat rows without a label; see `read_table`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class TableRows:
         self.end = Place(len(self.paths))
 
     def settings(self) -> dict[str, Any]:
-        """What tells whether this is the same source as another."""
+        """Return what identifies this source."""
         return {
             "files": fingerprints(self.paths),
             "format": self._format,
@@ -73,12 +73,12 @@ class TableRows:
         }
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
-        """Read from a place on to the end of the last file.
+        """Read the rows from `begin` to the end of the last file.
 
         Raises
         ------
         ParseError
-            With file and line.
+            If a file is malformed; the message names file and line.
         """
         for number in range(begin.file, len(self.paths)):
             done = begin.rows if number == begin.file else 0

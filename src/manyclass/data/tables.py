@@ -1,4 +1,4 @@
-"""Tables of whatever format, read alike: the values of some columns, row by row."""
+"""Read selected columns of CSV, TSV, JSON lines and Parquet files row by row."""
 
 import csv
 import json
@@ -19,21 +19,21 @@ FORMATS: dict[str, TableFormat] = {
     ".parquet": "parquet",
 }
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-# Characters of a field of delimited text: more than any text, less than a file with a quote that is never closed.
+# Maximum characters per CSV or TSV field: longer than any text, but short enough to catch a quote that never closes.
 LONGEST_FIELD = 1 << 24
-# Bytes of a line: a few compressed bytes may stand for very many.
+# Maximum bytes per line, because a few compressed bytes can expand to a huge line.
 LONGEST_LINE = 1 << 26
-# Rows of Parquet that are taken at a time, and bytes of it that are read.
+# Parquet: rows per batch, and bytes per read.
 ROWS_AT_ONCE = 1 << 10
 READ_AT_ONCE = 1 << 20
-READ_WHOLE = 64 << 20  # a Parquet file of at most so many bytes is read a column at a time
+READ_WHOLE = 64 << 20  # Parquet files up to this many bytes are read one whole column at a time
 
-# The place of a row, which is its line or in Parquet its number, and the values of the columns.
+# The line number of a row (in Parquet, the row number) and its values.
 Row = tuple[int, list[Any]]
 
 
 def format_by_name(name: str) -> TableFormat | None:
-    """Tell the format of a table from the name of its file; None if the name does not tell."""
+    """Infer the format of a table from its file name; None if the name has no known suffix."""
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
     if suffixes and suffixes[-1] in SUFFIXES:
         suffixes.pop()
@@ -41,48 +41,48 @@ def format_by_name(name: str) -> TableFormat | None:
 
 
 def check_delimiter(delimiter: str) -> str:
-    """Make sure that fields can be separated by this."""
+    """Check that this is a usable field delimiter, and return it."""
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise ValueError(f"a delimiter is one character, and neither a quote nor a line end; got {delimiter!r}")
+        raise ValueError(f"a delimiter is one character, neither a quote nor a line end; got {delimiter!r}")
     return delimiter
 
 
 def iter_columns(
     path: PathOrFile, columns: Sequence[str], *, format: TableFormat | None = None, delimiter: str | None = None
 ) -> Iterator[Row]:
-    """Read some columns of a table, row by row and in little memory.
+    """Read selected columns of a table row by row, using little memory.
 
     Parameters
     ----------
     path : str, path-like or binary file object
-        CSV, TSV and JSON lines are UTF-8, plain or compressed; `-` is standard input, which Parquet cannot come from.
+        CSV, TSV and JSON lines are UTF-8, plain or compressed. `-` reads standard input (not for Parquet).
     columns : sequence of str
-        Which to read.
+        Names of the columns to read.
     format : "csv", "tsv", "jsonl" or "parquet", optional
-        Told from the name of the file if not given.
+        Default: inferred from the file name.
     delimiter : str, optional
-        What separates the fields of CSV or TSV, if it is neither a comma nor a tab.
+        Field delimiter of a CSV or TSV file. Default: a comma or a tab.
 
     Yields
     ------
     place : int
-        The line where the row begins, or of Parquet its number; both from 1.
+        The line where the row begins, or its row number in Parquet. Both count from 1.
     values : list
-        One for each column: strings from CSV and TSV, else whatever the file has there.
+        One value per column: strings from CSV and TSV, otherwise any type the file holds.
 
     Raises
     ------
     ParseError
-        With the place of what is wrong, and of a missing column with those that there are.
+        If the file cannot be read. The message names the place; for a missing column, it lists the columns found.
     """
     name = stream_name(path)
     kind = format or format_by_name(name)
     if kind is None:
-        raise ValueError(f"{name}: the name does not tell the format; pass format='csv', 'tsv', 'jsonl' or 'parquet'")
+        raise ValueError(f"{name}: no format follows from the name; pass format='csv', 'tsv', 'jsonl' or 'parquet'")
     if kind not in FORMATS.values():
         raise ValueError(f"format must be csv, tsv, jsonl or parquet, got {kind!r}")
     if delimiter is not None and kind not in DELIMITERS:
-        raise ValueError(f"{name}: {kind} has no delimiter; it is for csv and tsv")
+        raise ValueError(f"{name}: {kind} has no delimiter; only csv and tsv do")
     if kind == "parquet":
         return _parquet(path, name, columns)
     if kind == "jsonl":
@@ -101,14 +101,14 @@ def _missing(name: str, line: int, wanted: Sequence[str], found: Iterable[str]) 
 def _refuse_twice(name: str, wanted: Sequence[str], found: Sequence[str]) -> None:
     for column in wanted:
         if found.count(column) > 1:
-            raise ParseError(name, 1, 1, f"the column {column!r} is there twice; rename one of them")
+            raise ParseError(name, 1, 1, f"the column {column!r} appears twice; rename one of them")
 
 
 # ---- Text
 
 
 class _Lines:
-    """The lines of a binary stream as text, counted."""
+    """Decode and count the lines of a binary stream."""
 
     def __init__(self, stream: BinaryIO, name: str):
         self._stream, self._name = stream, name
@@ -119,7 +119,7 @@ class _Lines:
             self.number += 1
             if len(line) > LONGEST_LINE:
                 raise ParseError(
-                    self._name, self.number, 1, f"a line of more than {LONGEST_LINE >> 20} MiB; divide it"
+                    self._name, self.number, 1, f"this line is longer than {LONGEST_LINE >> 20} MiB; split it"
                 )
             yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
@@ -172,10 +172,10 @@ def _json_lines(lines: _Lines, name: str, columns: Sequence[str]) -> Iterator[Ro
             record = json.loads(line)
         except json.JSONDecodeError as error:
             raise ParseError(name, number, error.colno, f"{error.msg}; each line must be a JSON object") from error
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits; brackets without end
-            raise ParseError(name, number, 1, f"JSON beyond all measure ({error}); simplify this line") from error
+        except (ValueError, RecursionError) as error:  # a number with thousands of digits, or very deep nesting
+            raise ParseError(name, number, 1, f"this JSON is too large ({error}); simplify the line") from error
         if not isinstance(record, dict):
-            raise ParseError(name, number, 1, f"a {type(record).__name__}; each line must be a JSON object")
+            raise ParseError(name, number, 1, f"found a {type(record).__name__}; each line must be a JSON object")
         if not record.keys() >= set(columns):
             raise _missing(name, number, columns, record)
         yield number, [record[column] for column in columns]
@@ -194,8 +194,8 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
         raise ParseError(name, 1, 1, "Parquet cannot be read from a pipe; pass a file")
     row = 0
     try:
-        # Pages of a large file are read as they are needed: a group of rows can be as large as the file. Then arrow
-        # makes room for as much as a page says it has, which in a damaged file of a few bytes can be 2 GB.
+        # Read large files page by page, because a row group can be as large as the file. Not small ones: in this mode
+        # arrow allocates whatever size a page claims, up to 2 GB for a damaged file of a few bytes.
         buffer_size = READ_AT_ONCE if _size_of(path) > READ_WHOLE else 0
         with pq.ParquetFile(path, buffer_size=buffer_size, pre_buffer=False) as file:
             there = file.schema_arrow.names
@@ -209,12 +209,12 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
                     yield row, list(found)
     except ParseError:
         raise
-    # A value that Python has no type for, such as a date beyond the year 9999, is a ValueError or an OverflowError.
+    # Values that Python cannot represent, such as dates after the year 9999, raise ValueError or OverflowError.
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # of the system: it cannot be opened
+        if isinstance(error, OSError) and error.errno is not None:  # the system could not open the file
             raise OSError(error.errno, os.strerror(error.errno), name) from error
         reason = " ".join(str(error).split())
-        raise ParseError(name, row + 1, 1, f"this is no Parquet, or damaged ({reason})") from error
+        raise ParseError(name, row + 1, 1, f"not a Parquet file, or a damaged one ({reason})") from error
 
 
 def _size_of(path: PathOrFile) -> int:

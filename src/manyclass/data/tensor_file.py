@@ -1,6 +1,6 @@
-"""Named arrays in one file: safetensors, written in a fixed order, read where they lie.
+"""Read and write safetensors files: named arrays, written in a fixed order and memory-mapped for reading.
 
-Equal arrays give equal bytes: safetensors' own writer is not used because it shuffles the metadata, and because it
+Equal arrays give equal files. The writer of the safetensors package is not used, because it shuffles the metadata and
 copies every array once.
 """
 
@@ -37,17 +37,17 @@ TYPES = {
     "F32": np.float32,
     "F64": np.float64,
 }
-# In the metadata: the CRC-32 of each array; and that of the header, computed with zeros in its place.
+# Metadata keys: the CRC-32 of each array, and that of the header, computed with zeros in its own place.
 CHECKSUMS, HEADER_CHECKSUM = "checksums", "header_checksum"
 NO_CHECKSUM = "0" * 8
-# As safetensors has it.
+# The limit of the safetensors format.
 LONGEST_HEADER = 100_000_000
 MOST_DIMENSIONS = 8
 NAMES: dict[np.dtype[Any], str] = {np.dtype(dtype): name for name, dtype in TYPES.items()}
 
 
 class Pieces:
-    """A vector that is to be written and lies in memory piece by piece."""
+    """A vector to be written that is scattered over several arrays."""
 
     def __init__(self, dtype: DTypeLike, pieces: Sequence[np.ndarray]):
         self.dtype = np.dtype(dtype)
@@ -66,25 +66,25 @@ Tensor = np.ndarray | Pieces
 def tensor_file_content(
     tensors: Mapping[str, Tensor], metadata: dict[str, str], aligned: tuple[str, ...] = (), *, checked: bool = False
 ) -> Iterator[bytes | memoryview]:
-    """What a file of these arrays holds, piece by piece and without copying them.
+    """Yield the contents of a file with these arrays, without copying them.
 
     Parameters
     ----------
     tensors : mapping of str to ndarray or Pieces
         Contiguous arrays.
     metadata : dict of str to str
-        What else the file should say.
+        The metadata of the file.
     aligned : tuple of str
-        Names of which one is there: that array starts at a multiple of 64 bytes.
+        Array names, of which `tensors` has one. That array starts at a multiple of 64 bytes.
     checked : bool
-        Whether the file has checksums: see `TensorFile.verify`.
+        Add checksums; see `TensorFile.verify`.
 
     Yields
     ------
     bytes-like
     """
-    # There are no holes between tensors, and each must start at a multiple of its type: wide types first. Of
-    # their type the aligned ones, so that aligning them leaves the wider ones aligned.
+    # Arrays follow each other without gaps and must be aligned to their type, so the wide types come first. Within a
+    # type, the `aligned` array comes first, so that aligning it keeps the wider ones aligned.
     names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name not in aligned, name))
     if checked:
         sums = {name: _in_hex(_checksum(_bytes_of(tensors[name]))) for name in names}
@@ -112,7 +112,7 @@ def _in_hex(checksum: int) -> str:
 
 
 def _with_checksum(header: bytes, checksum: str) -> bytes:
-    """The header with another checksum of itself."""
+    """Return the header with its own checksum replaced."""
     before, mark, rest = header.partition(f'"{HEADER_CHECKSUM}":"'.encode())
     return before + mark + checksum.encode() + rest[len(checksum) :]
 
@@ -129,18 +129,18 @@ def _header(
         if name in aligned:
             aligned_begin = begin
     text = json.dumps(entries, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    # Spaces at its end are part of the format.
+    # The format allows trailing spaces.
     text += b" " * (-(8 + len(text) + aligned_begin) % ALIGNMENT)
     return len(text).to_bytes(8, "little") + text
 
 
 class TensorFileError(BadFileError):
-    """A file that is no safetensors, or a damaged one."""
+    """A file is not a safetensors file, or is damaged."""
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """What the header says of an array."""
+    """The header entry of an array."""
 
     dtype: str
     shape: list[Count]
@@ -148,16 +148,18 @@ class _Entry:
 
 
 class TensorFile(Mapping[str, np.ndarray]):
-    """A file of arrays by name, whose header is checked: the arrays fill it to its end, without holes and overlaps.
+    """A safetensors file as a mapping from names to arrays.
+
+    The header is checked: the arrays must fill the file to its end, without gaps or overlaps.
 
     Parameters
     ----------
     path : str or path-like
         The file.
     mmap : bool
-        Map the file into memory, so that arrays are read when they are used; False reads all of it.
+        Map the file into memory, so that arrays are read when used. False reads the whole file.
     verified : bool
-        Compare the arrays with their checksums, too, if the file has any. Those of the header always are.
+        Also compare the arrays with their checksums, if the file has any. The header checksum is always compared.
 
     Attributes
     ----------
@@ -167,9 +169,9 @@ class TensorFile(Mapping[str, np.ndarray]):
     Raises
     ------
     TensorFileError
-        If the file is no safetensors, or cut short.
+        If the file is not a safetensors file, or is truncated.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True, verified: bool = False):
@@ -184,7 +186,7 @@ class TensorFile(Mapping[str, np.ndarray]):
             _check_layout(self._entries, content.size - self._begin)
             self.has_checksums = _check_header(content[: self._begin].tobytes(), self.metadata)
         except ValueError as error:
-            raise TensorFileError(f"{os.fspath(path)}: no file of arrays, or a damaged one: {error}") from error
+            raise TensorFileError(f"{os.fspath(path)}: not a file of arrays, or a damaged one: {error}") from error
         self._content = content[self._begin :]
         if verified:
             self.verify()
@@ -195,19 +197,19 @@ class TensorFile(Mapping[str, np.ndarray]):
         Parameters
         ----------
         without : str
-            Leave out arrays whose names begin so.
+            Skip arrays whose names start with this.
 
         Raises
         ------
         TensorFileError
-            Naming the first array that has changed since it was written.
+            If an array has changed since it was written; the message names it.
         """
         if not self.has_checksums:
             return
         try:
             wanted = as_declared(dict[str, str], parse_object(self.metadata[CHECKSUMS]), CHECKSUMS)
             if set(wanted) != set(self._entries):
-                raise ValueError("the checksums are not those of its arrays")
+                raise ValueError("the checksums do not match the names of the arrays")
             for name, entry in self._entries.items():
                 if without and name.startswith(without):
                     continue
@@ -220,11 +222,9 @@ class TensorFile(Mapping[str, np.ndarray]):
         entry = self._entries[name]
         begin, end = entry.data_offsets
         if entry.dtype not in TYPES:
-            raise TensorFileError(
-                f"{os.fspath(self._path)}: {name} is of type {entry.dtype}, which is not known here"
-            )
+            raise TensorFileError(f"{os.fspath(self._path)}: {name} has the unknown type {entry.dtype}")
         array: np.ndarray = self._content[begin:end].view(TYPES[entry.dtype]).reshape(entry.shape)
-        # Other writers may lay a file out otherwise; what the kernels read must be aligned.
+        # Files from other writers may be laid out differently, but the kernels need aligned arrays.
         return array if array.flags.aligned else array.copy()
 
     def __contains__(self, name: object) -> bool:
@@ -237,12 +237,12 @@ class TensorFile(Mapping[str, np.ndarray]):
         return len(self._entries)
 
     def part(self, name: str, begin: int, end: int) -> np.ndarray:
-        """Some numbers of a vector, read from the file: a mapped one would be held in memory as far as it was used.
+        """Read part of a vector from the file, bypassing the memory map, which would keep the pages in memory.
 
         Raises
         ------
         OSError
-            If the file has become shorter.
+            If the file has been truncated.
         """
         entry = self._entries[name]
         dtype = np.dtype(TYPES[entry.dtype])
@@ -251,13 +251,13 @@ class TensorFile(Mapping[str, np.ndarray]):
         offset = self._begin + entry.data_offsets[0] + begin * dtype.itemsize
         found = np.fromfile(self._path, dtype, end - begin, offset=offset)
         if found.size != end - begin:
-            raise OSError(f"{os.fspath(self._path)} is cut short")
+            raise OSError(f"{os.fspath(self._path)} is truncated")
         return found
 
 
 def _content(path: str | os.PathLike[str], mmap: bool) -> np.ndarray:
     if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):  # open() refuses folders
-        raise TensorFileError(f"{os.fspath(path)}: a pipe or a device, not a file")
+        raise TensorFileError(f"{os.fspath(path)}: this is a pipe or a device, not a file")
     with open(path, "rb") as file:
         if os.fstat(file.fileno()).st_size == 0:
             return np.empty(0, np.uint8)
@@ -267,17 +267,17 @@ def _content(path: str | os.PathLike[str], mmap: bool) -> np.ndarray:
 
 
 def _parse_header(content: np.ndarray) -> tuple[int, dict[str, Any]]:
-    """Where the arrays begin, and what the header says."""
+    """Return the offset of the arrays and the parsed header."""
     if content.size < 8:
         raise ValueError(f"it has {content.size} bytes")
     length = int.from_bytes(content[:8].tobytes(), "little")
     if length > min(LONGEST_HEADER, content.size - 8):
-        raise ValueError(f"its header would have {length} bytes, and the file has {content.size}")
+        raise ValueError(f"its header would have {length} bytes, but the file has {content.size}")
     return 8 + length, parse_object(content[8 : 8 + length].tobytes())
 
 
 def _check_header(header: bytes, metadata: Mapping[str, str]) -> bool:
-    """Compare a header with its checksum; False if it has none."""
+    """Compare a header with its checksum. Return False if it has none."""
     there = [name for name in (CHECKSUMS, HEADER_CHECKSUM) if name in metadata]
     if not there:
         return False
@@ -294,7 +294,7 @@ def _check_layout(entries: Mapping[str, _Entry], size: int) -> None:
             raise ValueError(f"{name}.data_offsets is {entry.data_offsets}")
         begin, end = entry.data_offsets
         if begin != reached or end < begin:
-            raise ValueError(f"{name} lies from {begin} to {end}, where {reached} would be next")
+            raise ValueError(f"{name} is at {begin} to {end}, but should begin at {reached}")
         if len(entry.shape) > MOST_DIMENSIONS or math.prod(max(1, n) for n in entry.shape) > LARGEST:
             raise ValueError(f"{name}.shape is {shown(entry.shape)}")
         if entry.dtype in TYPES and math.prod(entry.shape) * np.dtype(TYPES[entry.dtype]).itemsize != end - begin:
@@ -303,4 +303,4 @@ def _check_layout(entries: Mapping[str, _Entry], size: int) -> None:
             )
         reached = end
     if reached != size:
-        raise ValueError(f"the arrays have {reached} bytes, and the file {size} for them")
+        raise ValueError(f"the arrays need {reached} bytes, but the file has {size} for them")

@@ -1,4 +1,4 @@
-"""Texts of tables, with their labels or with whatever tells the rows apart."""
+"""Read texts from tables, with their labels or row ids."""
 
 from collections.abc import Iterator
 from reprlib import repr
@@ -24,7 +24,7 @@ def iter_texts(
     format: TableFormat | None = None,
     delimiter: str | None = None,
 ) -> Iterator[tuple[str, Any]]:
-    """Read texts one row at a time, each with what its row has in the column `id`, or None without such a column."""
+    """Read texts row by row, each with its value in the column `id` (None if no such column is named)."""
     name, column = stream_name(path), text or "text"
     columns = [column] if id is None else [column, id]
     for place, (value, *ids) in iter_columns(path, columns, format=format, delimiter=delimiter):
@@ -40,7 +40,7 @@ def iter_table(
     delimiter: str | None = None,
     unlabelled: Unlabelled = "error",
 ) -> Iterator[tuple[str, Any]]:
-    """Read texts and labels one row at a time; see `read_table`."""
+    """Read texts and labels row by row; see `read_table`."""
     name = stream_name(path)
     columns = text or "text", label or "label"
 
@@ -51,7 +51,7 @@ def iter_table(
                     name,
                     place,
                     1,
-                    f"{columns[1]!r} is {repr(its_label)}; a label must be a string, a number or a truth value",
+                    f"{columns[1]!r} is {repr(its_label)}; a label must be a string, a number or a boolean",
                 )
             yield place, _text(its_text, name, place, columns[0]), its_label
 
@@ -67,33 +67,33 @@ def read_table(
     delimiter: str | None = None,
     unlabelled: Unlabelled = "error",
 ) -> tuple[list[str], list[Any]]:
-    """Read texts and labels from CSV, TSV, JSON lines or Parquet.
+    """Read texts and labels from a CSV, TSV, JSON lines or Parquet file.
 
     Parameters
     ----------
     path : str, path-like or binary file object
-        Text is UTF-8, plain or compressed with gzip, bzip2, xz or zstd; `-` is standard input.
+        The file to read: UTF-8, plain or compressed with gzip, bzip2, xz or zstd. `-` reads standard input.
     text, label : str, optional
-        The columns to read; `text` and `label` if not given.
+        Names of the columns to read. Default: `text` and `label`.
     format : "csv", "tsv", "jsonl" or "parquet", optional
-        Told from the name of the file if not given.
+        Default: inferred from the file name.
     delimiter : str, optional
-        The character between the fields of CSV or TSV, if it is neither a comma nor a tab.
+        Field delimiter of a CSV or TSV file. Default: a comma or a tab.
     unlabelled : "error", "skip" or "keep"
-        What to do with rows whose label is empty, null or NaN: raise, leave them out (a warning is logged that says
-        how many), or keep them as they are.
+        How to treat rows whose label is empty, null or NaN: raise an error, skip them and log a warning with their
+        number, or keep them unchanged.
 
     Returns
     -------
     texts : list of str
     labels : list
-        Strings from CSV and TSV; from JSON lines and Parquet also numbers and truth values.
+        Strings from CSV and TSV; strings, numbers or booleans from JSON lines and Parquet.
 
     Raises
     ------
     ParseError
-        With the line of what is wrong (the row, in Parquet) and the columns found; of rows without a label, also how
-        many there are.
+        If the file cannot be read. The message names the line (in Parquet, the row). For a missing column it lists
+        the columns found; for a missing label it says how many rows lack one.
     """
     texts: list[str] = []
     labels: list[Any] = []

@@ -1,4 +1,4 @@
-"""From raw text to rows: TF-IDF of words."""
+"""TF-IDF features of words."""
 
 from numbers import Integral
 from typing import Any, ClassVar
@@ -13,12 +13,12 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 
 
 def as_texts(texts: Any) -> list[Any]:
-    """Make sure that these are texts, and give them as a list.
+    """Check that all elements are texts and return them as a list.
 
     Raises
     ------
     ValueError
-        For a single text, a table, or something that is no text, with its row.
+        If `texts` is a single text or a table, or if an element is not a text (the message names its row).
     """
     if isinstance(texts, str | bytes):
         raise ValueError("a single text was given; pass a list of texts, such as [text]")
@@ -28,23 +28,25 @@ def as_texts(texts: Any) -> list[Any]:
     for row, text in enumerate(found):
         if not isinstance(text, str | bytes):
             raise ValueError(
-                f"row {row} is {text!r}, of type {type(text).__name__}, and not a text; remove it or fill it in"
+                f"row {row} is {text!r}, of type {type(text).__name__}, not a text; remove it or fill it in"
             )
     return found
 
 
 class TextFeatures(TransformerMixin, BaseEstimator):
-    """TF-IDF of lower-cased words with 1 + log(count), rows of length 1, in float32.
+    """Convert texts to TF-IDF features of lower-cased words.
+
+    Counts are dampened to 1 + log(count), and rows are scaled to unit length. The values are float32.
 
     Parameters
     ----------
-    min_df : int or float
-        Leave out words that occur in fewer texts than this, or in a smaller share of the texts.
+    min_df : int or float, default=1
+        Ignore words that occur in fewer texts than this. A float is a fraction of the texts.
 
     Attributes
     ----------
     vectorizer_ : TfidfVectorizer
-        Vocabulary and weights of the words.
+        Holds the vocabulary and the IDF weights.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -55,7 +57,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self.min_df = min_df
 
     def fit(self, X: Any, y: Any = None) -> "TextFeatures":
-        """Learn the vocabulary and its weights.
+        """Learn the vocabulary and IDF weights.
 
         Parameters
         ----------
@@ -71,7 +73,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> sp.csr_matrix:
-        """Learn the vocabulary and its weights, and give the rows of the texts.
+        """Learn the vocabulary and IDF weights, and return the rows of the texts.
 
         Parameters
         ----------
@@ -90,11 +92,12 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return _scaled(rows)
 
     def transform(self, X: Any) -> sp.csr_matrix:
-        """Give the rows of texts; words that are not in the vocabulary are left out.
+        """Convert texts to rows, ignoring words that are not in the vocabulary.
 
         Parameters
         ----------
         X : iterable of str
+            The texts.
 
         Returns
         -------
@@ -103,7 +106,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return _scaled(self._fitted().transform(as_texts(X)))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Give the word of each column.
+        """Return the word of each column.
 
         Parameters
         ----------
@@ -116,7 +119,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         return self._fitted().get_feature_names_out()
 
     def new_vectorizer(self, vocabulary: dict[str, int] | None = None) -> TfidfVectorizer:
-        """What counts and weighs words, not fitted yet."""
+        """Return an unfitted vectorizer with these settings."""
         return TfidfVectorizer(
             lowercase=True,
             sublinear_tf=True,
@@ -128,7 +131,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
     def _fitted(self) -> TfidfVectorizer:
         if not hasattr(self, "vectorizer_"):
-            raise NotFittedError("TextFeatures has not seen any texts yet; call fit or fit_transform first")
+            raise NotFittedError("TextFeatures is not fitted yet; call fit or fit_transform first")
         return self.vectorizer_
 
     def __sklearn_tags__(self):
@@ -139,6 +142,6 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
 
 def _scaled(rows: sp.csr_matrix) -> sp.csr_matrix:
-    # Sorted first: fitting meets the words in another order, and lengths must not depend on the order.
+    # fit_transform and transform order the words differently; sort so that rounding of the lengths does not differ.
     rows.sort_indices()
     return normalize(rows, copy=False)

@@ -1,4 +1,4 @@
-"""Rows scaled to length 1."""
+"""Scale rows to unit length."""
 
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -10,21 +10,21 @@ from sklearn.utils.validation import validate_data
 
 from .matrix import RowMatrix, check_matrix
 
-# Values that are looked at in float64 at a time.
+# Values converted to float64 at a time.
 VALUES_AT_ONCE = 1 << 20
 
 
 class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scales each row to length 1; rows of zeros stay as they are.
+    """Scale each row to unit length. Rows of zeros stay unchanged.
 
-    This is what `manyclass train --normalize` does. scikit-learn's `Normalizer` gives the same up to rounding, except
-    for rows whose squares are beyond the range of their type, which it sets to zero or leaves as they are.
+    `manyclass train --normalize` does the same. scikit-learn's `Normalizer` agrees up to rounding, except for rows
+    whose squares overflow or underflow their type, which it sets to zero or leaves unchanged.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     def fit(self, X: Any, y: Any = None) -> "UnitRows":
-        """Remember the number of features; there is nothing to learn.
+        """Record the number of features. There is nothing to learn.
 
         Parameters
         ----------
@@ -39,12 +39,12 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Scale rows.
+        """Return the rows scaled to unit length.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d)
-            It is not changed.
+            The rows. They are not modified.
 
         Returns
         -------
@@ -62,7 +62,7 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return replace(rows, values=values).as_csr()
 
     def _check(self, X: Any, *, reset: bool) -> RowMatrix:
-        if sp.issparse(X):  # whose values are checked once, below
+        if sp.issparse(X):  # check_matrix checks the values, so skip scikit-learn's check
             return check_matrix(validate_data(self, X, reset=reset, skip_check_array=True))
         return check_matrix(validate_data(self, X, reset=reset, dtype=[np.float64, np.float32], order="C"))
 
@@ -75,18 +75,18 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def scale_to_unit_length(indptr: np.ndarray, values: np.ndarray) -> None:
-    """Scale rows in place.
+    """Scale rows to unit length in place.
 
     Parameters
     ----------
     indptr : integer ndarray of shape (n + 1,)
-        Where each row begins and the last one ends, from 0 on.
+        Row offsets, starting at 0.
     values : float ndarray
-        Of all rows, one after the other.
+        The values of all rows, concatenated.
     """
     begin, n = 0, indptr.size - 1
     while begin < n:
-        # A row at least, and as many as have the values.
+        # At least one row, and as many as fit.
         end = max(begin + 1, int(np.searchsorted(indptr, indptr[begin] + VALUES_AT_ONCE, side="right")) - 1)
         bounds = indptr[begin : end + 1]
         part = values[bounds[0] : bounds[-1]]
@@ -100,9 +100,9 @@ def _scaled(indptr: np.ndarray, values: np.ndarray) -> np.ndarray:
     row_of, n = np.repeat(np.arange(starts.size), counts[counts > 0]), starts.size
     if not n:
         return values
-    # First by a power of two, which rounds nothing, so that no square is too large or too small.
+    # Scale by a power of two first, which is exact, so that no square overflows or underflows.
     values = np.ldexp(values, -np.frexp(np.maximum.reduceat(np.abs(values), starts))[1][row_of])
-    # One value after the other, unlike `reduceat`: stored zeros make no difference then, not even in the last bit.
+    # bincount adds values in order, unlike `reduceat`, so stored zeros do not change even the last bit.
     lengths = np.sqrt(np.bincount(row_of, values * values, n))
     lengths[lengths == 0] = 1
     return values / lengths[row_of]

@@ -1,4 +1,4 @@
-"""Rows of tables that have no label: refused, left out, or kept where nobody looks at labels."""
+"""Reject, skip or keep table rows that have no label."""
 
 import logging
 from collections.abc import Iterator
@@ -17,21 +17,22 @@ Unlabelled = Literal["error", "skip", "keep"]
 def labelled(
     rows: Iterator[tuple[int, str, Any]], name: str, column: str, unlabelled: Unlabelled
 ) -> Iterator[tuple[str, Any]]:
-    """Give texts and labels of the rows that have a label.
+    """Yield the texts and labels of rows, handling those without a label.
 
     Parameters
     ----------
     rows : iterator of line number, text and label
+        The rows.
     name, column : str
-        Of the file, and of the labels in it.
+        Name of the file and of its label column, for messages.
     unlabelled : "error", "skip" or "keep"
-        What to do with a row whose label is empty, null or NaN: raise, leave it out and log how many there were, or
-        give it as it is.
+        How to treat rows whose label is empty, null or NaN: raise an error, skip them and log a warning with their
+        number, or keep them unchanged.
 
     Raises
     ------
     ParseError
-        For the first row without a label, with the number of all.
+        At the first row without a label; the message says how many there are.
     """
     skipped = first = 0
     for line, text, label in rows:
@@ -46,12 +47,12 @@ def labelled(
                 name,
                 line,
                 1,
-                f"no label in {column!r}; {found} none",
+                f"no label in {column!r}; {found} no label",
                 "unlabelled",
             )
     if skipped:
         rows_without = "1 row without a label was" if skipped == 1 else f"{skipped:,} rows without a label were"
-        logger.warning("%s: %s left out, the first in line %d", name, rows_without, first)
+        logger.warning("%s: %s skipped, the first in line %d", name, rows_without, first)
 
 
 def _is_empty(label: Any) -> bool:
@@ -60,7 +61,7 @@ def _is_empty(label: Any) -> bool:
 
 def _count_empty(rows: Iterator[tuple[int, str, Any]]) -> int:
     count = 0
-    # What else is wrong comes to light when the labels are filled in.
+    # Ignore other errors for now; they are reported once the labels are filled in.
     with suppress(ParseError, UnicodeDecodeError, StreamError):
         for _, _, label in rows:
             count += _is_empty(label)

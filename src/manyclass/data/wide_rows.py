@@ -1,17 +1,17 @@
-"""Rows of very many features of which few occur: only these are trained and scored."""
+"""Reduce rows with very many features to those that occur, so that only these are trained and scored."""
 
 import numpy as np
 
 from .matrix import RowMatrix
 
-# With fewer features than this, whatever is kept for each of them is small.
+# With fewer features than this, anything stored per feature is small.
 MANY = 1 << 22
-# A feature that does not occur should cost less than one that does: so many times as many are too many.
+# Reduce the rows if there are more than this many features per feature that occurs.
 TOO_MANY = 8
 
 
 def used_features(rows: RowMatrix) -> np.ndarray | None:
-    """The features that occur, ascending, if they are few of very many; None for all others.
+    """Return the features that occur, ascending, if they are few out of very many; otherwise None.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ def used_features(rows: RowMatrix) -> np.ndarray | None:
 
 
 def narrow_rows(rows: RowMatrix, features: np.ndarray) -> RowMatrix:
-    """Rows with some of their features, numbered as these are.
+    """Return the rows with only these features, renumbered from 0.
 
     Parameters
     ----------
     rows : RowMatrix
-        Sparse or dense.
+        Sparse or dense rows.
     features : int64 ndarray
-        Ascending.
+        The features to keep, ascending.
     """
     if rows.dense is not None:
         return RowMatrix(rows.n_rows, features.size, dense=rows.dense[:, features], longest=rows.longest)

@@ -1,4 +1,4 @@
-"""WordNet 3.0 as a data set: from the gloss of a noun or verb to the concept it is a kind of."""
+"""WordNet 3.0 as a data set: classify the gloss of a noun or verb by its hypernym."""
 
 import lzma
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from importlib import resources
 
 import numpy as np
 
-# Rows are stored class by class; steps of this prime mix them, so that any stretch of rows has many classes.
+# Rows are stored class by class; stepping by this prime mixes them, so that any range of rows has many classes.
 STEP = 15_485_863
 
 
@@ -32,7 +32,7 @@ class WordNet:
 
 
 def _read() -> list[tuple[str, list[str]]]:
-    """Read the classes, each with its rows; the first character of a row tells training from test."""
+    """Read the classes with their rows. The first character of a row distinguishes training from test rows."""
     packed = resources.files(__package__).joinpath("wordnet.txt.xz").read_bytes()
     classes: list[tuple[str, list[str]]] = []
     for line in lzma.decompress(packed).decode("ascii").splitlines():
@@ -44,15 +44,15 @@ def _read() -> list[tuple[str, list[str]]]:
 
 
 def load_wordnet(min_members: int = 5) -> WordNet:
-    """Load WordNet's noun and verb glosses, each to be classified by its direct hypernym.
+    """Load WordNet's noun and verb glosses. The class of each is its direct hypernym.
 
-    About a tenth of the rows, chosen by a hash, are test rows: the same ones whatever `min_members` is.
-    No file outside the package is needed. The data come under WordNet's own licence (`WORDNET-LICENSE`).
+    About a tenth of the rows, chosen by a hash, are test rows; the choice does not depend on `min_members`. The data
+    set is part of the package, under WordNet's own licence (`WORDNET-LICENSE`).
 
     Parameters
     ----------
-    min_members : int
-        Keep the classes with at least so many glosses: 2 (the least) keeps 87,698 glosses in 12,582 classes,
+    min_members : int, default=5
+        Keep classes with at least this many glosses: 2 (the minimum) keeps 87,698 glosses in 12,582 classes,
         5 keeps 66,893 in 4,796.
 
     Returns

@@ -1,4 +1,4 @@
-"""Read and write the text format of the extreme-classification repository."""
+"""Read and write the file format of the extreme-classification repository (XMC)."""
 
 import os
 import re
@@ -12,42 +12,45 @@ from numpy.typing import DTypeLike
 from .streams import PathOrFile, StreamError, open_input, open_output
 from .svmlight import format_blocks, labels_of, matrix_of, parse_rows
 
-# A header: no row of svmlight text looks like it.
+# Matches a header, but no row of an svmlight file.
 HEADER = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*(#.*)?")
 LONGEST_HEADER = 256
 
 
 def looks_like_xmc(path: str | os.PathLike[str]) -> bool:
-    """Whether a file, plain or compressed, begins with three counts; False for what cannot be looked at twice."""
+    """Whether a file, plain or compressed, starts with an XMC header. False for pipes: they can be read only once."""
     if not Path(path).is_file():
         return False
     try:
         with open_input(path) as stream:
             return HEADER.fullmatch(stream.readline(LONGEST_HEADER)) is not None
-    except (StreamError, ImportError):  # whoever reads it will say so
+    except (StreamError, ImportError):  # reported when the file is read
         return False
 
 
 def load_xmc(path: PathOrFile, *, dtype: DTypeLike = np.float32) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Read a file with the header `rows features labels` and rows `label,label index:value ...`, all from 0.
+    """Read an XMC file.
+
+    It has the header `rows features labels`, and rows `label,label index:value ...`. Labels and indices count from 0.
 
     Parameters
     ----------
     path : str, path-like or binary file object
-        Plain or compressed; `-` is standard input.
+        The file, plain or compressed. `-` reads standard input.
     dtype : float32 or float64
-        Of the values.
+        Type of the values.
 
     Returns
     -------
     X : csr_matrix of shape (rows, features)
+        The rows.
     Y : csr_matrix of shape (rows, labels)
-        Ones where a row has a label.
+        Indicator of the labels: ones where a row has a label.
 
     Raises
     ------
     ParseError
-        With file, line and column, also where the rows are not what the header promises.
+        If the file is malformed or does not match its header; the message names file, line and column.
     """
     parser = parse_rows(path, n_features=None, multilabel=True, zero_based=True, dtype=dtype, xmc=True)
     X = matrix_of(parser, dtype)
@@ -57,16 +60,16 @@ def load_xmc(path: PathOrFile, *, dtype: DTypeLike = np.float32) -> tuple[sp.csr
 
 
 def save_xmc(X: Any, Y: sp.spmatrix, path: str | os.PathLike[str]) -> None:
-    """Write what `load_xmc` reads back to the last bit.
+    """Write an XMC file that `load_xmc` reads back exactly.
 
     Parameters
     ----------
     X : sparse or dense matrix of shape (rows, features)
-        Values are written as the shortest decimals that read back the same in their type.
+        The rows. Values are written as the shortest decimals that read back the same in their type.
     Y : sparse indicator of shape (rows, labels)
-        Whatever is not zero counts as a label.
+        The labels: any non-zero entry counts.
     path : str or path-like
-        The suffix `.gz`, `.bz2`, `.xz` or `.zst` compresses. The file appears only when it is complete.
+        The suffix `.gz`, `.bz2`, `.xz` or `.zst` selects compression. The file appears only once it is complete.
     """
     if not sp.issparse(Y):
         Y = sp.csr_matrix(np.atleast_2d(np.asarray(Y)))

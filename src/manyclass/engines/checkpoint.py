@@ -1,12 +1,12 @@
-"""A folder of checkpoints: what a fit needs to go on after its process has ended.
+"""Folder of checkpoints, from which a fit can resume after its process has ended.
 
-| file | what it holds |
+| file | contents |
 |---|---|
-| `checkpoint-7-0.safetensors` | the part of rank 0 in generation 7: arrays |
-| `checkpoint-7.json` | the manifest of generation 7: its parts with their checksums, and what the engine adds |
+| `checkpoint-7-0.safetensors` | arrays of rank 0 in generation 7 |
+| `checkpoint-7.json` | manifest of generation 7: its parts with their checksums, and the engine's own data |
 
-Every file is written under a temporary name and renamed when it is whole. The manifest comes last: its name is what
-makes a generation exist. The generation before is kept beside it, and read where the newest is damaged.
+Every file is written under a temporary name and renamed when complete. The manifest is written last: a generation
+exists once its manifest does. The previous generation is kept, and read if the newest is damaged.
 """
 
 import hashlib
@@ -30,18 +30,18 @@ from ..data.tensor_file import TensorFile, tensor_file_content
 
 FORMAT = "manyclass checkpoint"
 VERSION = 2  # 2: variables of the logistic loss as states
-# A dot before and letters after: a temporary file of `open_atomic`.
+# A leading dot and a trailing suffix mark a temporary file of `open_atomic`.
 FILE = re.compile(r"\.?checkpoint-(\d+)(-\d+)?\.(json|safetensors)(\.\w+)?")
 MANIFEST = re.compile(r"checkpoint-(\d+)\.json")
 
 
 class CheckpointError(BadFileError):
-    """A folder whose checkpoints cannot be used; the message names the folder and the reason."""
+    """Raised if a folder's checkpoints cannot be used; the message names the folder and the reason."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file of a generation, as its manifest knows it."""
+    """A file of a generation, as listed in its manifest."""
 
     file: str
     size: Count
@@ -50,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True)
 class _Content:
-    """What a manifest says."""
+    """Content of a manifest."""
 
     format: str
     format_version: Count
@@ -61,15 +61,15 @@ class _Content:
 
 @dataclass(frozen=True)
 class Stored:
-    """A generation that was read.
+    """A generation read from disk.
 
     Attributes
     ----------
     generation : int
     info : dict
-        What `commit` was given.
+        The `info` passed to `commit`.
     parts : list of dict of ndarray
-        The arrays of each rank, mapped into memory.
+        Arrays of each rank, memory-mapped.
     """
 
     generation: int
@@ -80,31 +80,31 @@ class Stored:
 class CheckpointFolder:
     """The checkpoints of one fit.
 
-    Every rank calls `write_part`; one of them, when all have returned, `commit`.
+    Every rank calls `write_part`; when all have returned, one rank calls `commit`.
 
     Parameters
     ----------
     path : str or path-like
-        Made when the first part is written. Files of other names in it are left alone.
+        The folder, created when the first part is written. Files with other names in it are left alone.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = Path(path)
-        self._last_good: int | None = None  # read or written by this object
+        self._last_good: int | None = None  # last generation read or written by this object
 
     # ---- Writing
 
     def next_generation(self) -> int:
-        """A number larger than that of any file there is, whole or not."""
+        """Return a number larger than that of any existing file, complete or not."""
         return 1 + max((generation for generation, _ in self._files()), default=0)
 
     def write_part(self, generation: int, rank: int, tensors: dict[str, np.ndarray]) -> Part:
-        """Write the arrays of one rank; they count when the generation is committed.
+        """Write the arrays of one rank. They take effect when the generation is committed.
 
         Raises
         ------
         OSError
-            If the file cannot be written; nothing is left of it.
+            If the file cannot be written. No partial file is left behind.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         file = self.path / f"checkpoint-{generation}-{rank}.safetensors"
@@ -114,20 +114,20 @@ class CheckpointFolder:
         return Part(file.name, size, checksum)
 
     def commit(self, generation: int, parts: Sequence[Part], info: dict[str, Any]) -> None:
-        """Make a generation exist; then remove all but it and the last good one before.
+        """Write the manifest of a generation, then remove all but this and the previous good generation.
 
         Parameters
         ----------
         generation : int
         parts : sequence of Part
-            Of all ranks, in their order.
+            Parts of all ranks, by rank.
         info : dict
-            What else to keep: anything that JSON can hold, NaN and infinity included.
+            Further JSON data to store. NaN and infinity are allowed.
 
         Raises
         ------
         OSError
-            If a part is missing, or if it could not be made sure that all is on the disk.
+            If a part is missing or the manifest cannot be flushed to disk.
         """
         content = {
             "format": FORMAT,
@@ -139,21 +139,21 @@ class CheckpointFolder:
         text = json.dumps({"checksum": _checksum(content), "content": content}, indent=1)
         for part in parts:
             if not (self.path / part.file).exists():
-                raise OSError(f"{part.file} of another rank is not there: do all hosts share this folder?")
+                raise OSError(f"{part.file} of another rank is missing; do all hosts share this folder?")
         with open_atomic(self._manifest(generation)) as out:
             out.write(text.encode())
         kept = {generation, self._last_good}
         self._last_good = generation
-        # Another rank may be at its next part already: what is newer stays.
+        # Keep newer files: another rank may already be writing its next part.
         self._remove(lambda number, path: number <= generation and (number not in kept or path.name[0] == "."))
 
     def discard(self, generation: int) -> None:
-        """Remove what there is of a generation that could not be committed."""
+        """Remove the files of a generation that could not be committed."""
         self._remove(lambda number, path: number == generation)
 
     def _remove(self, unwanted: Callable[[int, Path], bool]) -> None:
-        with suppress(OSError):  # what cannot be removed does no harm
-            # Manifests first: none may tell of parts that are gone.
+        with suppress(OSError):  # leftover files do no harm
+            # Manifests first: none may refer to parts that are gone.
             for number, path in sorted(self._files(), key=lambda found: found[1].suffix != ".json"):
                 if unwanted(number, path):
                     path.unlink()
@@ -161,11 +161,11 @@ class CheckpointFolder:
     # ---- Reading
 
     def generations(self) -> list[int]:
-        """The generations there are, the newest first."""
+        """Return the existing generations, newest first."""
         return sorted((number for number, path in self._files() if MANIFEST.fullmatch(path.name)), reverse=True)
 
     def read(self) -> Stored | None:
-        """Read the newest generation that is whole.
+        """Read the newest intact generation.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class CheckpointFolder:
         Raises
         ------
         CheckpointError
-            If there are checkpoints but none of them is whole.
+            If there are checkpoints but none is intact.
         """
         found: list[str] = []
         for generation in self.generations():
@@ -185,13 +185,13 @@ class CheckpointFolder:
                 found.append(f"checkpoint {generation}: {error}")
                 continue
             if found:
-                message = f"{self.path}: {'; '.join(found)}. Going on from checkpoint {generation}, the one before"
+                message = f"{self.path}: {'; '.join(found)}. Resuming from the earlier checkpoint {generation}"
                 warnings.warn(message, RuntimeWarning, stacklevel=2)
             self._last_good = generation
             return stored
         if found:
             raise CheckpointError(
-                f"{self.path}: no checkpoint is whole ({'; '.join(found)}); remove the folder to start again"
+                f"{self.path}: no checkpoint is intact ({'; '.join(found)}); remove the folder to start again"
             )
         return None
 
@@ -207,7 +207,7 @@ class CheckpointFolder:
         declared = as_declared(_Content, content)
         for part in declared.parts:
             if not re.fullmatch(rf"checkpoint-{generation}-[0-9]{{1,9}}\.safetensors", part.file):
-                raise ValueError(f"{shown(part.file)} is no part of checkpoint {generation}")
+                raise ValueError(f"{shown(part.file)} is not a part of checkpoint {generation}")
         return Stored(generation, declared.info, [self._read_part(part) for part in declared.parts])
 
     def _read_part(self, part: Part) -> dict[str, np.ndarray]:
@@ -215,7 +215,7 @@ class CheckpointFolder:
         if not path.exists():
             raise ValueError(f"{part.file} is missing")
         if not path.is_file():
-            raise ValueError(f"{part.file} is no file")
+            raise ValueError(f"{part.file} is not a file")
         if path.stat().st_size != part.size:
             raise ValueError(f"{part.file} has {path.stat().st_size} bytes instead of {part.size}")
         if checksum_of(path) != part.checksum:
@@ -228,7 +228,7 @@ class CheckpointFolder:
         return self.path / f"checkpoint-{generation}.json"
 
     def _files(self) -> Iterator[tuple[int, Path]]:
-        """Generation and path of every file of ours, temporary ones included."""
+        """Yield the generation and path of every checkpoint file, including temporary ones."""
         if not self.path.is_dir():
             return
         for path in self.path.iterdir():

@@ -1,4 +1,4 @@
-"""The one place where an engine is chosen: who makes the progress that the loop in `training.py` asks for."""
+"""Choosing the engine and the solver that the loop in `training.py` advances."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,46 +13,40 @@ from .mpi import MPIEngine, MPIPeers
 from .options import FitOptions
 from .stored_rows import StoredRows
 
-#: "memory": this process and its threads; "disk": the same, from a store; "joblib": the workers of a joblib backend;
-#: "mpi": all processes of mpirun.
+#: "memory": this process and its threads; "disk": the same, with rows from a store; "joblib": the workers of a joblib
+#: backend; "mpi": all processes started by mpirun.
 ENGINES = ("memory", "disk", "joblib", "mpi")
 
 
 def check_engine(engine: Any, problem: Problem) -> None:
-    """Reject unknown engines, and those that do not train this problem.
-
-    Raises
-    ------
-    ValueError
-        With what there is.
-    """
+    """Raise ValueError for an unknown engine or one that does not train this problem."""
     if not isinstance(engine, MPIEngine | DiskEngine) and engine not in ENGINES:
         names = ", ".join(repr(name) for name in ENGINES)
         raise ValueError(f"engine must be one of {names}, a DiskEngine or an MPIEngine, got {engine!r}")
     if engine == "joblib" and not isinstance(problem, Binary):
         raise ValueError(
-            "engine='joblib' sends classes, or pairs of them, to different workers: it is for one-vs-rest and "
-            f"one-vs-one. {problem.name!r} trains all classes together; use engine='memory'"
+            "engine='joblib' sends classes or pairs of classes to different workers, so it needs a one-vs-rest or "
+            f"one-vs-one loss. {problem.name!r} trains all classes together; use engine='memory'"
         )
     if isinstance(problem, MaxMargin) and engine != "memory":
-        raise ValueError(f"{problem.name!r} is trained by engine='memory' only, got {engine!r}")
+        raise ValueError(f"{problem.name!r} needs engine='memory', got {engine!r}")
     if isinstance(engine, DiskEngine):
         engine.check_loss(problem)
 
 
 def disk_engine(engine: Any) -> DiskEngine:
-    """How a store is to be trained from: as this engine says, or as usual.
+    """Return the engine for rows in a store: `engine` itself if it is a `DiskEngine`, else the default one.
 
     Raises
     ------
     ValueError
-        If the engine is for rows in memory.
+        If the engine needs rows in memory.
     """
     if isinstance(engine, DiskEngine):
         return engine
     if engine not in ("memory", "disk"):
         raise ValueError(
-            f"engine={engine!r} wants rows in memory; train a store with engine='disk', or read it with store.load()"
+            f"engine={engine!r} needs rows in memory; train a store with engine='disk', or read it with store.load()"
         )
     return DiskEngine()
 
@@ -61,14 +55,14 @@ _world = MPIEngine()
 
 
 def peers_of(engine: Any) -> Peers:
-    """The processes that an engine has for one fit."""
+    """Return the processes of an engine."""
     if engine == "mpi":
         return _world.peers()
     return engine.peers() if isinstance(engine, MPIEngine) else Alone()
 
 
 def with_threads(options: FitOptions, peers: Peers) -> FitOptions:
-    """The options with the threads of this process: where all cores are asked for, those on one host share them."""
+    """Return the options with this process's share of the host's cores, if all cores are requested."""
     if isinstance(peers, MPIPeers) and options.n_jobs in (None, -1):
         return replace(options, threads=peers.threads)
     return options
@@ -83,7 +77,7 @@ def make_solver(
     peers: Peers,
     variables: DualStore | None = None,
 ) -> Solver:
-    """Make the solver of a fit, its rows laid out."""
+    """Create the solver of a fit."""
     check_engine(options.engine, problem)
     if isinstance(data, StoredRows):
         return from_disk(
@@ -94,7 +88,7 @@ def make_solver(
 
 
 def _kind(problem: Problem, options: FitOptions) -> Any:
-    """The class of the solver."""
+    """Return the solver class."""
     if isinstance(problem, Binary):
         if options.engine == "joblib":
             return SentLabelBlocks if isinstance(problem, SparseBinary) else SentBlocks

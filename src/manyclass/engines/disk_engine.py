@@ -5,40 +5,40 @@ from dataclasses import dataclass
 from ..data.sizes import parse_size
 from ..problems import Problem
 
-# How to train, and the losses that are trained so (None: all of them).
+# Training methods and the losses each one supports (None: all).
 METHODS: dict[str, tuple[str, ...] | None] = {
     "dual": None,
     "pegasos": ("hinge", "squared_hinge", "logistic"),
     "streamsvm": ("squared_hinge",),
 }
-# A share of all blocks from which on rows that are visited together gain from a second round, without the others.
+# If a batch is at least this share of all blocks, visiting its rows a second time pays.
 LARGE_SHARE = 1 / 10
 
 
 @dataclass(frozen=True)
 class DiskEngine:
-    """How to train from a store.
+    """Engine that trains from a store on disk.
 
     Parameters
     ----------
-    memory : int or str
-        What blocks, weights, dual variables and buffers may take together, such as "512MB". A fit that needs more
-        is refused at its start.
-    together : int, optional
-        How many blocks are visited together, their rows mixed: others in every pass. Blocks that are always visited
-        alone fit what they have in common each in their own way, and take many more passes. None for as many as
-        there is room for, two at least.
+    memory : int or str, default="1GB"
+        Memory limit for blocks, weights, dual variables and buffers together, such as "512MB". A fit that needs
+        more raises an error before it starts.
     rounds : int, "tol" or "auto", optional
-        How often the rows of a block are visited before the next one: so many times; until they gain little; or as
-        often as there is time for while the next block is read (then the last bits of the model depend on the speed
-        of the disk). None for 2 where what is visited together is a tenth of all blocks, else 1. The methods other
-        than "dual" make one visit.
-    method : "dual", "pegasos" or "streamsvm"
-        Coordinate ascent on the dual, for all losses. The other two are there to compare with, for one-vs-rest:
-        stochastic subgradients ("hinge", "squared_hinge", "logistic"), and a single pass that grows a ball around
-        the rows ("squared_hinge"), after which the fit ends with whatever gap it has.
-    update : "row" or "block"
-        Of "pegasos": whether the weights change with each row, or once for all rows that are visited together.
+        How often the rows of a batch of blocks are visited before the next batch is loaded. An int is a fixed number
+        of visits; "tol" repeats until the rows gain little; "auto" repeats while the next batch is being read, so
+        the last bits of the model depend on the speed of the disk. None means 2 if a batch is at least a tenth of
+        all blocks, else 1. Methods other than "dual" always make one visit.
+    together : int, optional
+        Number of blocks per batch. A batch is visited as one set of rows, and every pass forms new batches. Blocks
+        that are always visited alone each fit the shared features in their own way, which takes many more passes.
+        None means as many as fit in memory, and at least two.
+    method : {"dual", "pegasos", "streamsvm"}, default="dual"
+        "dual" is coordinate ascent on the dual and supports all losses. The other two are one-vs-rest baselines:
+        "pegasos" is stochastic subgradient descent ("hinge", "squared_hinge", "logistic"), and "streamsvm" grows a
+        ball around the rows in a single pass ("squared_hinge") and stops, whatever the gap.
+    update : {"row", "block"}, default="row"
+        Whether the weights change after each row or once per batch ("pegasos" only).
     """
 
     memory: int | str = "1GB"
@@ -58,28 +58,22 @@ class DiskEngine:
         if self.update not in ("row", "block"):
             raise ValueError(f"update must be 'row' or 'block', got {self.update!r}")
         if self.update != "row" and self.method != "pegasos":
-            raise ValueError(f"update={self.update!r} is for method='pegasos', not for {self.method!r}; leave it out")
+            raise ValueError(f"update={self.update!r} requires method='pegasos', got {self.method!r}; omit update")
         if self.method != "dual" and self.rounds not in (None, 1):
-            raise ValueError(f"method={self.method!r} visits a row once a pass; leave out rounds={self.rounds!r}")
+            raise ValueError(f"method={self.method!r} visits each row once per pass; omit rounds={self.rounds!r}")
 
     def first_rounds(self, share: float) -> int | str:
-        """The rounds of the first pass, where so large a share of all blocks is visited together."""
+        """Return the `rounds` of the first pass; `share` is a batch's share of all blocks."""
         if self.rounds is None:
             return 2 if self.method == "dual" and share >= LARGE_SHARE else 1
         return 1 if self.rounds == "auto" else self.rounds
 
     def check_loss(self, problem: Problem) -> None:
-        """Say no to a loss that the method does not train.
-
-        Raises
-        ------
-        ValueError
-            With what to do instead.
-        """
+        """Raise ValueError if the method does not train this loss."""
         trained = METHODS[self.method]
         if trained is not None and problem.name not in trained:
             names = " or ".join(map(repr, trained))
             raise ValueError(
-                f"method={self.method!r} trains the one-vs-rest losses {names} only, not {problem.name!r}; "
-                "leave out method, or choose another loss"
+                f"method={self.method!r} only trains the one-vs-rest losses {names}, not {problem.name!r}; "
+                "omit method or choose another loss"
             )

@@ -1,7 +1,7 @@
-"""Processes that mpirun has started, each with its share of a fit.
+"""Processes started by mpirun that train one fit together.
 
-All of them run the same program on the same rows and labels; `solvers/peers.py` says how solvers use them. A process
-that dies is noticed by mpirun, one that is cut off by `courier.py`, and one that raises by `together`.
+All of them run the same program on the same rows and labels; `solvers/peers.py` says how solvers use them. mpirun
+detects a process that dies, `courier.py` one that is cut off, and `together` one that raises.
 """
 
 import math
@@ -23,26 +23,26 @@ from ..solvers import Peers
 from . import courier
 from .courier import NUMBERS, SOON, Courier, find_mpirun
 
-# Bytes of a gathered value that travel with its size.
+# Bytes of a gathered value that are sent along with its size.
 SHORT = 4096
-# Seconds for which a wait keeps a core busy: others may need it.
+# Seconds of busy-waiting before a wait starts to sleep: another process may need the core.
 PATIENT = 0.0001
-# Seconds that the numbers which are taken at once should last: an answer may take some milliseconds.
+# Take enough numbers at a time to last this many seconds: an answer may take several milliseconds.
 WORTH_ASKING = 0.02
-# Seconds in which the others raise as well, if they are going to.
+# Seconds to wait for the other processes to raise too.
 MOMENT = 3.0
 
 
 class MPIEngine:
-    """The processes of an MPI communicator train together.
+    """Engine that trains on all processes of an MPI communicator.
 
     Parameters
     ----------
     comm : mpi4py communicator, optional
-        By default all processes that mpirun has started.
+        Defaults to all processes started by mpirun.
     silence : float, optional
-        Seconds without a sign of life from another process after which the job is ended; by default
-        `MANYCLASS_SILENCE` of the environment, or 60.
+        End the job after this many seconds without a heartbeat from another process. Defaults to the environment
+        variable `MANYCLASS_SILENCE`, or 60.
     """
 
     def __init__(self, comm: Any = None, *, silence: float | None = None):
@@ -50,13 +50,13 @@ class MPIEngine:
         self._peers: MPIPeers | None = None
 
     def peers(self) -> "MPIPeers":
-        """The processes, ready to talk."""
+        """Return the processes, connecting on the first call."""
         if self._peers is None:
             silence = float(os.environ.get("MANYCLASS_SILENCE", 60)) if self._silence is None else self._silence
             self._peers = MPIPeers(_world() if self._comm is None else self._comm, silence)
         return self._peers
 
-    # Estimators are copied with their engine: it stays the same one; stored ones mean all processes.
+    # Copies of an estimator share its engine. An unpickled engine uses all processes.
     def __copy__(self) -> "MPIEngine":
         return self
 
@@ -71,18 +71,18 @@ class MPIEngine:
 
 
 def started_by_mpirun() -> bool:
-    """Whether this process is one of several that mpirun, or srun, has started; told without MPI."""
+    """Whether mpirun or srun started this process along with others. Does not load MPI."""
     size = told_size()
     return "PMIX_RANK" in os.environ if size is None else size > 1
 
 
 def told_size() -> int | None:
-    """How many processes mpirun has started, if it tells; without MPI."""
+    """Return the number of processes mpirun started, or None if it does not say. Does not load MPI."""
     return _told("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 
 
 def told_rank() -> int:
-    """Which of the processes that mpirun has started this one is; without MPI."""
+    """Return the rank of this process among those mpirun started. Does not load MPI."""
     return _told("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK") or 0
 
 
@@ -98,8 +98,8 @@ def _world() -> Any:
     started = told_size()
     if started is not None and started != MPI.COMM_WORLD.size:
         raise ImportError(
-            f"mpirun has started {started} processes, but MPI knows of {MPI.COMM_WORLD.size}: this mpirun is not of "
-            f"the MPI that mpi4py uses ({MPI.Get_library_version().splitlines()[0]}); use that one's"
+            f"mpirun started {started} processes, but MPI sees {MPI.COMM_WORLD.size}: this mpirun does not belong to "
+            f"the MPI that mpi4py uses ({MPI.Get_library_version().splitlines()[0]}); use the mpirun of that MPI"
         )
     return MPI.COMM_WORLD
 
@@ -110,26 +110,26 @@ class MPIPeers:
     Attributes
     ----------
     hosts : list of str
-        Where they are, by rank.
+        Host name of each rank.
     threads : int
-        For this process, if those on one host share its cores.
+        Threads for this process when the processes on a host share its cores.
     bytes_sent : int
-        Of parcels and of what was gathered, by this process.
+        Bytes this process has sent, in parcels and gathers.
     seconds_waiting : float
-        How long this process has waited for others.
+        Seconds this process has waited for others.
     """
 
     def __init__(self, comm: Any, silence: float):
         from mpi4py import MPI
 
         if MPI.Query_thread() != MPI.THREAD_MULTIPLE:
-            raise RuntimeError("engine='mpi' needs an MPI that threads may call (MPI_THREAD_MULTIPLE)")
+            raise RuntimeError("engine='mpi' needs an MPI library with MPI_THREAD_MULTIPLE")
         self._all, self._fates = comm.Dup(), comm.Dup()
         self.rank, self.size = comm.rank, comm.size
         places = self._all.allgather((platform.node(), os.sched_getaffinity(0)))
         self.hosts = [host for host, _ in places]
         here = [cores for host, cores in places if host == self.hosts[self.rank]]
-        # mpirun may have bound each to cores of its own.
+        # mpirun may have bound each process to its own cores.
         self.threads = max(1, min(len(places[self.rank][1]), len(set().union(*here)) // len(here)))
         self.bytes_sent = 0
         self.seconds_waiting = 0.0
@@ -137,11 +137,11 @@ class MPIPeers:
         self._courier = Courier(comm, self.hosts, silence, self.abort) if self.size > 1 else None
 
     def gather(self, value: Any) -> list[Any]:
-        """Give everyone everyone's value, by rank."""
+        """Return the values of all processes, by rank."""
         if self.size == 1:
             return [value]
         mine = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8)
-        # Sizes, and the beginning of each value: most are not longer.
+        # Send sizes together with the start of each value: most values are short enough to fit.
         first = np.zeros(8 + SHORT, np.uint8)
         first[:8] = np.array([mine.size], np.int64).view(np.uint8)
         first[8 : 8 + min(SHORT, mine.size)] = mine[:SHORT]
@@ -163,7 +163,7 @@ class MPIPeers:
         return [pickle.loads(part.data) for part in parts]
 
     def share_out(self, count: int) -> Iterator[int]:
-        """Ask the courier of the first rank for the next numbers, whenever those of the last answer are used up."""
+        """Yield numbers, asking rank 0 for more whenever the last batch is used up."""
         self._turn += 1
         return iter(range(count)) if self.size == 1 else self._numbers(self._turn, count)
 
@@ -175,7 +175,7 @@ class MPIPeers:
             end = first + many
             yield from range(first, min(end, count))
             soon = time.perf_counter() - begin < WORTH_ASKING
-            # Never much of what is left: what comes may take longer than what was.
+            # Never take a large part of what is left: later items may take longer than earlier ones.
             many = max(1, min(2 * many if soon else many // 2, (count - end) // (4 * self.size)))
 
     def _take(self, turn: int, many: int) -> int:
@@ -186,7 +186,7 @@ class MPIPeers:
         return int(self.receive(0, NUMBERS).view(np.int64)[0])
 
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
-        """Hand a parcel to the courier."""
+        """Send a parcel through the courier."""
         assert self._courier is not None
         self.bytes_sent += parcel.nbytes
         self._courier.post(to, tag, parcel)
@@ -201,18 +201,18 @@ class MPIPeers:
             self.seconds_waiting += time.perf_counter() - begin
 
     def watch(self, on: bool) -> None:
-        """Begin to expect signs of life of the others, or end as often as it was begun."""
+        """Start or stop expecting heartbeats. Calls nest."""
         if self._courier is not None:
             self._courier.watch(on)
 
     def share_fate(self, failed: bool) -> bool:
-        """Wait for the others, who has failed not for long; tell whether all have, or none."""
+        """Wait for all ranks (only briefly if this one has failed); return whether all or none have failed."""
         fates = np.zeros(self.size, np.uint8)
         request = self._fates.Iallgather(np.array([failed], np.uint8), fates)
         return self._wait(request, MOMENT if failed else math.inf) and bool((fates == failed).all())
 
     def _wait(self, request: Any, at_most: float = math.inf) -> bool:
-        """Wait until the request is done, and tell whether it is."""
+        """Wait for the request at most this many seconds; return whether it is done."""
         begin = time.perf_counter()
         while not (done := request.Test()) and (waited := time.perf_counter() - begin) < at_most:
             if waited > PATIENT:
@@ -221,7 +221,7 @@ class MPIPeers:
         return done
 
     def abort(self, cause: str, code: int = 1, *, cut_off: bool = False) -> NoReturn:
-        """End the job; mpirun leaves with the code. Where other hosts are cut off, end what is on this one."""
+        """End the job, so that mpirun exits with `code`. If other hosts are cut off, end those on this one."""
         sys.stdout.flush()
         message = f"manyclass: rank {self.rank} of {self.size} on {self.hosts[self.rank]} ends the job: {cause}\n"
         with suppress(OSError):
@@ -229,18 +229,18 @@ class MPIPeers:
         if cut_off:
             _end_mpirun()
         else:
-            # Where mpirun does not answer, this process at least ends by itself.
+            # End at least this process if mpirun does not respond.
             threading.Timer(10.0, os._exit, (code,)).start()
             self._all.Abort(code)
         os._exit(code)
 
 
 def _end_mpirun() -> None:
-    """Kill mpirun on this host: asked to end, it would wait for its own on hosts that it cannot reach.
+    """Kill mpirun on this host. If asked to end, it would wait for daemons on hosts that it cannot reach.
 
     Ranks whose mpirun is gone end by themselves.
     """
-    time.sleep(1.0)  # in which it passes on what was written last
+    time.sleep(1.0)  # time for mpirun to forward the last output
     pid = find_mpirun()
     if pid is not None:
         with suppress(ProcessLookupError):
@@ -253,15 +253,15 @@ def _as_traceback(error: BaseException) -> tuple[str, int]:
 
 @contextmanager
 def together(peers: Peers, explained: Callable[[BaseException], tuple[str, int]] = _as_traceback) -> Iterator[None]:
-    """Let no process go on alone.
+    """Keep the processes together: either all of them leave this context normally or none does.
 
-    What all of them raise is raised. What one of them raises while others go on, or wait for it, ends the job.
+    An exception raised by all processes propagates. One raised by only some of them ends the job.
 
     Parameters
     ----------
     peers : Peers
     explained : callable
-        What to say of an error that ends the job, and the exit code.
+        Maps the error that ends the job to a message and an exit code.
     """
     if not isinstance(peers, MPIPeers) or peers.size == 1:
         yield
@@ -274,8 +274,8 @@ def together(peers: Peers, explained: Callable[[BaseException], tuple[str, int]]
             peers.abort(*explained(error))
         raise
     else:
-        # Nobody leaves before all have what they need.
+        # No process may leave while others still need it.
         if not peers.share_fate(failed=False):
-            threading.Event().wait()  # for the end: another one is about to say why
+            threading.Event().wait()  # another process is about to report the error and end the job
     finally:
         peers.watch(False)

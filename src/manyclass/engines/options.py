@@ -1,4 +1,4 @@
-"""Everything that a fit is told, from the estimator to the solver."""
+"""The options of a fit, as passed from the estimator to the solver."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -10,23 +10,23 @@ from .stopping import StopAll
 
 @dataclass(frozen=True)
 class FitOptions(SolverOptions):
-    """What a fit is told besides the loss and the rows.
+    """Options of a fit: everything except the loss and the rows.
 
     Attributes
     ----------
     rule : StopRule
-        When the fit is done.
+        Stopping rule.
     time_limit : float, optional
-        Seconds, at most.
+        Maximum number of seconds.
     engine : str, DiskEngine or MPIEngine
-        Who advances the solver; see `choice.py`.
+        Where the fit runs; see `choice.py`.
     n_jobs : int, optional
-        Workers of an engine that has any.
+        Number of workers, for engines that have workers.
     checkpoints : CheckpointPlan, optional
-        Where to leave what is needed to resume, and whether to resume from what is there. The time limit is that of
-        this run; history, passes and times go on.
+        Where to write checkpoints, and whether to resume from one. The time limit applies to this run only; history,
+        passes and times continue from the checkpoint.
     stop_with : StopAll, optional
-        Through which many fits are asked to stop at once; Ctrl-C always can.
+        Stops several fits at once. Ctrl-C always works.
     verbose : bool
         Show progress.
     """
@@ -40,5 +40,5 @@ class FitOptions(SolverOptions):
     verbose: bool = False
 
     def of_solver(self) -> SolverOptions:
-        """The part that solvers know, which can be sent to other processes."""
+        """Return the solver options alone, which can be sent to other processes."""
         return SolverOptions(**{one.name: getattr(self, one.name) for one in fields(SolverOptions)})

@@ -1,6 +1,6 @@
-"""A folder for what a fit puts aside, gone when the fit is; the next fit removes what a killed one has left.
+"""Temporary folder of a fit, removed when the fit ends; the next fit removes the folder of one that was killed.
 
-Whoever has such a folder holds a lock on it, which the system takes away when the process ends, however it ends.
+The owner holds a lock on the folder. The operating system releases the lock when the process ends for any reason.
 """
 
 import fcntl
@@ -14,26 +14,26 @@ PREFIX = ".variables-"
 
 
 class OwnFolder:
-    """A folder with a name of its own.
+    """Temporary folder with a unique name.
 
     Parameters
     ----------
     beside : path
-        The folder that it is made in.
+        Parent folder.
     """
 
     def __init__(self, beside: Path):
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside))
             self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            with suppress(OSError):  # a file system without locks, where nobody else can tell that it is in use
+            with suppress(OSError):  # no locks on this file system, so no other process can lock it either
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
             if self.path.exists():
                 return
-            os.close(self._lock)  # taken for abandoned before it was locked
+            os.close(self._lock)  # another process removed it before it was locked
 
     def remove(self) -> None:
-        """Remove it and what is in it."""
+        """Remove the folder and its contents."""
         with suppress(OSError):
             shutil.rmtree(self.path)
         with suppress(OSError):
@@ -41,14 +41,14 @@ class OwnFolder:
 
 
 def remove_abandoned(beside: Path) -> None:
-    """Remove the folders of processes that have ended without doing so themselves."""
+    """Remove folders left behind by processes that no longer run."""
     with suppress(OSError):
         for path in beside.glob(f"{PREFIX}*"):
             lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(path, ignore_errors=True)
-            except OSError:  # somebody has it
+            except OSError:  # in use
                 continue
             finally:
                 os.close(lock)

@@ -1,4 +1,4 @@
-"""A bar with the gap and the time left, for whoever asked for it."""
+"""Progress bar with the current gap and the time left, shown if `verbose`."""
 
 import logging
 import math
@@ -8,14 +8,14 @@ from typing import Any
 from ..solvers import Certificate, Progress, StopRule
 
 logger = logging.getLogger("manyclass")
-# Without rich, a line in the log at most this often.
+# Without rich, log at most one line per this many seconds.
 SECONDS_BETWEEN_LINES = 2.0
-# On terminals of fewer columns the target is left out.
+# Omit the target on terminals with fewer columns.
 NARROW = 100
 
 
 class ProgressDisplay:
-    """Shows nothing unless `verbose`; then a bar on the terminal, or log lines where rich is not installed."""
+    """Show a progress bar if `verbose`, or log lines if rich is not installed."""
 
     def __init__(self, rule: StopRule, verbose: bool):
         self._rule = rule
@@ -40,7 +40,7 @@ class ProgressDisplay:
             self._narrow = console.width < NARROW
             columns = (
                 TextColumn("{task.description}"),
-                BarColumn(),  # gives way where there is little room
+                BarColumn(),  # shrinks on narrow terminals
                 TextColumn("elapsed"),
                 TimeElapsedColumn(table_column=Column(no_wrap=True)),
                 TextColumn("remaining"),
@@ -56,7 +56,7 @@ class ProgressDisplay:
             self._bar.stop()
 
     def show(self, progress: Progress, found: Certificate | None) -> None:
-        """Report where the fit stands."""
+        """Show the current state of the fit."""
         if not self._verbose:
             return
         seen = found or Certificate(progress.primal, progress.dual, progress.violation)
@@ -76,7 +76,7 @@ class ProgressDisplay:
             return 1 - progress.active
         if not (math.isfinite(value) and value > 0):
             return 0.0
-        # The gap falls by about the same factor each pass: its logarithm tells how far the fit is.
+        # The gap falls by about the same factor in each pass, so measure progress by its logarithm.
         if self._first is None:
             self._first = math.log(value)
         way = self._first - math.log(self._rule.tol)

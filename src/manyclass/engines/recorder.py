@@ -1,4 +1,4 @@
-"""When a fit leaves a checkpoint, what is in it besides the solver, and whether a fit may go on from one."""
+"""Writing checkpoints of a fit, and checking whether a fit can resume from one."""
 
 import logging
 import os
@@ -22,16 +22,16 @@ logger = logging.getLogger("manyclass")
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """What a fit should do about checkpoints.
+    """When and where a fit writes checkpoints.
 
     Attributes
     ----------
     folder : str or path-like
-        Where they are.
+        Folder of the checkpoints.
     every : float
-        Seconds from one to the next.
+        Seconds between checkpoints.
     resume : bool
-        Go on from the one that is there.
+        Resume from the checkpoint in the folder.
     """
 
     folder: str | os.PathLike[str]
@@ -41,7 +41,7 @@ class CheckpointPlan:
 
 @dataclass(frozen=True)
 class Info:
-    """What a checkpoint says besides the arrays of the solver."""
+    """Contents of a checkpoint other than the solver's arrays."""
 
     fingerprint: dict[str, Any]
     build: str
@@ -52,14 +52,14 @@ class Info:
 
 @dataclass(frozen=True)
 class Saved:
-    """What a fit resumes from.
+    """A checkpoint to resume from.
 
     Attributes
     ----------
     source : str
-        The folder and the generation, for messages.
+        Folder and generation, for messages.
     parts : list of dict of ndarray
-        What the solver of each rank has left.
+        The solver's arrays of each rank.
     info : Info
     """
 
@@ -68,34 +68,35 @@ class Saved:
     info: Info
 
     def restore(self, work: Solver) -> Progress:
-        """Bring a solver to where it was.
+        """Restore the solver from the checkpoint.
 
         Raises
         ------
         CheckpointError
-            If the arrays are not such as it has written.
+            If the arrays do not fit the problem.
         """
         try:
             progress = work.restore(self.parts)
         except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
             reason = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise CheckpointError(
-                f"{self.source} does not fit the problem that it is of ({reason}); remove the folder to start again"
+                f"{self.source} does not fit the problem it was written for ({reason}); remove the folder to "
+                "start again"
             ) from error
-        self.parts.clear()  # of files in memory, which may be removed before the fit ends
+        self.parts.clear()  # release the mapped files, which may be removed before the fit ends
         return progress
 
 
 class Recorder:
-    """Writes the checkpoints of a fit.
+    """Write the checkpoints of a fit.
 
     Parameters
     ----------
     plan : CheckpointPlan
     fingerprint : dict
-        Of the fit; a checkpoint with another one is refused.
+        Fingerprint of the fit; a checkpoint with a different one is rejected.
     peers : Peers
-        Each writes its part, the first one the rest.
+        Each process writes its own part; rank 0 writes the manifest.
     """
 
     def __init__(self, plan: CheckpointPlan, fingerprint: dict[str, Any], peers: Peers):
@@ -106,17 +107,18 @@ class Recorder:
         self._warned = False
 
     def start(self) -> Saved | None:
-        """Look at the folder before anything is done.
+        """Check the folder before the fit starts.
 
         Returns
         -------
         Saved or None
-            What to go on from; None to start at the beginning.
+            The checkpoint to resume from; None to start from the beginning.
 
         Raises
         ------
         ValueError
-            If there is a checkpoint that was not asked for, of another problem, or that is damaged.
+            If the folder holds a checkpoint and `resume` is false, or if the checkpoint is damaged or belongs to
+            another problem.
         """
         path = self._folder.path
         if path.exists() and not path.is_dir():
@@ -124,7 +126,7 @@ class Recorder:
         if not self._plan.resume:
             if self._folder.generations():
                 raise CheckpointError(
-                    f"{path} holds a checkpoint; pass resume=True to go on from it, or remove the folder to start "
+                    f"{path} holds a checkpoint; pass resume=True to resume from it, or remove the folder to start "
                     "again"
                 )
             return None
@@ -132,11 +134,11 @@ class Recorder:
         found = self._peers.gather(stored and stored.generation)
         if len(set(found)) > 1:
             raise CheckpointError(
-                f"{path} is not the same folder for all ranks: their last checkpoints are {found}; choose one that "
-                "all hosts share"
+                f"{path} is not the same folder on all ranks: their last checkpoints are {found}; choose a folder "
+                "that all hosts share"
             )
         if stored is None:
-            logger.info("%s holds no checkpoint yet; starting at the beginning", path)
+            logger.info("%s holds no checkpoint yet; starting from the beginning", path)
             return None
         source = f"{path}: checkpoint {stored.generation}"
         try:
@@ -146,25 +148,25 @@ class Recorder:
         differ = differences(info.fingerprint, self._fingerprint)
         if differ:
             raise CheckpointError(
-                f"{path} holds the checkpoint of another problem: {', '.join(differ)}; go on with what it was begun "
-                "with, or name another folder"
+                f"{path} holds the checkpoint of another problem: {', '.join(differ)}; resume with the original "
+                "data and parameters, or name another folder"
             )
         if info.build != self._build:
             warnings.warn(
-                f"{path}: the checkpoint is by {info.build}, this is {self._build}: the fit goes on, but bits may "
-                "differ from those of a fit that was not stopped",
+                f"{path}: the checkpoint was written by {info.build}, this is {self._build}: the fit resumes, but "
+                "its bits may differ from those of an uninterrupted fit",
                 RuntimeWarning,
                 stacklevel=2,
             )
-        logger.info("going on from checkpoint %d in %s", stored.generation, path)
+        logger.info("resuming from checkpoint %d in %s", stored.generation, path)
         return Saved(source, stored.parts, info)
 
     def due(self) -> bool:
-        """Whether it is time for the next one."""
+        """Whether it is time for the next checkpoint."""
         return time.monotonic() - self._last >= self._plan.every
 
     def write(self, work: Solver, history: list[dict[str, Any]], seconds: float, phases: dict[str, float]) -> None:
-        """Write a checkpoint, or warn if that fails: training goes on in any case."""
+        """Write a checkpoint. If that fails, warn and let training continue."""
         info = asdict(Info(self._fingerprint, self._build, history, seconds, phases))
         generation, *_ = self._peers.gather(self._try(self._folder.next_generation))
         failure = generation if isinstance(generation, OSError) else None
@@ -184,19 +186,19 @@ class Recorder:
 
     @staticmethod
     def _try(action: Callable[..., Any], *given: Any) -> Any:
-        """What the action gives, or why the system refused it."""
+        """Return the action's result, or the OSError it raised."""
         try:
             return action(*given)
         except OSError as error:
             return error
 
     def _warn(self, failure: OSError) -> None:
-        message = f"no checkpoint could be written to {self._folder.path} ({failure.strerror or failure})"
+        message = f"could not write a checkpoint to {self._folder.path} ({failure.strerror or failure})"
         if self._warned:
             logger.info("%s", message)
         else:
             warnings.warn(
-                f"{message}; training goes on, and tries again every {self._plan.every:g} seconds",
+                f"{message}; training continues and retries every {self._plan.every:g} seconds",
                 RuntimeWarning,
                 stacklevel=5,
             )

@@ -1,4 +1,4 @@
-"""How fits are asked to stop: Ctrl-C, and many of them at once."""
+"""Stopping fits: by Ctrl-C, or several at once."""
 
 import signal
 import threading
@@ -6,27 +6,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-# What asks a process to stop: one by itself, and one of those that mpirun has started. mpirun turns Ctrl-C into
-# SIGTERM, and kills a quarter of a second later; SIGUSR1 it passes on and leaves it at that.
+# Signals that ask a process to stop, outside and under mpirun. mpirun turns Ctrl-C into SIGTERM and kills its
+# processes a quarter of a second later; it forwards SIGUSR1 without killing anything.
 ALONE = (signal.SIGINT,)
 UNDER_MPIRUN = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 
 
 class StopAll:
-    """Asks fits in several threads to stop."""
+    """Stop fits that run in several threads."""
 
     def __init__(self) -> None:
         self.requested = False
         self._interrupts: list[Any] = []
 
     def add(self, interrupt: Any) -> None:
-        """Take in the interrupt of one more fit."""
+        """Register the interrupt of a fit."""
         self._interrupts.append(interrupt)
         if self.requested:
             interrupt.request()
 
     def request(self) -> None:
-        """Stop them all, also those that begin later."""
+        """Stop all fits, including those added later."""
         self.requested = True
         for interrupt in self._interrupts:
             interrupt.request()
@@ -41,7 +41,7 @@ def listening(interrupt: Any, signals: Sequence[signal.Signals] = ALONE) -> Iter
     with ExitStack() as restored:
         for number in signals:
             previous = signal.getsignal(number)
-            if previous is None or previous is signal.SIG_IGN:  # not ours to change
+            if previous is None or previous is signal.SIG_IGN:  # leave the caller's choice alone
                 continue
 
             def handler(number: int, frame: Any, previous: Any = previous) -> None:
@@ -56,7 +56,7 @@ def listening(interrupt: Any, signals: Sequence[signal.Signals] = ALONE) -> Iter
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt besides, where the main thread waits for others."""
+    """Also raise KeyboardInterrupt on Ctrl-C, for a main thread that waits for other threads."""
     previous = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(previous):
         yield

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from ..solvers import Stream
 from ..solvers.layout import as_matrix
 
-# Bytes up to which a model is dense whatever its zeros, as in feature_weights.hpp.
+# Bytes up to which a model is dense whatever its zeros, as in dual/feature_weights.hpp.
 SMALL_MODEL = 1 << 24
 # Bytes of the dense weights that are looked at together.
 AT_ONCE = 1 << 21

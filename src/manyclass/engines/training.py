@@ -1,4 +1,4 @@
-"""The one loop of training: advances a solver until its rule is met, its budget is spent or Ctrl-C comes."""
+"""The training loop: advance a solver until its rule is met, its budget is spent or Ctrl-C is pressed."""
 
 import logging
 import time
@@ -30,29 +30,29 @@ logger = logging.getLogger("manyclass")
 
 @dataclass(frozen=True)
 class Result:
-    """What a fit gives.
+    """The result of a fit.
 
     Attributes
     ----------
     weights : ndarray or csr_matrix of shape (features, K)
-        The constant feature, if any, is the last row.
+        The weights. The constant feature, if any, is the last row.
     untrained : ndarray
-        Codes of classes that were never reached.
+        Codes of classes that were never trained.
     certificate : Certificate
-        Over all variables, with exit reason and message.
+        Certificate over all variables, with exit reason and message.
     history : list of dict
-        One entry per pass: seconds, epochs, primal, dual, gap, violation, active, and certified: True where these
-        figures are a certificate, False where they are the solver's own estimate.
+        One entry per pass: seconds, epochs, primal, dual, gap, violation, active and certified, which is True if the
+        figures come from a certificate and False if they are the solver's estimate.
     times : dict
-        Seconds of each phase.
+        Seconds per phase.
     memory : dict
-        Bytes of data, weights and dual variables while training.
+        Bytes of data, weights and dual variables during training.
     state : dict of arrays, DualStore or None
-        The dual variables, if they were asked for.
+        The dual variables, if requested.
     n_iter : int
-        Passes over the rows.
+        Number of passes over the rows.
     by_label : ndarray, optional
-        How each label ended, where labels end by themselves; see `LabelBlocks.by_label`.
+        Exit status per label, for losses that train labels separately; see `LabelBlocks.by_label`.
     """
 
     weights: np.ndarray | sp.csr_matrix
@@ -67,7 +67,7 @@ class Result:
 
 
 class _Clock:
-    """Seconds of each phase, since the start of this run, and with those of the runs that it goes on from."""
+    """Seconds per phase, for this run and including the runs that it resumes."""
 
     def __init__(self) -> None:
         self.begin = time.perf_counter()
@@ -75,7 +75,7 @@ class _Clock:
         self.phases: dict[str, float] = {}
 
     def go_on(self, seconds: float, phases: dict[str, float]) -> None:
-        """Count from where another run has ended."""
+        """Add the seconds of the run that is resumed."""
         self.before = seconds
         self.phases = {name: phases.get(name, 0.0) + self.phases.get(name, 0.0) for name in phases | self.phases}
 
@@ -117,7 +117,7 @@ def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[
 
 
 def message_of(found: Certificate, reason: str, options: FitOptions, go_on: str | None, data: Any = None) -> str:
-    """Say how a fit ended, and of one that has not converged what to change; `data`: its rows, if they may be why."""
+    """Describe how a fit ended and, if it did not converge, what to change; `data` are rows that may be the cause."""
     rule = options.rule
     name = "relative duality gap" if rule.stop == "gap" else "largest violation"
     reached = found.gap if rule.stop == "gap" else found.violation
@@ -127,7 +127,7 @@ def message_of(found: Certificate, reason: str, options: FitOptions, go_on: str 
         "max_iter": (f"stopped after max_iter={options.max_iter} passes", "raise max_iter"),
         "time_limit": (f"stopped after time_limit={options.time_limit} seconds", "raise time_limit"),
         "one_pass": ("stopped after one pass, as StreamSVM does,", "train with method='dual'"),
-        "interrupted": ("interrupted", f"fit again with {go_on}=True to go on" if go_on else "fit again"),
+        "interrupted": ("interrupted", f"fit again with {go_on}=True to resume" if go_on else "fit again"),
     }[reason]
     slow = reason in ("max_iter", "time_limit") and isinstance(data, TrainingSet)
     cause = f". {because}" if slow and (because := slow_because(data.X)) else ""
@@ -138,24 +138,18 @@ def message_of(found: Certificate, reason: str, options: FitOptions, go_on: str 
 
 
 def finite(found: Certificate, dtype: np.dtype) -> Certificate:
-    """Refuse a certificate that says nothing, and with it the weights that it belongs to.
-
-    Raises
-    ------
-    ValueError
-        If a value is not finite.
-    """
+    """Return the certificate; raise ValueError if a value is not finite, because then there is no usable model."""
     if np.isfinite([found.primal, found.dual, found.violation]).all():
         return found
     raise ValueError(
-        f"training has overflowed {np.dtype(dtype)}: primal value {found.primal:g}, dual value {found.dual:g}. There "
+        f"training overflowed {np.dtype(dtype)}: primal value {found.primal:g}, dual value {found.dual:g}. There "
         "is no model; scale the features (for example to [-1, 1]), lower C"
         + (", or use float64" if dtype == np.float32 else "")
     )
 
 
 def _pieces(work: Solver, rule: StopRule, clock: _Clock, first: Progress | None) -> Iterator[Progress]:
-    """What the solver says after each piece of work, without end; `first` is what a checkpoint remembers."""
+    """Yield the solver's progress after each piece of work, endlessly, starting with `first` from a checkpoint."""
     if first is not None:
         yield first
     while True:
@@ -172,7 +166,7 @@ def run(
     state: Any = None,
     make: Callable[[Any], Solver] | None = None,
 ) -> Result:
-    """Train.
+    """Train a model.
 
     Parameters
     ----------
@@ -181,11 +175,11 @@ def run(
     data : TrainingSet or StoredRows
         The rows.
     options : FitOptions
-        How to train, and when to stop.
+        How to train and when to stop.
     state : dict or DualStore, optional
-        Dual variables to start from; of rows in a store, where they are kept.
+        Dual variables to start from; a `DualStore` if the rows are in a store.
     make : callable, optional
-        Makes the solver, given the interrupt of this run, in place of what `choice.py` would make.
+        Returns the solver, given the interrupt of this run. Defaults to `choice.make_solver`.
 
     Returns
     -------
@@ -194,7 +188,7 @@ def run(
     clock = _Clock()
     peers = peers_of(options.engine)
     variables = None
-    if isinstance(data, StoredRows):  # whose variables are their own checkpoint
+    if isinstance(data, StoredRows):  # their dual variables serve as the checkpoint
         variables, state = _open_variables(problem, data, options, state), None
         options = replace(options, checkpoints=None)
     recorder = _recorder(problem, data, options, peers)
@@ -225,12 +219,12 @@ def run(
         ended = _advance(pieces, work, options, _Surroundings(clock, peers, interrupt, recorder, history, display))
         memory = work.memory()
         if isinstance(data, TrainingSet):
-            memory["data"] += data.X.nbytes  # the caller's rows are held beside the solver's own
+            memory["data"] += data.X.nbytes  # the caller's rows, in addition to the solver's copy
         kept = work.state() if options.keep_state else None
         with clock.phase("weights"):
             untrained = work.untrained()
             weights = work.weights()
-    # The weights while training make room for those of the model: the larger of the two counts.
+    # The training weights are freed before the model's are made: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
     go_on = "warm_start" if recorder is None else "resume"
     message = message_of(ended.found, ended.reason, options, go_on, data)
@@ -252,7 +246,7 @@ def run(
 
 
 def _recorder(problem: Problem, data: TrainingSet | StoredRows, options: FitOptions, peers: Peers) -> Recorder | None:
-    """Who writes checkpoints, if anybody; refuse ranks that are about to train something else."""
+    """Return the recorder, if there are checkpoints; raise ValueError if the ranks train different problems."""
     if isinstance(data, StoredRows) or (options.checkpoints is None and peers.size == 1):
         return None
     same = fingerprint(problem, data, options)
@@ -261,7 +255,7 @@ def _recorder(problem: Problem, data: TrainingSet | StoredRows, options: FitOpti
 
 
 class _Surroundings(NamedTuple):
-    """What goes on around a solver."""
+    """Everything around the solver that the training loop needs."""
 
     clock: _Clock
     peers: Peers
@@ -272,7 +266,7 @@ class _Surroundings(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """The last certificate of a fit, why it ended, and after how many passes."""
+    """Last certificate of a fit, exit reason and number of passes."""
 
     found: Certificate
     reason: str
@@ -283,10 +277,10 @@ def _advance(pieces: Iterator[Progress], work: Solver, options: FitOptions, arou
     """Advance the solver until its rule is met or its budget is spent."""
     clock, peers, interrupt, recorder, history, display = around
     for progress in pieces:
-        # What a clock says or somebody asks for may differ from process to process: all do the same.
+        # Clocks and interrupts differ between processes; gather them so that all processes act alike.
         asked = peers.gather((_budget_spent(options, clock, progress, interrupt), recorder and recorder.due()))
         reason = next((spent for spent, _ in asked if spent is not None), None)
-        # Before the certificate, which sets the training weights anew: a fit that was not stopped has none here.
+        # Write before the certificate, which recomputes the training weights: an uninterrupted fit would not do so.
         if recorder is not None and (reason is not None or asked[0][1]):
             with clock.phase("checkpoint"):
                 recorder.write(work, history, clock.seconds, clock.phases)
@@ -303,11 +297,11 @@ def _advance(pieces: Iterator[Progress], work: Solver, options: FitOptions, arou
         if reason is not None:
             assert found is not None
             return _Ended(found, reason, progress.epochs)
-    raise AssertionError("a solver has no last piece of work")
+    raise AssertionError("the pieces of work never end")
 
 
 def _open_variables(problem: Problem, data: StoredRows, options: FitOptions, state: DualStore | None) -> DualStore:
-    """Where the variables of a fit from disk are kept, and begin."""
+    """Return the store of dual variables for a fit from disk, with the values to start from."""
     about, plan = about_variables(problem, data, options.dtype), options.checkpoints
     if state is not None and state.about == about:
         return state
@@ -324,7 +318,7 @@ def _budget_spent(options: FitOptions, clock: _Clock, progress: Progress, interr
         return "time_limit"
     if progress.exhausted:
         return progress.exhausted
-    # Solvers that finish their classes one after another keep to max_iter themselves.
+    # Solvers that finish one class after another enforce max_iter themselves.
     if progress.epochs >= options.max_iter and progress.active in (0.0, 1.0) and progress.pass_ended:
         return "max_iter"
     return None

@@ -1,4 +1,4 @@
-"""What people touch from Python: thin scikit-learn classes."""
+"""The scikit-learn style estimators."""
 
 from .by_loss import ESTIMATORS, estimator_for
 from .calibration import CalibratedClassifier

@@ -1,4 +1,4 @@
-"""The estimator that trains a loss, by the loss's name."""
+"""Look up the estimator that trains a given loss."""
 
 from dataclasses import fields
 from typing import Any
@@ -24,26 +24,26 @@ _BY_NAME: dict[str, type[LinearClassifier]] = {
     )
 }
 
-#: The estimator of each loss.
+#: The estimator class for each loss name.
 ESTIMATORS = {name: _BY_NAME[loss.estimator] for name, loss in LOSSES.items()}
 
 
 def estimator_for(loss: str, **parameters: Any) -> LinearClassifier:
-    """Make an unfitted estimator.
+    """Create an unfitted estimator for a loss.
 
     Parameters
     ----------
     loss : str
         A key of `ESTIMATORS`.
     **parameters
-        Of the estimator.
+        Parameters of the estimator.
 
     Returns
     -------
     LinearClassifier
     """
     if loss not in ESTIMATORS:
-        raise ValueError(f"there is no loss {loss!r}; there are {', '.join(ESTIMATORS)}")
+        raise ValueError(f"unknown loss {loss!r}; choose one of {', '.join(ESTIMATORS)}")
     kind = ESTIMATORS[loss]
     if "loss" in (one.name for one in fields(kind)):
         parameters["loss"] = LOSSES[loss].parameter

@@ -1,4 +1,4 @@
-"""Probabilities for classifiers that only know scores."""
+"""Calibrated probabilities for classifiers that only provide scores."""
 
 from numbers import Integral
 from typing import Any, ClassVar
@@ -15,34 +15,35 @@ from ..data import check_matrix, encode_labels, has_label_sets
 from ..model import LinearModel
 from .linear_classifier import LinearClassifier
 
-# Scores that are looked at: with more, a sample of the rows is enough to find two numbers.
+# At most this many scores are used. Beyond that, a sample of the rows is enough to fit two numbers.
 SCORES_AT_MOST = 1 << 26
 
 
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A classifier of this package with probabilities, fitted to the scores of held-out rows.
+    """Add probabilities to a classifier, calibrated on held-out rows.
 
-    The classifier is trained on all rows. One or two numbers turn its scores into probabilities; they are the most
-    likely ones for the true classes of rows that were held out in cross-validation.
+    The classifier is trained on all rows. One or two numbers turn its scores into probabilities. They are fitted by
+    maximum likelihood to the true classes of rows held out in cross-validation.
 
     Parameters
     ----------
     estimator : LinearClassifier
         Any estimator of this package.
     method : "sigmoid" or "temperature"
-        Probabilities proportional to `1 / (1 + exp(-a s - b))`, or to `exp(a s)`, which the first comes close to for
-        a very small b.
-    cv : int, or what scikit-learn takes
-        Number of folds (dealt at random, by the estimator's `random_state`; 5 for None), a splitter, or an iterable
-        of pairs.
+        Make probabilities proportional to `1 / (1 + exp(-a s - b))` ("sigmoid") or to `exp(a s)` ("temperature").
+        The first approaches the second as b goes to minus infinity.
+    cv : int, cross-validation splitter or iterable, optional
+        Number of folds (assigned at random using the estimator's `random_state`; None means 5), a scikit-learn
+        splitter, or an iterable of (train, test) index pairs.
 
     Attributes
     ----------
     estimator_ : LinearClassifier
-        Trained on all rows. Saved with `manyclass.save_model`, the model keeps the probabilities.
+        The estimator trained on all rows. `manyclass.save_model` saves the calibration with the model.
     classes_ : ndarray of shape (K,)
+        The class labels.
     rule_ : dict
-        The numbers that were found.
+        The fitted calibration rule.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -57,7 +58,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "CalibratedClassifier":
-        """Train on all rows, and in each fold without its held-out ones.
+        """Train on all rows, and once per fold to get the scores of held-out rows.
 
         Parameters
         ----------
@@ -71,8 +72,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self._validate_params()
         if has_label_sets(y):
             raise ValueError(
-                "y has sets of labels, and probabilities are fitted to one label a row; OneVsRestLogistic has those "
-                "of each label without"
+                "y has sets of labels, but calibration needs one label per row; use OneVsRestLogistic, which "
+                "predicts the probability of each label without calibration"
             )
         self.estimator_ = clone(self.estimator).fit(X, y, sample_weight)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
@@ -85,12 +86,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Names of the columns of a table that X was, as scikit-learn has them."""
+        """Column names of X, if it was a data frame, as in scikit-learn."""
         return self.estimator_.feature_names_in_
 
     @property
     def model_(self) -> LinearModel:
-        """The model of the estimator, which knows the probabilities."""
+        """The model of the estimator, including the calibration."""
         check_is_fitted(self)
         return self.estimator_.model_
 
@@ -100,7 +101,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.predict(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted."""
+        """Return the accuracy: the share of rows whose class is predicted correctly."""
         check_is_fitted(self)
         return self.estimator_.score(X, y, sample_weight)
 
@@ -110,7 +111,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.decision_function(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of every class for every row.
+        """Return the probability of each class for each row.
 
         Parameters
         ----------
@@ -124,18 +125,20 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.predict_proba(X)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities of `predict_proba`."""
+        """Return the logarithms of the probabilities."""
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(X)
 
     def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k most likely classes of each row and their probabilities, without ever holding those of all.
+        """Find the k most likely classes of each row and their probabilities.
+
+        Never holds the probabilities of all classes in memory.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d)
         k : int
-            How many; at most the number of classes.
+            Number of classes to return per row; at most K.
 
         Returns
         -------
@@ -161,11 +164,12 @@ def fit_rule(
     cv: Any = 5,
     weights: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Find the rule from scores to probabilities for an estimator that was trained on all rows.
+    """Fit the rule that turns scores into probabilities.
 
     Parameters
     ----------
     fitted : LinearClassifier
+        An estimator trained on all rows.
     X : array or sparse matrix of shape (n, d)
         The rows it was trained on.
     codes : int array of shape (n,)
@@ -178,7 +182,7 @@ def fit_rule(
     Returns
     -------
     dict
-        As `manyclass.model.probability.probabilities` takes it.
+        The rule, in the form that `manyclass.model.probability.probabilities` expects.
     """
     return _most_likely_rule(method, *held_out_scores(fitted, X, codes, cv, weights))
 
@@ -186,7 +190,7 @@ def fit_rule(
 def held_out_scores(
     fitted: LinearClassifier, X: Any, codes: np.ndarray, cv: Any, weights: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Scores, true classes and weights of rows that were held out in cross-validation."""
+    """Return the scores, true classes and weights of rows held out in cross-validation."""
     rows = check_matrix(X)
     matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
     n, n_classes = len(codes), len(fitted.classes_)
@@ -203,7 +207,7 @@ def held_out_scores(
             continue
         given = None if weights is None else weights[learn]
         model = fitted._for_codes(fitted.classes_).fit(matrix[learn], codes[learn], given).model_
-        # A class that the fold does not know takes no part there.
+        # Classes without training rows in this fold are left out of it.
         found = np.full((len(held_out), n_classes), -np.inf)
         found[:, model.classes] = model.scores(matrix[held_out], n_jobs=fitted.n_jobs)
         known = np.isin(codes[held_out], present)
@@ -211,12 +215,12 @@ def held_out_scores(
         truth.append(codes[held_out][known])
         counted.append(np.ones(known.sum()) if weights is None else weights[held_out][known])
     if sum(map(len, truth)) == 0:
-        raise ValueError("no held-out row is of a class that its fold has seen; give more rows or other folds")
+        raise ValueError("no held-out row has a class that occurs in its training fold; use more rows or other folds")
     return np.concatenate(scores), np.concatenate(truth), np.concatenate(counted)
 
 
 def _most_likely_rule(method: str, scores: np.ndarray, truth: np.ndarray, counted: np.ndarray) -> dict[str, Any]:
-    """The most likely numbers. The slope is found as its logarithm, so that it stays positive."""
+    """Fit the rule by maximum likelihood, in the logarithm of the slope so that it stays positive."""
     rows, share = np.arange(len(truth)), counted / counted.sum()
     trained = np.isfinite(scores)
     finite = np.where(trained, scores, 0.0)

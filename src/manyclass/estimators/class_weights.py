@@ -1,4 +1,4 @@
-"""From `class_weight` to one factor of C per class."""
+"""Turn `class_weight` into one factor of C per class."""
 
 from numbers import Real
 from typing import Any
@@ -14,19 +14,19 @@ def weights_by_class(
     codes: np.ndarray | None = None,
     sample_weight: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Give each class its factor of C.
+    """Return the factor of C for each class.
 
     Parameters
     ----------
     class_weight : dict, "balanced" or None
-        A dictionary has labels for keys. As in scikit-learn a class without a key has the weight 1, and a key that is
-        not a class is ignored, but not both: that is likely a key with a typing error.
+        A dict maps labels to weights. As in scikit-learn, a missing class has weight 1 and an unknown key is ignored;
+        both together are an error, since the key is probably misspelled.
     classes : ndarray of shape (K,)
         The labels.
     codes : int array of shape (n,), optional
-        The class of each row; needed for "balanced".
+        The class of each row. Required for "balanced".
     sample_weight : ndarray of shape (n,), optional
-        Counts rows for "balanced". A class whose rows all have weight 0 counts as absent.
+        Row weights used to compute class sizes for "balanced". A class whose rows all have weight 0 counts as absent.
 
     Returns
     -------
@@ -35,8 +35,7 @@ def weights_by_class(
     Raises
     ------
     ValueError
-        If the dictionary has a key that is not a class and lacks a class, or has a weight that is negative or not
-        finite.
+        If the dict has an unknown key and also lacks a class, or has a weight that is negative or not finite.
     """
     weights = np.ones(len(classes))
     if class_weight is None:
@@ -55,7 +54,7 @@ def _fill(weights: np.ndarray, class_weight: dict[Any, float], classes: np.ndarr
     for key, weight in class_weight.items():
         if not (isinstance(weight, Real) and 0 <= weight < np.inf):
             raise ValueError(
-                f"class_weight gives the class {key!r} the weight {weight!r}; give numbers of at least 0"
+                f"class_weight gives class {key!r} the weight {weight!r}; use finite numbers of at least 0"
             )
     keys = list(class_weight)
     codes = encode_known(keys, classes, unknown="-1")
@@ -66,7 +65,7 @@ def _fill(weights: np.ndarray, class_weight: dict[Any, float], classes: np.ndarr
         unknown = [keys[place] for place in np.flatnonzero(~known)]
         raise ValueError(
             f"the classes {_shown(missing)} are not in class_weight, and its keys {_shown(unknown)} are not in y; "
-            "correct the keys, or give every class of y a weight"
+            "correct the keys, or give every class in y a weight"
         )
 
 

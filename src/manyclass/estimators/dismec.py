@@ -1,4 +1,4 @@
-"""DiSMEC: one-vs-rest, small weights dropped, labels in batches that fit into memory."""
+"""DiSMEC: one-vs-rest in batches of labels that fit in memory, with small weights dropped."""
 
 import os
 from dataclasses import dataclass, replace
@@ -19,22 +19,22 @@ from .parameters import PARAMETERS
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class DiSMEC(LabelBatches):
-    __doc__ = f"""One binary machine a label with the squared hinge, of which only weights of some size are kept.
+    __doc__ = f"""DiSMEC: one squared-hinge classifier per label, with small weights dropped.
 
-    Trains `OneVsRestSVC("squared_hinge")` for some labels at a time, drops their small weights and goes on with the
-    next: the distributed sparse machines of Babbar and Schölkopf (WSDM 2017). The certificate is that of the weights
-    before they are dropped; `dropped_` says how many were.
+    Trains `OneVsRestSVC("squared_hinge")` on one batch of labels at a time and drops the small weights of each batch,
+    as in the distributed sparse machines of Babbar and Schölkopf (WSDM 2017). The certificate applies to the weights
+    before dropping; `dropped_` is the share that was dropped.
 
     Parameters
     ----------
     threshold : float
-        Weights that are smaller in size are dropped; intercepts stay.
+        Drop weights smaller than this in absolute value. Intercepts are kept.
     memory : int or str
-        Bytes for the weights of the labels that are trained at a time, before they are dropped, such as "1GB".
+        Memory for the weights of one batch of labels before dropping, in bytes or as a string such as "1GB".
     {SHARDS}
     {PARAMETERS.strip()}
     dropped_ : float
-        Share of the weights other than 0 that were dropped, of the labels that this fit has trained.
+        Share of the nonzero weights that were dropped, over the labels that this fit trained.
     """
 
     loss = "squared_hinge"
@@ -59,8 +59,8 @@ class DiSMEC(LabelBatches):
         parse_size(self.memory)
         if self.checkpoint is not None or self.warm_start or self.engine == "joblib":
             raise ValueError(
-                "DiSMEC lets go of labels that are done: it has no checkpoint, warm_start or engine='joblib'; use "
-                "shards to go on after a stop, or OneVsRestSVC"
+                "DiSMEC does not support checkpoint, warm_start or engine='joblib', because it keeps no state of "
+                "finished labels; use shards to resume a stopped fit, or use OneVsRestSVC"
             )
 
     def _labels_at_once(self, data: TrainingSet) -> int:

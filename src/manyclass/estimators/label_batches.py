@@ -1,4 +1,4 @@
-"""One-vs-rest with so many labels that they are trained, and written, in batches."""
+"""One-vs-rest for large numbers of labels, trained and written in batches."""
 
 import hashlib
 import json
@@ -17,25 +17,25 @@ from ..solvers import Certificate, TrainingSet
 from .linear_classifier import LinearClassifier
 from .trained_model import certificate_values
 
-# Labels of a shard, at least; and shards, at most.
+# Minimum number of labels per shard, and maximum number of shards.
 LABELS_A_SHARD = 1024
 MOST_SHARDS = 256
 
 SHARDS = """shards : str or path-like, optional
-        Folder in which the model is written while it is trained, some labels at a time, in place of holding it in
-        memory: `model_` reads it from there. With `resume=True` what a fit that was stopped has left is kept.
-        `stop`, `tol` and `max_iter`, which may be others than those of a checkpoint, must be the same here."""
+        Folder to which the model is written during training, one batch of labels at a time, instead of being held in
+        memory. `model_` reads it from there. With `resume=True`, the shards of a stopped fit are reused; unlike for a
+        checkpoint, `stop`, `tol` and `max_iter` must then be unchanged."""
 
 
 class UnfinishedFitError(RuntimeError):
-    """A fit with shards that was stopped: the folder is no model yet.
+    """A fit with shards was stopped, so the folder does not hold a complete model yet.
 
     Attributes
     ----------
     exit_reason : str
-        As certificates have it.
+        Why the fit stopped, as in `Certificate.exit_reason`.
     done, labels : int
-        How many labels are in the folder, and how many there are.
+        Number of labels in the folder, and total number of labels.
     """
 
     def __init__(self, message: str, exit_reason: str, done: int, labels: int):
@@ -44,7 +44,7 @@ class UnfinishedFitError(RuntimeError):
 
 
 class LabelBatches(LinearClassifier):
-    """What estimators have in common that can train their labels in batches."""
+    """Base class of estimators that can train their labels in batches."""
 
     shards: str | os.PathLike[str] | None
     _one_vs_rest: ClassVar[bool] = True
@@ -56,11 +56,11 @@ class LabelBatches(LinearClassifier):
     }
 
     def _labels_at_once(self, data: TrainingSet) -> int | None:
-        """How many labels are trained at a time; None for all."""
+        """Return the number of labels per batch, or None to train all at once."""
         return None if self.shards is None else max(LABELS_A_SHARD, -(-data.n_classes // MOST_SHARDS))
 
     def _kept(self, weights: Any) -> Any:
-        """What the model keeps of the weights of some labels; the last feature may be the constant one."""
+        """Return the weights of a batch that the model keeps. The last feature may be the constant one."""
         return weights
 
     def _check_parameters(self) -> None:
@@ -68,15 +68,15 @@ class LabelBatches(LinearClassifier):
         if self.shards is None:
             return
         if self.checkpoint is not None:
-            raise ValueError("a fit with shards needs no checkpoint: what is written stays; leave one of them out")
+            raise ValueError("shards can be resumed without a checkpoint; leave out either shards or checkpoint")
         if self.warm_start:
-            raise ValueError("warm_start keeps all dual variables in memory, shards keep none; choose one of them")
+            raise ValueError("warm_start needs all dual variables, but shards keep none; leave one of them out")
         if self.engine == "joblib":
-            raise ValueError("shards are written by engine='memory' or 'mpi', not by 'joblib'")
+            raise ValueError("engine='joblib' cannot write shards; use engine='memory' or 'mpi'")
 
     def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
         raise ValueError(
-            f"{type(self).__name__} trains rows in memory; train a store with OneVsRestSVC, or use store.load()"
+            f"{type(self).__name__} cannot train from a store; use OneVsRestSVC, or load the rows with store.load()"
         )
 
     def _for_codes(self, classes: np.ndarray) -> LinearClassifier:
@@ -95,12 +95,12 @@ class LabelBatches(LinearClassifier):
         counts = np.bincount(data.labels_by_row()[1], minlength=data.n_classes)
         if self.resume and not done and writer is not None and writer.others():
             raise ValueError(
-                f"{self.shards} holds shards of another fit (other rows, labels or parameters); go on with what it "
-                "was begun with, or name another folder"
+                f"{self.shards} holds shards of a different fit (other rows, labels or parameters); resume with the "
+                "original ones, or use another folder"
             )
         if done and not self.resume:
             raise ValueError(
-                f"{self.shards} holds shards of this fit; pass resume=True to go on from them, or remove the folder"
+                f"{self.shards} already holds shards of this fit; pass resume=True to use them, or remove the folder"
             )
 
         def keep(begin: int, end: int, result: Result) -> Any:
@@ -132,10 +132,10 @@ class LabelBatches(LinearClassifier):
         same = fingerprint(problem, data, options)
         assert self.shards is not None
         settings = self._settings(options.seed) | {"multilabel": data.Y is not None, "n_rows": len(data.C)}
-        del settings["time_limit"]  # which another run that goes on from these may have changed
+        del settings["time_limit"]  # may differ when the fit is resumed
         names = hashlib.blake2b("\n".join(map(repr, classes.tolist())).encode(), digest_size=16).hexdigest()
         rule = {"stop": self.stop, "tol": self.tol, "max_iter": self.max_iter}
-        # Rows that a step has left as they were are the same, but models with and without it are not.
+        # A step that leaves the rows unchanged still changes the model, so the steps are part of the fingerprint.
         steps = chain_fingerprint(self._provenance.chain)
         told = json.dumps(same | rule | {"names of labels": names, "steps": steps}, sort_keys=True)
         return ShardWriter(
@@ -143,15 +143,15 @@ class LabelBatches(LinearClassifier):
         )
 
     def _done(self, writer: ShardWriter) -> list[tuple[int, int, dict[str, Any]]]:
-        """What the folder holds, as all ranks see it."""
+        """Return the finished shards, after checking that all ranks see the same ones."""
         everyone = peers_of(self.engine).gather(writer.done())
         ranges = [[(begin, end) for begin, end, _ in found] for found in everyone]
         labels = [sum(end - begin for begin, end in found) for found in ranges]
         for rank, found in enumerate(ranges):
             if found != ranges[0]:
                 raise ValueError(
-                    f"rank {rank} sees shards of {labels[rank]} labels in {self.shards}, but rank 0 of {labels[0]}; "
-                    "name a folder that all hosts share"
+                    f"rank {rank} sees shards of {labels[rank]} labels in {self.shards}, but rank 0 sees "
+                    f"{labels[0]}; use a folder that all hosts share"
                 )
         return everyone[0]
 
@@ -162,19 +162,19 @@ class LabelBatches(LinearClassifier):
         assert writer is not None and self.shards is not None
         reason = result.certificate.exit_reason
         if reason not in COMPLETE:
-            there = peers_of(self.engine).gather(writer.done())[0]  # as the one sees it that has written
+            there = peers_of(self.engine).gather(writer.done())[0]  # as seen by rank 0, which writes the shards
             done = sum(end - begin for begin, end, _ in there)
             why = "interrupted" if reason == "interrupted" else f"stopped after time_limit={self.time_limit} seconds"
             raise UnfinishedFitError(
-                f"{why} before all labels were trained; {self.shards} holds {done} of {classes.size} labels: fit "
-                "again with resume=True to go on",
+                f"{why} before all labels were trained; {self.shards} holds {done} of {classes.size} labels. Fit "
+                "again with resume=True to continue",
                 reason,
                 done,
                 classes.size,
             )
         if peers_of(self.engine).rank == 0:
             writer.finish(certificate_values(result))
-        peers_of(self.engine).gather(None)  # nobody reads before it is there
+        peers_of(self.engine).gather(None)  # wait until rank 0 has written it
         return load_model(self.shards)
 
 

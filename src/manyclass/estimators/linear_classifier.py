@@ -1,4 +1,4 @@
-"""What the estimators have in common: the parameters, the call into the engine, and fits one after another."""
+"""Base class of the estimators: parameters, calls into the engine, and regularisation paths."""
 
 import json
 import logging
@@ -47,11 +47,11 @@ logger = logging.getLogger("manyclass")
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
-    """Base of the estimators: everything but the choice of losses."""
+    """Base class of the estimators: everything except the choice of losses."""
 
-    _one_of_several = False  # fits for different C
+    _one_of_several = False  # whether this fit is one of several with different C
     _provenance = Provenance()  # of the rows of the next fit
-    _folders: ClassVar[str] = "checkpoint=..."  # that a fit can go on from
+    _folders: ClassVar[str] = "checkpoint=..."  # what a fit can resume from, for error messages
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
@@ -76,19 +76,20 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
     verbose: int = 0
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "LinearClassifier":
-        """Train.
+        """Train the model.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or BlockStore
-            Rows. CSR in float32 or float64, with 32- or 64-bit indices, is read as it is; what has to be
-            converted is listed in `copies_`. A store is trained from block by block, and has the labels.
-        y : array-like of shape (n,), or for one-vs-rest sets of labels
-            Labels of any hashable kind. Sets: a sparse matrix or an array of zeros and ones of shape (n, K), or a
-            list of n lists, sets or arrays of labels; a set may be empty.
+            Training rows. CSR matrices in float32 or float64, with 32- or 64-bit indices, are used without copying;
+            anything that has to be converted is listed in `copies_`. A store is read block by block, and provides the
+            labels.
+        y : array-like of shape (n,), or sets of labels for one-vs-rest
+            Labels of any hashable type. Sets of labels are a sparse matrix or an array of zeros and ones of shape
+            (n, K), or a list of n lists, sets or arrays of labels. Sets may be empty. Leave out for a store.
         sample_weight : array-like of shape (n,), optional
-            Factors of C; a weight of 2 is the same as the row twice, a weight of 0 as no row. Of the rows of a
-            store, by their ids.
+            Factors of C per row. A weight of 2 is equivalent to repeating the row, and a weight of 0 to removing it.
+            For a store, weights are indexed by row id.
 
         Returns
         -------
@@ -98,14 +99,14 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             with together(peers_of(self.engine)):
                 return self._fit(X, y, sample_weight)
         finally:
-            self.__dict__.pop("_provenance", None)  # of these rows, not of those of another fit
+            self.__dict__.pop("_provenance", None)  # applies to these rows only
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> "LinearClassifier":
         self._check_parameters()
         if isinstance(X, BlockStore):
             return self._fit_store(X, y, sample_weight)
         if isinstance(self.engine, DiskEngine) or self.engine == "disk":
-            raise ValueError("engine='disk' trains from a BlockStore; convert the rows to one, or use another engine")
+            raise ValueError("engine='disk' needs a BlockStore; convert the rows to one, or use another engine")
         rows = self._check_rows(X, reset=True)
         labels = self._check_labels(y, rows.n_rows)
         codes, Y = np.empty(0, np.int32), None
@@ -114,7 +115,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             classes = classes if self._provenance.classes is None else self._provenance.classes
         else:
             classes, codes = encode_labels(labels)
-        # Shards are written while training goes on, with all features.
+        # Shards are written during training, with all features.
         used = used_features(rows) if getattr(self, "shards", None) is None else None
         trained = rows if used is None else narrow_rows(rows, used)
         data = self._training_set(trained, classes, codes, Y, sample_weight)
@@ -137,7 +138,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
 
     def _fit_store(self, store: BlockStore, y: Any, sample_weight: Any) -> "LinearClassifier":
         if y is not None:
-            raise ValueError("a BlockStore has the labels of its rows; call fit(store) without y")
+            raise ValueError("a BlockStore already contains the labels; call fit(store) without y")
         problem = self._problem()
         data = self._stored_rows(store, sample_weight)
         seed = self._seed()
@@ -198,16 +199,17 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         self._sparse_coef = False
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted; of rows with sets of labels, whose whole set is.
+        """Return the accuracy: the share of rows whose class, or whole set of labels, is predicted correctly.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or BlockStore
-            A store has the labels.
+            Rows. A store provides the labels.
         y : array-like of shape (n,), or sets of labels
-            As for `fit`; the columns of a matrix are the `classes_` in their order. A row with a label that was not
-            trained on counts as wrong.
+            True labels, as for `fit`. The columns of a matrix correspond to `classes_`. A row with a label that was
+            not seen in training counts as wrong.
         sample_weight : array-like of shape (n,), optional
+            Weights of the rows in the average.
 
         Returns
         -------
@@ -224,7 +226,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             right = (np.diff((found != Y).tocsr().indptr) == 0) & (unknown == 0)
             return float(np.average(right, weights=sample_weight))
         if isinstance(X, BlockStore) and X.manifest.multilabel:
-            raise ValueError(f"{X.path} has rows with other than one label; the estimator knows one label per row")
+            raise ValueError(f"{X.path} has sets of labels, but the estimator was trained with one label per row")
         labels = X.labels() if isinstance(X, BlockStore) else label_vector(y)
         codes = self._best_codes(X)
         if len(labels) != len(codes):
@@ -233,23 +235,23 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         return float(np.average(right, weights=sample_weight))
 
     def fit_path(self, X: Any, y: Any = None, Cs: Any = (), sample_weight: Any = None) -> list["LinearClassifier"]:
-        """Train for several penalties, each from where the one before has ended.
+        """Train for several values of C, each starting from the solution for the previous one.
 
         Parameters
         ----------
         X, y, sample_weight
             As for `fit`.
         Cs : iterable of float
-            The penalties; they are taken in ascending order.
+            Values of C, trained in ascending order.
 
         Returns
         -------
-        list of fitted estimators, one for each penalty, in ascending order
+        list of fitted estimators, one per value of C, in ascending order
         """
         return list(self.path(X, y, Cs, sample_weight))
 
     def path(self, X: Any, y: Any = None, Cs: Any = (), sample_weight: Any = None) -> Iterator["LinearClassifier"]:
-        """Do what `fit_path` does, giving each fitted estimator as soon as it is there."""
+        """Like `fit_path`, but yield each fitted estimator as soon as it is trained."""
         last: LinearClassifier | None = None
         for C in sorted(Cs):
             model = clone(self).set_params(C=C, warm_start=True)
@@ -276,9 +278,9 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         return tags
 
     def _for_codes(self, classes: np.ndarray) -> "LinearClassifier":
-        """Copy the estimator for a fold, which is fitted to codes in place of labels and leaves no files.
+        """Copy the estimator for a fold, which is fitted to codes instead of labels and writes no files.
 
-        Weights of classes are taken over from the labels of all rows, so that a fold may lack some of them.
+        Class weights are translated using the labels of all rows, because a fold may lack some of them.
         """
         weights = self.class_weight
         if isinstance(weights, dict):
@@ -290,7 +292,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
 
     @classmethod
     def _offers(cls) -> dict[str, Loss]:
-        """The losses that this estimator trains, by the value of its parameter."""
+        """Return the losses that this estimator trains, keyed by the value of its `loss` parameter."""
         names = [base.__name__ for base in cls.__mro__]
         return {loss.parameter: loss for loss in LOSSES.values() if loss.estimator in names}
 
@@ -308,28 +310,27 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         if self.loss not in trained:
             if trained:
                 names = " or ".join(map(repr, trained))
-                raise ValueError(f"solver={self.solver!r} trains loss {names} only, not {self.loss!r}")
+                raise ValueError(f"solver={self.solver!r} only trains loss {names}, not {self.loss!r}")
             solvers = dict.fromkeys(solver for loss in offered.values() for solver in loss.solvers)
             names = ", ".join(map(repr, ("auto", "dual", *solvers)))
             raise ValueError(f"solver must be one of {names} for {type(self).__name__}, got {self.solver!r}")
         if self.feature_reduction and (not offered[self.loss].reducible or self.solver == "newton"):
             raise ValueError(
-                f"feature_reduction is not for {type(self).__name__} with loss={self.loss!r} and "
-                f"solver={self.solver!r}; it is for the losses 'ww' and 'cs', maximum entropy, and one-vs-rest by "
-                "the dual"
+                f"feature_reduction is not available for {type(self).__name__} with loss={self.loss!r} and "
+                f"solver={self.solver!r}; use loss 'ww' or 'cs', maximum entropy, or one-vs-rest with the dual solver"
             )
         if self.resume and not self._goes_on():
-            raise ValueError(f"resume=True needs the folder to go on from; name it with {self._folders}")
+            raise ValueError(f"resume=True needs a folder to resume from; pass {self._folders}")
         check_engine(self.engine, self._problem())
         if np.dtype(self.dtype) not in (np.float32, np.float64):
             raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
 
     def _goes_on(self) -> bool:
-        """Whether there is anything that a fit could go on from."""
+        """Whether the fit has a folder to resume from."""
         return self.checkpoint is not None
 
     def _checkpoint_folder(self) -> Path | None:
-        """Where this fit leaves its checkpoints; one of several for different C has a folder of its own."""
+        """Return the folder for checkpoints. With several values of C, each has its own."""
         if self.checkpoint is None:
             return None
         return Path(self.checkpoint, f"C={float(self.C)}" if self._one_of_several else "")
@@ -345,7 +346,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             return None
         known, shape, state = stored
         if shape != data.C.shape or not np.array_equal(known, classes):
-            logger.info("warm_start: other rows or classes than in the last fit; starting from nothing")
+            logger.info("warm_start: rows or classes differ from the last fit; starting from scratch")
             return None
         return state
 
@@ -361,7 +362,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         )
 
     def _settings(self, seed: int) -> dict[str, Any]:
-        """How the model is trained, in plain values."""
+        """Return the training settings stored in the model, as plain values."""
         dtype = np.dtype(self.dtype)
         settings = {name: value for name, value in self.get_params().items() if name not in NOT_OF_THE_MODEL}
         settings |= {"estimator": type(self).__name__, "loss": self.loss, "random_state": seed, "dtype": dtype.name}

@@ -1,4 +1,4 @@
-"""Logistic regression: estimators that know probabilities."""
+"""Logistic regression: estimators that predict probabilities."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,18 +9,18 @@ from .parameters import PARAMETERS
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class LogisticClassifier(LinearClassifier):
-    """A base with another default of C: logistic losses never end at 0, and want a larger one (docs/choosing.md)."""
+    """Base class with a larger default C, because logistic losses never reach 0 (see docs/choosing.md)."""
 
     C: float = 8.0
 
 
 class OneVsRestLogistic(LogisticClassifier):
-    __doc__ = f"""One binary logistic regression per class, all trained together and exactly.
+    __doc__ = f"""One-vs-rest logistic regression: one binary classifier per class, all trained exactly.
 
     Minimises `1/2 |w_c|^2 + sum_i C_i log(1 + exp(-t_ic w_c.x_i))` for each class c, with `t_ic = 1` for its own rows
-    and -1 for all others. A row may be of any number of classes. Trained by Newton's method on the primal with
-    `solver="newton"`, and with "auto" where the dual is slow; the violation in the certificate is then the largest
-    part of the gradient.
+    and -1 for all others. A row may belong to any number of classes. `solver="newton"` uses Newton's method on the
+    primal, as does "auto" when the dual is slow; the violation in the certificate is then the largest component of
+    the gradient.
 
     Parameters
     ----------
@@ -33,11 +33,11 @@ class OneVsRestLogistic(LogisticClassifier):
 
 
 class OneVsOneLogistic(LogisticClassifier):
-    __doc__ = f"""One binary logistic regression for each pair of classes, trained without copying the rows.
+    __doc__ = f"""One-vs-one logistic regression: one binary classifier per pair of classes, without copying rows.
 
     Minimises `1/2 |w_ab|^2 + sum_i C_i log(1 + exp(-t_i w_ab.x_i))` over the rows of the classes a and b, with
-    `t_i = 1` for a and -1 for b. The class with most votes is predicted; of equal votes the one with the larger sum
-    of margins.
+    `t_i = 1` for a and -1 for b. Predicts the class with the most votes; ties go to the class with the larger sum of
+    margins.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class OneVsOneLogistic(LogisticClassifier):
 
 
 class MaxEnt(LogisticClassifier):
-    __doc__ = f"""Maximum entropy (multinomial logistic regression), trained exactly by dual ascent.
+    __doc__ = f"""Maximum entropy classifier (multinomial logistic regression), trained exactly by dual ascent.
 
     Minimises `1/2 |W|^2 + sum_i C_i (log sum_c exp(w_c.x_i) - w_y.x_i)`.
 

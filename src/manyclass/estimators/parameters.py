@@ -1,4 +1,4 @@
-"""The parameters that all estimators have: what they may be, and what they mean."""
+"""Parameters shared by all estimators: their valid values and their documentation."""
 
 import os
 from numbers import Integral, Real
@@ -8,7 +8,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ..engines import DiskEngine, MPIEngine
 
-# Parameters that a model does not depend on.
+# Parameters that do not affect the model and are not stored with it.
 NOT_OF_THE_MODEL = ("engine", "verbose", "n_jobs", "checkpoint", "every", "resume", "shards", "memory")
 
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -35,83 +35,90 @@ CONSTRAINTS: dict[str, list[Any]] = {
 
 PARAMETERS = """
     C : float
-        Penalty of the loss of a row, on one scale for all losses: larger fits the training rows more closely. By
-        default 1, and 8 for logistic losses, which do better with more.
+        Penalty on the loss of each row. Larger values fit the training rows more closely and regularise less. The
+        scale is the same for all losses. Defaults to 1, or to 8 for the logistic losses, which do better with a
+        larger C.
     stop : "gap" or "kkt"
-        Stop when the relative duality gap, or the largest violation of the optimality conditions, is at most `tol`.
+        Stop when the relative duality gap ("gap") or the largest violation of the optimality conditions ("kkt") is at
+        most `tol`.
     tol : float
-        The tolerance of `stop`.
+        Tolerance of the stopping criterion.
     max_iter : int
-        Passes over the rows at the most.
+        Maximum number of passes over the rows.
     time_limit : float, optional
-        Seconds at the most. A fit that runs out of passes or time, or is interrupted by Ctrl-C, keeps the best
-        model so far and warns.
+        Maximum training time in seconds. A fit that runs out of passes or time, or is interrupted with Ctrl-C, keeps
+        the best model found so far and issues a warning.
     fit_intercept : bool
-        Add a constant feature; its weights are regularised like all others.
+        Whether to add a constant feature. Its weights are regularised like all others.
     intercept_scaling : float
         Value of the constant feature.
     class_weight : dict, "balanced" or None
-        Factors of C by class; "balanced" makes them inversely proportional to the class sizes (sums of sample
-        weights, if given), which in cross-validation are those of the rows that a fold learns from. A dictionary has
-        labels for keys. A class without a key has the weight 1; keys that are not in y are ignored if all classes of
-        y have one, and otherwise refused, as in scikit-learn.
+        Factors of C per class. "balanced" makes them inversely proportional to the class sizes (the sums of the
+        sample weights, if given); in cross-validation, the sizes are counted over the training rows of each fold. A
+        dict maps labels to weights, and missing classes have weight 1. As in scikit-learn, keys that do not occur in
+        y are ignored if every class in y has a key, and are an error otherwise.
     warm_start : bool
         Keep the dual variables, and start the next fit on the same rows from them.
     n_jobs : int, optional
-        Threads; -1 for all cores, which the ranks of "mpi" on one host share. None is the same as -1, but within
-        `joblib.parallel_config(n_jobs=...)` it is that number, and in a worker of joblib or Dask that worker's share
-        of the cores. The result is the same to the last bit for any number.
+        Number of threads; -1 uses all cores, divided among the "mpi" ranks on the same host. None means -1, except
+        inside `joblib.parallel_config(n_jobs=...)`, where it means that number, and in a joblib or Dask worker, where
+        it means the worker's share of the cores. The result is bit-for-bit the same for any number of threads.
     random_state : int, RandomState or None
-        Seed of the order in which rows are visited.
+        Seed for the order in which the rows are visited.
     dtype : "float32" or "float64"
-        Type of weights and dual variables; certificates are always in float64.
+        Type of the weights and dual variables. Certificates are always computed in float64.
     solver : str
-        "dual": coordinate ascent on the dual. "auto" starts with it, and switches to Newton's method where a smooth
-        loss of one-vs-rest or one-vs-one is slow. Some losses have another; see above.
+        "dual" is coordinate ascent on the dual. "auto" starts with "dual" and switches to Newton's method when it is
+        slow, for the smooth losses of one-vs-rest and one-vs-one. Some losses offer another solver, described above.
     feature_reduction : bool
-        Give a class weights only for features that some of its own training rows have: a smaller model, at some
-        cost in accuracy. For "ww", "cs", maximum entropy and one-vs-rest.
+        Give each class weights only for the features that occur in its own training rows. This makes the model
+        smaller at some cost in accuracy. Available for "ww", "cs", maximum entropy and one-vs-rest.
     checkpoint : str or path-like, optional
-        Folder in which the fit leaves what it needs to go on after its process has ended: every `every` seconds,
-        and when it is interrupted or out of passes or time. The model is the same to the last bit with and without,
-        and whether or not the fit was stopped in between.
+        Folder for checkpoints, from which a later process can resume the fit. A checkpoint is written every `every`
+        seconds, and when the fit is interrupted or runs out of passes or time. The model is bit-for-bit the same with
+        and without checkpoints, whether or not the fit was stopped in between.
     every : float
-        Seconds from one checkpoint to the next.
+        Seconds between checkpoints.
     resume : bool
-        Go on from the checkpoint in the folder, if there is one; it must be of the same rows, labels and parameters,
-        but `stop`, `tol`, `max_iter`, `time_limit` and `n_jobs` may differ.
+        Resume from the checkpoint in the folder, if there is one. It must come from a fit of the same rows and labels
+        with the same parameters, except for `stop`, `tol`, `max_iter`, `time_limit` and `n_jobs`, which may differ.
     engine : "memory", "disk", "joblib", "mpi", DiskEngine or MPIEngine
-        Who trains. "memory": the threads of this process. "disk": the same, from a store (`BlockStore`) that need not
-        fit into memory; `DiskEngine` says how much there is, and more. "joblib", for one-vs-rest and one-vs-one: the
-        workers of a joblib backend that `joblib.parallel_config` chooses; `n_jobs` is then their number, None for
-        what is configured. "mpi": all processes that mpirun has started, each of which calls `fit` with the same
-        rows; or those of a communicator, `MPIEngine(comm)`. The result is the same to the last bit, but from disk,
-        where rows are visited in another order.
+        Where training runs:
+
+        - "memory": threads of this process;
+        - "disk": the same, reading from a `BlockStore` that need not fit in memory. Use `DiskEngine` to set the
+          memory budget and other options;
+        - "joblib": workers of the backend selected with `joblib.parallel_config`, for one-vs-rest and one-vs-one.
+          `n_jobs` is then the number of workers, with None for the configured number;
+        - "mpi": all processes started by mpirun, each of which calls `fit` with the same rows. `MPIEngine(comm)` uses
+          the processes of a communicator.
+
+        The result is bit-for-bit the same, except from disk, where rows are visited in a different order.
     verbose : int
-        Above 0: a progress bar.
+        Show a progress bar if greater than 0.
 
     Attributes
     ----------
     classes_ : ndarray of shape (K,)
-        The labels.
+        The class labels.
     certificate_ : Certificate
-        Primal and dual value, relative gap and largest violation over all variables; exit reason and message.
+        Primal and dual objective, relative gap, largest violation over all variables, exit reason and message.
     history_ : list of dict
-        One entry per pass: seconds, epochs, primal, dual, gap, violation, active, and certified, which is True where
-        these figures are a certificate and False where they are the solver's own estimate.
+        One entry per pass, with the keys seconds, epochs, primal, dual, gap, violation, active and certified.
+        `certified` is True if the figures are a certificate, and False if they are the solver's own estimate.
     times_ : dict
-        Seconds of each phase.
+        Seconds spent in each phase.
     memory_ : dict
-        Bytes of data, weights and dual variables while training.
+        Bytes used for the rows, weights and dual variables during training.
     copies_ : list of str
-        What of X had to be copied, with sizes.
+        The parts of X that had to be copied, with their sizes.
     n_iter_ : int array of shape (1,)
-        Passes over the rows.
+        Number of passes over the rows.
     kept_weights_ : int
-        Weights that the model can have, the constants not counted: all, or with `feature_reduction` those of features
-        that rows of the class have.
+        Number of weights the model may have, not counting intercepts: all of them or, with `feature_reduction`, those
+        of the features that occur in rows of the class.
     model_ : LinearModel
-        Weights of shape (d, K), dense or sparse; can be saved with `manyclass.save_model`.
-    coef_, intercept_ : arrays of shape (K, d) and (K,), of two classes (1, d) and (1,)
-        As scikit-learn has them; other values may be assigned.
+        The trained model, with dense or sparse weights of shape (d, K). Save it with `manyclass.save_model`.
+    coef_, intercept_ : arrays of shape (K, d) and (K,), or (1, d) and (1,) for two classes
+        Weights and intercepts, as in scikit-learn. Assign to them to change the model.
 """

@@ -1,4 +1,4 @@
-"""PD-Sparse: the max-margin loss with an elastic net, all labels together."""
+"""PD-Sparse: the max-margin loss with an elastic net, over all labels together."""
 
 from dataclasses import dataclass
 from numbers import Real
@@ -15,17 +15,17 @@ from .parameters import PARAMETERS
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class PDSparse(LinearClassifier):
-    __doc__ = f"""PD-Sparse: the largest margin violation of a row's labels, with sparse weights, trained exactly.
+    __doc__ = f"""PD-Sparse: a sparse max-margin classifier over all labels together, trained exactly.
 
-    Minimises `lam |W|_1 + tau/2 |W|^2 + sum_i C_i max(0, max_n max_p 1 + s_in - s_ip)` over all labels together: p
-    are the labels of row i, n all others. The weights of the constant feature are not in `|W|_1`. Dual variables and
-    weights are kept sparse, so that work and memory follow the labels that are hard to tell apart. With `lam=0` and
-    `tau=1`, for rows with one label, it is `MulticlassSVC("cs")`, which is faster where weights are not sparse.
+    Minimises `lam |W|_1 + tau/2 |W|^2 + sum_i C_i max(0, max_n max_p 1 + s_in - s_ip)`, where p ranges over the
+    labels of row i and n over all other labels. Intercepts are not part of `|W|_1`. Dual variables and weights are
+    kept sparse, so time and memory depend on how many labels are hard to tell apart. With `lam=0`, `tau=1` and one
+    label per row this is the same problem as `MulticlassSVC("cs")`, which is faster when the weights are not sparse.
 
     Parameters
     ----------
     lam : float
-        Factor of `|W|_1`: larger makes more weights exactly 0.
+        Factor of `|W|_1`. Larger values make more weights exactly 0.
     tau : float
         Factor of `1/2 |W|^2`.
     {PARAMETERS.strip()}
@@ -46,4 +46,4 @@ class PDSparse(LinearClassifier):
         return MaxMargin(self.lam, self.tau, constant=self.fit_intercept)
 
     def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
-        raise ValueError("PDSparse does not train from disk; read the store with store.load(), or use one-vs-rest")
+        raise ValueError("PDSparse cannot train from disk; load the rows with store.load(), or use one-vs-rest")

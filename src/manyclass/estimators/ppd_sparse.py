@@ -1,4 +1,4 @@
-"""PPDSparse: sparse one-vs-rest for very many labels."""
+"""PPDSparse: sparse one-vs-rest for very large numbers of labels."""
 
 import os
 from dataclasses import dataclass, field
@@ -17,29 +17,29 @@ from .parameters import PARAMETERS
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class PPDSparse(LabelBatches):
-    __doc__ = f"""One sparse binary machine a label, trained on the rows that matter to it: for 10^4 to 10^6 labels.
+    __doc__ = f"""PPDSparse: one sparse binary classifier per label, for 10^4 to 10^6 labels.
 
     Minimises `lam |w_c|_1 + tau/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each label c, with `t_ic = 1` for its
-    own rows and -1 for all others, by the greedy active sets of Yen et al. (PPDSparse, KDD 2017). The intercept is in
-    the l2 term and not in the l1 term. What a label costs follows its own rows and those that look like them, not the
-    number of rows. Each label ends with a certificate of its own, over all rows: `tol` is for every label.
+    own rows and -1 for all others, using the greedy active sets of Yen et al. (PPDSparse, KDD 2017). The intercept is
+    part of the l2 term but not of the l1 term. The cost of a label depends on its own rows and the rows that resemble
+    them, not on the total number of rows. Every label gets its own certificate over all rows and must reach `tol`.
 
     Parameters
     ----------
     loss : "squared_hinge" or "hinge"
         `1/2 max(0, 1 - m)^2` or `max(0, 1 - m)`.
     lam : float
-        Factor of the l1 norm: larger makes the model smaller.
+        Factor of the l1 norm. Larger values make the model smaller.
     tau : float
         Factor of half the squared l2 norm.
     draws : int, optional
-        Search for the rows that matter by the weights of so many features, drawn at random by their size (algorithm 3
-        of the paper), instead of all. The optimum is the same.
+        Search for active rows with this many features, sampled by the magnitude of their weights (algorithm 3 of the
+        paper), instead of with all features. The optimum is the same.
     {SHARDS}
     {PARAMETERS.strip()}
     label_certificates_ : structured ndarray of shape (K,)
-        Of each label: primal, dual, violation, rounds (searches, or passes over all rows), support (rows with a dual
-        variable above 0). NaN where this fit has not trained it.
+        Per label: primal, dual, violation, rounds (searches, or passes over all rows) and support (number of rows
+        with a positive dual variable). NaN for labels that this fit did not train.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

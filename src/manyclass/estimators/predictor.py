@@ -1,4 +1,4 @@
-"""What a fitted estimator does: labels, scores, probabilities, and weights as scikit-learn has them."""
+"""Prediction with a fitted estimator: labels, scores, probabilities, and weights in scikit-learn's form."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -23,7 +23,7 @@ def _knows_probabilities(estimator: "Predictor") -> bool:
 
 
 class Predictor:
-    """The part of an estimator that needs `model_` and no loss."""
+    """The part of an estimator that only needs `model_`."""
 
     model_: LinearModel
     classes_: np.ndarray
@@ -32,25 +32,25 @@ class Predictor:
     dtype: Any
     _sparse_coef: bool = False
     _indicator_dtype: np.dtype | None = None  # of y, if it was an array of zeros and ones
-    _one_vs_rest: ClassVar[bool] = False  # classes do not know each other
-    _probability: ClassVar[dict[str, Any] | None] = None  # from scores to probabilities, if the loss knows how
+    _one_vs_rest: ClassVar[bool] = False  # each class is trained independently of the others
+    _probability: ClassVar[dict[str, Any] | None] = None  # rule from scores to probabilities, if the loss has one
 
     def predict(self, X: Any, *, k: int | None = None, threshold: float = 0.0) -> np.ndarray | sp.csr_matrix:
-        """Predict the class of each row; after training on sets of labels, the labels.
+        """Predict the class of each row, or its set of labels after training on sets.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or BlockStore
         k : int, optional
-            After training on sets of labels: so many labels a row, those with the largest scores.
+            Predict the k labels with the largest scores for each row. Only after training on sets of labels.
         threshold : float
-            After training on sets of labels, without `k`: all labels with scores above it.
+            Predict all labels with scores above this, if `k` is not given. Only after training on sets of labels.
 
         Returns
         -------
         ndarray of shape (n,), or csr_matrix of shape (n, K)
-            Labels; or ones for the labels that are predicted, by their positions in `classes_`, as an array of zeros
-            and ones if y was one.
+            Predicted classes. After training on sets of labels, an indicator matrix with one column per class in
+            `classes_`; it is a dense array if y was one.
         """
         check_is_fitted(self)
         if self.model_.multilabel:
@@ -60,7 +60,7 @@ class Predictor:
             return found if self._indicator_dtype is None else found.toarray().astype(self._indicator_dtype)
         if k is not None or threshold != 0:
             raise ValueError(
-                "k and threshold are for estimators trained on sets of labels; predict_topk gives the k best classes"
+                "k and threshold need an estimator trained on sets of labels; use predict_topk for the k best classes"
             )
         return self.classes_[self._best_codes(X)]
 
@@ -71,23 +71,25 @@ class Predictor:
     def predict_topk(
         self, X: Any, k: int = 5, *, sparse: bool = False
     ) -> tuple[np.ndarray, np.ndarray] | sp.csr_matrix:
-        """Find the k most likely classes of each row, without ever holding all scores.
+        """Find the k best classes of each row and their scores.
+
+        Never holds the scores of all classes in memory.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or BlockStore
         k : int
-            How many; at most the number of classes.
+            Number of classes to return per row; at most K.
         sparse : bool
-            Give a matrix by classes.
+            Return a single sparse matrix of scores.
 
         Returns
         -------
         labels : ndarray of shape (n, k)
             Best first.
         scores : ndarray of shape (n, k)
-            Or with `sparse` only one, a csr_matrix of shape (n, K) with the scores of the k best classes; scores of 0
-            are stored, too.
+            With `sparse=True`, the only return value is a csr_matrix of shape (n, K) with the scores of the k best
+            classes, in which scores of 0 are stored explicitly.
         """
         if sparse:
             (found,) = self._for_rows(X, lambda rows: (topk_matrix(self.model_, rows, k, n_jobs=self.n_jobs),))
@@ -96,7 +98,7 @@ class Predictor:
         return self.classes_[codes], scores
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score every row for every class.
+        """Return the score of each class for each row.
 
         Parameters
         ----------
@@ -105,9 +107,9 @@ class Predictor:
         Returns
         -------
         ndarray of shape (n, K), or (n,) for two classes
-            With two classes and one label per row, as scikit-learn has it: positive where `classes_[1]` is predicted.
-            One-vs-rest gives the score of that class, all others the difference of the two scores; one-vs-one the
-            votes for that class, as `OneVsOneClassifier` does.
+            With two classes and one label per row, there is one score per row, as in scikit-learn, which is positive
+            where `classes_[1]` is predicted. It is the score of that class for one-vs-rest, the votes for it for
+            one-vs-one (as in `OneVsOneClassifier`), and the difference of the two scores otherwise.
         """
         (scores,) = self._for_rows(X, lambda rows: (self.model_.scores(rows, n_jobs=self.n_jobs),))
         if not self._has_two_classes:
@@ -116,10 +118,11 @@ class Predictor:
 
     @available_if(_knows_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of every class for every row.
+        """Return the probability of each class for each row.
 
-        Of maximum entropy; of one-vs-rest logistic regression, where what each class gives on its own is scaled to a
-        sum of 1, unless rows have sets of labels; and of an estimator that `CalibratedClassifier` has fitted.
+        Available for maximum entropy, for one-vs-rest logistic regression, and for estimators fitted by
+        `CalibratedClassifier`. One-vs-rest probabilities are scaled to sum to 1, except after training on sets of
+        labels.
 
         Parameters
         ----------
@@ -134,7 +137,7 @@ class Predictor:
 
     @available_if(_knows_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities, exact also where these are too small for a number.
+        """Return the logarithms of the probabilities, accurate even where the probabilities underflow.
 
         Parameters
         ----------
@@ -149,13 +152,15 @@ class Predictor:
 
     @available_if(_knows_probabilities)
     def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k most likely classes of each row and their probabilities, without ever holding those of all.
+        """Find the k most likely classes of each row and their probabilities.
+
+        Never holds the probabilities of all classes in memory.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or BlockStore
         k : int
-            How many; at most the number of classes.
+            Number of classes to return per row; at most K.
 
         Returns
         -------
@@ -168,11 +173,11 @@ class Predictor:
 
     @property
     def coef_(self) -> np.ndarray | sp.csr_matrix:
-        """Weights of shape (K, d), of two classes (1, d): an array, after `sparsify` a sparse matrix.
+        """Weights of shape (K, d), or (1, d) for two classes: an array, or a sparse matrix after `sparsify`.
 
-        The model itself (`model_.weights`, of shape (d, K)) is sparse where that is smaller; this property makes an
-        array of it at each access, which cannot be written to. Assign other weights to change the model; its
-        certificate stays that of the fit.
+        The model itself (`model_.weights`, of shape (d, K)) is sparse where that is smaller. This property then
+        builds a read-only array on each access. Assign new weights to change the model; its certificate remains that
+        of the fit.
         """
         check_is_fitted(self)
         weights = self.model_.matrix
@@ -193,7 +198,7 @@ class Predictor:
         columns = 1 if self._has_two_classes else self.model_.weights.shape[1]
         expected = (columns, self.model_.n_features)
         if weights.shape != expected:
-            raise ValueError(f"coef_ must have the shape {expected} as after fit, got {weights.shape}")
+            raise ValueError(f"coef_ must keep the shape {expected} it has after fit, got {weights.shape}")
         weights = weights.T.astype(self.model_.intercept.dtype)
         if self._has_two_classes:
             weights = model_columns(weights, self._trained)
@@ -201,9 +206,9 @@ class Predictor:
 
     @property
     def intercept_(self) -> np.ndarray:
-        """Constant of each class, of shape (K,), of two classes (1,); zeros without `fit_intercept`.
+        """Intercepts of shape (K,), or (1,) for two classes; zeros without `fit_intercept`.
 
-        Assign others to change the model.
+        Assign new values to change the model.
         """
         check_is_fitted(self)
         intercept = self.model_.intercept
@@ -221,14 +226,14 @@ class Predictor:
         if given.ndim == 0:
             given = np.full(expected, given)
         if given.shape != expected:
-            raise ValueError(f"intercept_ must have the shape {expected} as after fit, got {given.shape}")
+            raise ValueError(f"intercept_ must keep the shape {expected} it has after fit, got {given.shape}")
         if self._has_two_classes:
             given = model_columns(given[None, :], self._trained)[0]
         self.model_.intercept = np.array(given)
 
     @property
     def _has_two_classes(self) -> bool:
-        """And one label per row, which scikit-learn calls binary."""
+        """Whether there are two classes and one label per row, which scikit-learn calls binary."""
         return len(self.classes_) == 2 and not self.model_.multilabel
 
     @property
@@ -236,7 +241,7 @@ class Predictor:
         return PAIRS if self.model_.pairs else REST if self._one_vs_rest else TOGETHER
 
     def sparsify(self) -> "Predictor":
-        """Store only the non-zero weights, and give `coef_` as a sparse matrix.
+        """Store only the nonzero weights, and make `coef_` a sparse matrix.
 
         Returns
         -------
@@ -249,7 +254,7 @@ class Predictor:
         return self
 
     def densify(self) -> "Predictor":
-        """Store all weights, and give `coef_` as an array.
+        """Store all weights, and make `coef_` an array.
 
         Returns
         -------
@@ -267,7 +272,7 @@ class Predictor:
     def _check_rows(self, X: Any, *, reset: bool) -> RowMatrix:
         used_as = np.dtype(self.dtype) if reset else self.model_.dtype
         if sp.issparse(X):
-            # scikit-learn records names and number of features; the values are checked once, here.
+            # scikit-learn records the names and number of features; check_matrix validates the values.
             X = validate_data(self, X, reset=reset, skip_check_array=True) if reset else X
             rows = check_matrix(X, used_as=used_as)
             if reset:
@@ -285,7 +290,7 @@ class Predictor:
         return rows
 
     def _for_rows(self, X: Any, find: Callable[[Any], Sequence[Any]]) -> tuple[Any, ...]:
-        """What `find` gives for the rows; those of a store are read block by block, and come in the order of ids."""
+        """Apply `find` to the rows; those of a store are read block by block, with results in order of row ids."""
         check_is_fitted(self)
         if isinstance(X, BlockStore):
             if X.n_features > self.n_features_in_:
@@ -294,7 +299,7 @@ class Predictor:
                     f"{self.n_features_in_} features as input"
                 )
             return by_blocks(X, self.model_, find)
-        # A model that was trained on a store knows by which steps its rows came about.
+        # A model trained on a store remembers the steps that prepared its rows.
         return tuple(find(self.model_.prepare(X) if self.model_.chain else self._check_rows(X, reset=False)))
 
 
@@ -304,9 +309,9 @@ def _as_array(weights: sp.csr_matrix) -> np.ndarray:
     except MemoryError as error:
         features, labels = weights.shape
         raise MemoryError(
-            f"coef_ of {labels} labels and {features} features takes "
-            f"{weights.dtype.itemsize * features * labels / 1e9:.0f} GB as an array; call sparsify() first, "
-            "which makes it a sparse matrix, or use model_.weights"
+            f"coef_ of {labels} labels and {features} features needs "
+            f"{weights.dtype.itemsize * features * labels / 1e9:.0f} GB as an array; call sparsify() first to get a "
+            "sparse matrix, or use model_.weights"
         ) from error
 
 
@@ -316,27 +321,28 @@ def by_blocks(
     find: Callable[[RowMatrix], Sequence[Any]],
     keep: Callable[[sp.csr_matrix], sp.csr_matrix] | None = None,
 ) -> tuple[Any, ...]:
-    """What `find` gives for the rows of all blocks, prepared for a model, in the order of their ids.
+    """Apply `find` to the rows of all blocks, prepared for a model, and return results in the order of row ids.
 
     Parameters
     ----------
     store : BlockStore
     model : LinearModel
     find : callable
+        Takes the prepared rows of a block, and returns a sequence of arrays or sparse matrices with one row for each.
     keep : callable, optional
-        Leaves out features that the model does not know, of a store that has such.
+        Drops features that the model does not have, if the store has any.
 
     Raises
     ------
     ValueError
-        If the rows of the store were prepared in another way than those that the model was trained on.
+        If the rows of the store were prepared differently from the training rows of the model.
     """
     try:
         left = model.chain.after(store.chain)
     except ValueError as error:
-        raise ValueError(f"{error}; convert the data in the same way as the training data") from error
+        raise ValueError(f"{error}; convert the rows in the same way as the training rows") from error
     if store.n_features > model.n_features:
-        left = model.chain  # rows of length 1 are shorter without some of their features
+        left = model.chain  # dropping features shortens rows of length 1, so normalise again
     ids, found = [], []
     for number in range(store.n_blocks):
         block = store.read(number)
@@ -352,5 +358,5 @@ def by_blocks(
 
 
 def put_together(parts: Sequence[Any]) -> Any:
-    """Rows of arrays, or of sparse matrices, one below the other."""
+    """Stack arrays or sparse matrices vertically."""
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""How the rows of a fit were read, which the model remembers in order to read more of the kind."""
+"""How the training rows were read, stored in the model so that it can read new rows the same way."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,16 +10,16 @@ from ..data import Chain
 
 @dataclass(frozen=True)
 class Provenance:
-    """Known before a fit, since a model that is written while it is trained has it from its first shard on.
+    """Where the training rows come from. Set before the fit, because shards written during the fit include it.
 
     Attributes
     ----------
     chain : Chain
-        The steps that the rows have gone through.
+        The preprocessing steps applied to the rows.
     settings : dict
-        Entries for the model's settings; plain values that JSON can hold.
+        Entries to add to the model's settings; JSON-serialisable values.
     classes : ndarray of shape (K,), optional
-        Where sets of labels are a matrix, what its columns are, if not 0..K-1.
+        The labels of the columns of an indicator matrix, if they are not 0..K-1.
     """
 
     chain: Chain = field(default_factory=Chain)

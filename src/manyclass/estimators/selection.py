@@ -1,4 +1,4 @@
-"""Choosing C by cross-validation: all folds at once, each along a path of C with warm starts."""
+"""Select C by cross-validation: all folds in parallel, each along a warm-started path of C."""
 
 import time
 import warnings
@@ -15,31 +15,31 @@ from ..engines import FoldResults, StopAll, cross_validate, disk_engine, listeni
 from ..model.threads import thread_count
 from .linear_classifier import LinearClassifier
 
-# Penalties beyond the best one that are proposed when it is at the edge of those compared.
+# Number of additional values of C to propose when the best one is at the edge of the grid.
 STEPS_BEYOND = 4
 
 
 class EdgeOfGridWarning(UserWarning):
-    """The best penalty is the smallest or the largest of those compared: others may be better still."""
+    """The best C is the smallest or largest one compared, so values beyond it may be better still."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What cross-validation found.
+    """Results of a cross-validation over C.
 
     Attributes
     ----------
     Cs : ndarray of shape (c,)
-        The penalties, ascending.
+        The values of C, in ascending order.
     accuracies : ndarray of shape (c, folds)
-        Share of the held-out rows whose class was predicted; of rows with sets of labels, whose best class is in the
-        set.
+        Share of held-out rows whose class was predicted correctly. For sets of labels, share of rows whose best class
+        is in the set.
     gaps : ndarray of shape (c, folds)
         Relative duality gap of each fit.
     converged : ndarray of shape (c, folds)
-        Whether each fit has reached its target.
+        Whether each fit converged.
     seconds : float
-        Of everything.
+        Total time.
     """
 
     Cs: np.ndarray
@@ -50,19 +50,19 @@ class Selection:
 
     @property
     def means(self) -> np.ndarray:
-        """Mean accuracy of each penalty."""
+        """Mean accuracy for each value of C."""
         return self.accuracies.mean(axis=1)
 
     @property
     def best_C(self) -> float:
-        """The penalty with the largest mean accuracy; of equal ones the smallest."""
+        """The C with the highest mean accuracy; the smallest in case of ties."""
         return float(self.Cs[self.means.argmax()])
 
     @property
     def at_edge(self) -> str | None:
-        """`"smallest"` or `"largest"` if that penalty is better than all others; None if the best has neighbours.
+        """`"smallest"` or `"largest"` if that C is strictly the best; otherwise None.
 
-        Beyond the edge there may be better ones, which were not compared. Also None if `Cs` has a single penalty.
+        Values beyond the edge were not compared and may be better. Also None if `Cs` has a single value.
         """
         best = np.flatnonzero(self.means == self.means.max())
         if len(self.Cs) == 1 or len(best) > 1 or 0 < best[0] < len(self.Cs) - 1:
@@ -71,7 +71,7 @@ class Selection:
 
     @property
     def wider_Cs(self) -> np.ndarray:
-        """`Cs`, and where the best is at the edge some more beyond it, in the same proportion as the last two."""
+        """`Cs`, extended beyond the best value if it is at the edge, with the ratio of the last two values."""
         if self.at_edge is None:
             return self.Cs
         steps = np.arange(1, STEPS_BEYOND + 1)
@@ -83,26 +83,27 @@ class Selection:
 def select_C(
     estimator: LinearClassifier, X: Any, y: Any = None, Cs: Any = (), *, cv: Any = 5, sample_weight: Any = None
 ) -> Selection:
-    """Compare penalties by cross-validation.
+    """Compare values of C by cross-validation.
 
-    Folds are trained at the same time, one thread each (more where threads would be left over), and in each fold one
-    penalty after another, from where the last one has ended. With an engine that has workers of its own they have one
-    fold at a time. From a store all folds are trained together, and each block is read once a pass for all of them.
-    Fits that stop before their target are counted in one warning. Another one, `EdgeOfGridWarning`, says that the
-    best penalty is the smallest or the largest of them; `wider_Cs` of the result has some beyond it.
+    Folds are trained in parallel with one thread each, or more if there are threads to spare. Within a fold, each C
+    starts from the solution for the previous one. Engines with their own workers train one fold at a time. From a
+    store, all folds are trained together, and each block is read once per pass for all of them.
+
+    A single `ConvergenceWarning` counts the fits that did not converge. `EdgeOfGridWarning` is issued if the best C
+    is the smallest or largest one; the `wider_Cs` of the result then extend beyond it.
 
     Parameters
     ----------
     estimator : LinearClassifier
-        Any estimator of this package; it is not changed. Its `C` is ignored, its `n_jobs` is the number of folds that
-        are trained at a time.
+        Any estimator of this package; it is not modified. Its `C` is ignored, and its `n_jobs` is the number of folds
+        trained in parallel.
     X, y, sample_weight
         As for `fit`.
     Cs : iterable of float
-        The penalties.
-    cv : int, or what scikit-learn takes
-        Number of folds (dealt at random, by the estimator's `random_state`), a splitter, or an iterable of pairs. Of
-        a store: a number.
+        The values of C to compare.
+    cv : int, cross-validation splitter or iterable
+        Number of folds (assigned at random using the estimator's `random_state`), a scikit-learn splitter, or an
+        iterable of (train, test) index pairs. For a store, it must be an int.
 
     Returns
     -------
@@ -111,7 +112,7 @@ def select_C(
     begin = time.perf_counter()
     Cs = np.sort(np.asarray(list(Cs), dtype=float))
     if Cs.size == 0 or not (Cs > 0).all():
-        raise ValueError(f"Cs must be positive numbers, at least one; got {Cs.tolist()}")
+        raise ValueError(f"Cs must contain at least one value, and only positive ones; got {Cs.tolist()}")
     if isinstance(X, BlockStore):
         found = _from_store(estimator, X, y, Cs, cv, sample_weight)
         return _with_warnings(Selection(Cs, *found, time.perf_counter() - begin))
@@ -131,7 +132,7 @@ def select_C(
     stop = StopAll()
     in_threads = estimator.engine == "memory"
     threads = thread_count(estimator.n_jobs)
-    alone = len(splits) // threads * threads  # folds that have one thread each
+    alone = len(splits) // threads * threads  # folds that get one thread each
     together = threads // max(1, len(splits) - alone)
 
     def train(fold: int) -> None:
@@ -162,7 +163,7 @@ def select_C(
                     stop.request()
             for job in jobs:
                 job.result()
-        else:  # joblib and its backends are told of workers in this thread
+        else:  # joblib backends are configured per thread, so stay in this one
             for fold in range(len(splits)):
                 if not stop.requested:
                     train(fold)
@@ -175,11 +176,13 @@ def _from_store(
     estimator: LinearClassifier, store: BlockStore, y: Any, Cs: np.ndarray, folds: Any, sample_weight: Any
 ) -> FoldResults:
     if y is not None:
-        raise ValueError("a BlockStore has the labels of its rows; leave y out")
+        raise ValueError("a BlockStore already contains the labels; leave y out")
     if not isinstance(folds, int) or not 2 <= folds <= store.n_rows:
-        raise ValueError(f"cv must be a number of folds from 2 to that of the rows, {store.n_rows}; got {folds!r}")
+        raise ValueError(f"cv must be an int between 2 and the number of rows, {store.n_rows}; got {folds!r}")
     if store.manifest.multilabel:
-        raise ValueError(f"{store.path} has rows with other than one label: there is no accuracy to compare")
+        raise ValueError(
+            f"{store.path} has sets of labels, and select_C needs one label per row of a store; use store.load()"
+        )
     estimator._check_parameters()
     return cross_validate(
         estimator._problem(),
@@ -194,13 +197,13 @@ def _from_store(
 def _with_warnings(found: Selection) -> Selection:
     short = int((~found.converged).sum())
     if short:
-        message = f"{short} of {found.converged.size} fits stopped before their target; raise max_iter or tol"
+        message = f"{short} of {found.converged.size} fits did not converge; raise max_iter or tol"
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
     if found.at_edge is not None:
         wider = ", ".join(f"{C:.3g}" for C in found.wider_Cs)
         warnings.warn(
-            f"the best C, {found.best_C:.3g}, is the {found.at_edge} of Cs, and others beyond it may be better; "
-            f"compare more, such as {wider}",
+            f"the best C, {found.best_C:.3g}, is the {found.at_edge} of Cs, and values beyond it may be better; try "
+            f"more, such as {wider}",
             EdgeOfGridWarning,
             stacklevel=3,
         )

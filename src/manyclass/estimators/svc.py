@@ -13,34 +13,41 @@ from ..problems import Problem, Reinforced
 from .linear_classifier import LinearClassifier
 from .parameters import PARAMETERS
 
-# For C=inf: what is tried until no variable is at its bound.
+# Values tried for C=inf, until no variable is at its bound.
 UNCONSTRAINED = [10.0**e for e in range(1, 9)]
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class MulticlassSVC(LinearClassifier):
-    __doc__ = f"""All-in-one multi-class support vector machines, trained exactly.
+    __doc__ = f"""All-in-one multi-class support vector machine, trained exactly.
 
-    Minimises `1/2 |W|^2 + sum_i C_i loss_i`, with one weight vector per class and a loss on the margins between a
-    row's own class and all others, or on the scores.
+    Minimises `1/2 |W|^2 + sum_i C_i loss_i`, with one weight vector per class.
 
     Parameters
     ----------
     loss : "ww", "cs", "llw", "mmr", "rm", "adm", "atm" or "ats"
-        On the margins between the own class and the others: "ww" (Weston-Watkins), the sum over the other classes
-        of `max(0, 1 - (s_y - s_c))`, or "cs" (Crammer-Singer), their maximum. On the scores themselves, with
-        weights that sum to zero over the classes: "llw" (Lee-Lin-Wahba), the sum over the other classes of
-        `max(0, 1 + s_c)`; "adm", their maximum; "mmr" (maximum-margin regression), `max(0, 1 - s_y)`; "ats" and
-        "atm", sum and maximum over all classes; "rm" (reinforced), see `gamma`.
-        With `solver="leagues"`, "ww" is trained by matches of leagues of classes (see docs/leagues.md), and "llw" by
-        the published algorithm, a class at a time for a fixed mean of the weights, which is slower by far and here
-        to be compared with.
+        Losses on the margins between the row's own class y and the other classes c:
+
+        - "ww" (Weston-Watkins): the sum of `max(0, 1 - (s_y - s_c))` over the other classes;
+        - "cs" (Crammer-Singer): their maximum.
+
+        Losses on the scores, with weights that sum to zero over the classes:
+
+        - "llw" (Lee-Lin-Wahba): the sum of `max(0, 1 + s_c)` over the other classes;
+        - "adm": their maximum;
+        - "mmr" (maximum-margin regression): `max(0, 1 - s_y)`;
+        - "ats" and "atm": the sum and the maximum over all classes;
+        - "rm" (reinforced): see `gamma`.
+
+        With `solver="leagues"`, "ww" is trained by matches between leagues of classes (see docs/leagues.md), and
+        "llw" by the published algorithm, which updates one class at a time for a fixed mean of the weights. The
+        latter is much slower and is provided for comparison.
     gamma : float
-        For "rm": `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
+        For "rm": the loss is `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
     leagues : int, optional
-        For "ww" with `solver="leagues"`: how many leagues the classes are dealt to, at most one a class. None for a
-        number that follows from that of the classes, with work for 16 threads at the most over all ranks; N leagues
-        have work for N / 2. The optimum does not depend on it, the bits of the model do.
+        Number of leagues for "ww" with `solver="leagues"`, at most one per class. N leagues keep N / 2 threads busy.
+        None derives the number from that of the classes, for at most 16 threads over all ranks. The optimum does not
+        depend on the number of leagues, but the exact bits of the model do.
     {PARAMETERS.strip()}
     """
 
@@ -61,8 +68,9 @@ class MulticlassSVC(LinearClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            As for all estimators. With `loss="llw"` and `C=inf`, no row may have a loss: C is raised until no dual
-            variable is at its bound, where any larger C has the same optimum. `certificate_` is for this C, `C_`.
+            As for all estimators. `C=inf`, with `loss="llw"` only, requires a loss of 0 for every row: C is raised
+            until no dual variable is at its bound, so that any larger C has the same optimum. This value is stored
+            as `C_`, and `certificate_` refers to it.
 
         Returns
         -------
@@ -73,11 +81,11 @@ class MulticlassSVC(LinearClassifier):
             self.C_ = self.C
             return self
         if isinstance(X, BlockStore):
-            raise ValueError("C=inf is for rows in memory")
+            raise ValueError("C=inf cannot be trained from a BlockStore; pass rows in memory, or give a finite C")
         if self.loss != "llw":
-            raise ValueError(f'C=inf is for loss="llw" only, not {self.loss!r}')
+            raise ValueError(f'C=inf is only available for loss="llw", not for {self.loss!r}; give a finite C')
         if sample_weight is not None or self.class_weight is not None:
-            raise ValueError("weights of rows or classes mean nothing with C=inf, where no row may have a loss")
+            raise ValueError("sample_weight and class_weight have no effect with C=inf; leave them out")
         given, kept = self.C, self.warm_start
         self._one_of_several = True
         try:
@@ -93,14 +101,14 @@ class MulticlassSVC(LinearClassifier):
             del self._one_of_several
             if not kept:
                 self._dual_state = None
-        raise ValueError(f"some row has a loss whatever the weights, as far as C={C:g} can tell; give a finite C")
+        raise ValueError(f"C=inf has no solution: some rows still have a loss at C={C:g}; give a finite C")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.leagues is not None and (self.loss, self.solver) != ("ww", "leagues"):
             raise ValueError(
-                f"leagues={self.leagues} is for loss='ww' with solver='leagues', not for loss={self.loss!r} with "
-                f"solver={self.solver!r}; leave it out"
+                f"leagues={self.leagues} requires loss='ww' and solver='leagues', got loss={self.loss!r} and "
+                f"solver={self.solver!r}; leave leagues out"
             )
 
     def _options(self, seed: int) -> FitOptions:
@@ -112,23 +120,22 @@ class MulticlassSVC(LinearClassifier):
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class BinarySVC(LinearClassifier):
-    """What one-vs-rest and one-vs-one have in common."""
+    """Base class of one-vs-rest and one-vs-one machines."""
 
     loss: str = field(default="squared_hinge", kw_only=False)
 
 
 class OneVsRestSVC(BinarySVC):
-    __doc__ = f"""One binary support vector machine a class, all trained together and exactly.
+    __doc__ = f"""One-vs-rest support vector machine: one binary classifier per class, all trained exactly.
 
     Minimises `1/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each class c, with `t_ic = 1` for its own rows and -1
-    for all others. A row may be of any number of classes.
+    for all others. A row may belong to any number of classes.
 
     Parameters
     ----------
     loss : "hinge" or "squared_hinge"
-        `max(0, 1 - m)` or its square. The square is trained by Newton's method on the primal with
-        `solver="newton"`, and with "auto" where the dual is slow; the violation in the certificate is then the
-        largest part of the gradient.
+        `max(0, 1 - m)` or its square. For the square, `solver="newton"` uses Newton's method on the primal, as does
+        "auto" when the dual is slow; the violation in the certificate is then the largest component of the gradient.
     {PARAMETERS.strip()}
     """
 
@@ -136,10 +143,10 @@ class OneVsRestSVC(BinarySVC):
 
 
 class OneVsOneSVC(BinarySVC):
-    __doc__ = f"""One binary support vector machine for each pair of classes, trained without copying the rows.
+    __doc__ = f"""One-vs-one support vector machine: one binary classifier per pair of classes, without copying rows.
 
     Minimises `1/2 |w_ab|^2 + sum_i C_i loss(t_i w_ab.x_i)` over the rows of the classes a and b, with `t_i = 1` for a
-    and -1 for b. The class with most votes is predicted; of equal votes the one with the larger sum of margins.
+    and -1 for b. Predicts the class with the most votes; ties go to the class with the larger sum of margins.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the result of a fit becomes: a model, with its certificate as plain values."""
+"""Turn the result of a fit into a model, with its certificate as plain values."""
 
 from typing import Any
 
@@ -21,22 +21,23 @@ def as_model(
     pairs: bool,
     chain: Chain,
 ) -> LinearModel:
-    """Make a model of weights, the last of which, if there is a constant feature, are its own.
+    """Build a model from the result of a fit.
 
     Parameters
     ----------
     result : Result
+        If there is a constant feature, its weights are the last row of `result.weights`.
     classes : ndarray of shape (K,)
     settings : dict
-        How it was trained.
+        Training settings to store in the model.
     dtype : numpy dtype
-        Of intercepts.
+        Type of the intercepts.
     constant : float, optional
-        The value of the constant feature.
+        Value of the constant feature.
     pairs : bool
-        Whether weights are of pairs of classes.
+        Whether the weights belong to pairs of classes.
     chain : Chain
-        The steps that the rows have gone through.
+        The preprocessing steps applied to the rows.
 
     Returns
     -------
@@ -47,24 +48,24 @@ def as_model(
     if constant is not None:
         weights, last = _split_last_row(weights)
         intercept[:] = last * constant
-    if not pairs:  # a pair without weights has no vote
+    if not pairs:  # an untrained pair casts no vote
         intercept[result.untrained] = -np.inf
     return LinearModel(weights, intercept, classes, settings, certificate_values(result), chain)
 
 
 def certificate_values(result: Result) -> dict[str, Any]:
-    """Of the model file: plain values."""
+    """Return the certificate as plain values for the model file."""
     found = result.certificate
     certificate = {name: getattr(found, name) for name in ("primal", "dual", "gap", "violation")}
     return certificate | {"exit_reason": found.exit_reason, "message": found.message, "epochs": result.n_iter}
 
 
 def count_kept(data: TrainingSet, columns: int) -> int:
-    """How many weights a model can have: all, or of reduced features those of the class's own rows."""
+    """Count the weights a model may have: all, or those of features in the class's own rows if reduced."""
     if not data.reduced:
         return data.X.n_features * columns
     X = data.X.as_csr()
-    # Stored zeros are not values.
+    # Explicitly stored zeros do not count.
     present = sp.csr_matrix((X.data != 0, X.indices, X.indptr), shape=X.shape).astype(np.int32)
     ptr, of_class = data.rows_by_class()
     own = sp.csr_matrix((np.ones(of_class.size, np.int32), of_class, ptr), shape=(data.n_classes, data.X.n_rows))
@@ -72,7 +73,7 @@ def count_kept(data: TrainingSet, columns: int) -> int:
 
 
 def _split_last_row(weights: Any) -> tuple[Any, np.ndarray]:
-    """All rows but the last, as a view, and the last one; scipy's own slicing would copy all of them."""
+    """Split off the last row. The others are a view, because scipy's own slicing would copy them."""
     if not sp.issparse(weights):
         return weights[:-1], weights[-1]
     end = weights.indptr[-2]

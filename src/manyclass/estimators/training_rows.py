@@ -1,4 +1,4 @@
-"""What a fit trains: rows with labels and the penalty of each, in memory or in a store."""
+"""Build the training set of a fit: rows, labels and the penalty of each row, in memory or in a store."""
 
 from typing import Any, ClassVar
 
@@ -13,12 +13,12 @@ from ..problems import Binary, Problem
 from ..solvers import TrainingSet
 from .class_weights import weights_by_class
 
-# Fractions are classes if at least this share of the rows have a label that another row has, too.
+# Fractional labels count as classes if at least this share of the rows share their label with another row.
 SHARED_LABELS = 0.5
 
 
 def label_vector(y: Any) -> np.ndarray:
-    """One label per row as a vector: of a list, an array, or a column of a table."""
+    """Return one label per row as a vector, from a list, an array, or a column of a table."""
     if isinstance(y, list | tuple | np.ma.MaskedArray):
         return as_labels(y)
     array = np.asarray(y)
@@ -32,7 +32,7 @@ def label_vector(y: Any) -> np.ndarray:
 
 
 def _reject_measurements(labels: np.ndarray) -> None:
-    """Refuse what scikit-learn calls continuous, unless most fractions occur more than once."""
+    """Reject what scikit-learn calls continuous targets, unless most labels occur more than once."""
     if labels.dtype.kind != "f":
         return
     fractions = np.flatnonzero(labels != np.trunc(labels))
@@ -42,13 +42,13 @@ def _reject_measurements(labels: np.ndarray) -> None:
     if np.count_nonzero(counts == 1) > (1 - SHARED_LABELS) * labels.size:
         row = fractions[0]
         raise ValueError(
-            f"Unknown label type: continuous. y has the number {labels[row]} in row {row}, and most rows have one of "
-            "their own, which makes it a target for regression; if these are classes, make them strings"
+            f"Unknown label type: continuous. y has the number {labels[row]} in row {row}, and most of its values "
+            "occur only once, as in a regression target; if these are classes, convert them to strings"
         )
 
 
 class TrainingRows:
-    """The part of an estimator that checks labels and weights, and makes penalties of them."""
+    """The part of an estimator that checks labels and weights, and computes the penalties of the rows."""
 
     loss: str
     C: float
@@ -60,7 +60,7 @@ class TrainingRows:
     engine: Any
     dtype: Any
     _pairs: ClassVar[bool] = False  # one-vs-one
-    _stop_with: StopAll | None = None  # other fits that end when this one is asked to
+    _stop_with: StopAll | None = None  # shared by fits that stop together
     _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
 
     def _problem(self) -> Problem:
@@ -78,8 +78,8 @@ class TrainingRows:
         if has_label_sets(y):
             if not self._takes_sets:
                 raise ValueError(
-                    f"y has sets of labels, but {type(self).__name__} wants one label a row; train them one-vs-rest, "
-                    "with OneVsRestSVC or OneVsRestLogistic"
+                    f"y has sets of labels, but {type(self).__name__} needs one label per row; use a one-vs-rest "
+                    "estimator such as OneVsRestSVC or OneVsRestLogistic"
                 )
         else:
             labels = label_vector(y)
@@ -110,8 +110,8 @@ class TrainingRows:
         if self.class_weight is not None:
             if Y is not None:
                 raise ValueError(
-                    "class_weight is for one label a row: a row with several has no weight by its class; give rows "
-                    "their weights with sample_weight"
+                    "class_weight needs one label per row, but y has sets of labels; use sample_weight to weight the "
+                    "rows"
                 )
             with np.errstate(over="ignore"):
                 weight *= weights_by_class(self.class_weight, classes, codes, sample_weight)[codes]
@@ -122,14 +122,14 @@ class TrainingRows:
                 f"row {unfit[0]} has a penalty (C times its sample and class weights) of {weight[unfit[0]]:g}; "
                 "it must be a finite number of at least 0"
             )
-        # Penalties so small that the type of the weights cannot hold them are zero in it.
+        # Penalties that underflow in the type of the weights count as zero.
         takes_part = weight >= np.finfo(self.dtype).tiny
         if not takes_part.all():
             kept = np.flatnonzero(takes_part)
             if not weight.any():
                 raise ValueError("all sample weights are zero; give at least one row a positive weight")
             if kept.size == 0:
-                kept = np.flatnonzero(weight)  # which the solver refuses, as too small
+                kept = np.flatnonzero(weight)  # the solver rejects these as too small
             given: Any = rows.as_csr() if rows.is_sparse else rows.dense
             rows, weight = check_matrix(given[kept]), weight[kept]
             codes, Y = (codes[kept], None) if Y is None else (codes, Y[kept])
@@ -138,24 +138,24 @@ class TrainingRows:
     def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
         disk_engine(self.engine)
         if self._pairs:
-            raise ValueError("one-vs-one is not trained from disk; use one-vs-rest, or an all-in-one loss")
+            raise ValueError("one-vs-one cannot be trained from disk; use one-vs-rest, or an all-in-one loss")
         if self.solver not in ("auto", "dual") or self.feature_reduction:
-            raise ValueError("from disk there is solver='dual' without feature_reduction only")
+            raise ValueError("training from disk only supports solver='dual' without feature_reduction")
         if store.n_rows == 0:
             raise ValueError(f"{store.path} has no rows left")
         binary = isinstance(self._problem(), Binary)
         if store.classes.size < 2 and not (binary and store.manifest.multilabel):
-            raise ValueError(f"{store.path} has rows of one class only; a classifier needs two at least")
+            raise ValueError(f"{store.path} has rows of only one class; a classifier needs at least two")
         if store.manifest.multilabel and not binary:
             raise ValueError(
-                f"{store.path} has rows with other than one label; train them with a one-vs-rest loss, "
-                f"{self.loss!r} wants one label a row"
+                f"{store.path} has sets of labels; train it with a one-vs-rest loss, because "
+                f"{self.loss!r} needs one label per row"
             )
         by_class = None
         if self.class_weight is not None:
             if store.manifest.multilabel or not isinstance(self.class_weight, dict):
                 raise ValueError(
-                    "for rows of a store class_weight must be a dictionary, and every row must have one label"
+                    "class_weight for a store must be a dict, and every row of the store must have exactly one label"
                 )
             by_class = weights_by_class(self.class_weight, store.classes)
         if sample_weight is not None:
@@ -164,7 +164,7 @@ class TrainingRows:
             if sample_weight.shape != (store.manifest.next_id,) or not usable.all():
                 raise ValueError(
                     f"sample_weight must have {store.manifest.next_id} finite numbers of at least 0, one for each "
-                    f"id that was ever given to a row of the store; got shape {sample_weight.shape}"
+                    f"row id ever assigned in the store; got shape {sample_weight.shape}"
                 )
         constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         return StoredRows(store, float(self.C), by_class, sample_weight, constant)

@@ -1,4 +1,4 @@
-"""Two classes as scikit-learn has them: one column, positive for the second class.
+"""Two classes in scikit-learn's form: one column, positive for the second class.
 
 | trained | columns of the model | one column |
 |---|---|---|
@@ -18,19 +18,19 @@ TOGETHER = "together"
 
 
 def one_column(columns: Any, trained: str) -> Any:
-    """Make one column, of shape (n, 1), from those of a model: weights by features, intercepts, or scores of rows."""
+    """Merge the columns of a model (weights, intercepts or scores) into one column of shape (n, 1)."""
     if trained == PAIRS:
         return -columns
     factor = columns.dtype.type(0.5 if trained == REST else 1.0)
     if sp.issparse(columns):
         return columns @ sp.csr_matrix(np.array([[-factor], [factor]]))
     first, second = columns[:, :1], columns[:, 1:]
-    # A class that was never trained scores minus infinity; where both were not, the first is predicted.
+    # An untrained class scores minus infinity; if neither was trained, the first is predicted.
     return np.subtract(second, first, out=second.copy(), where=np.isfinite(second)) * factor
 
 
 def model_columns(column: Any, trained: str) -> Any:
-    """Undo `one_column`: the columns of a model, which score rows alike."""
+    """Invert `one_column`: return columns of a model that give the same predictions."""
     if trained == PAIRS:
         return -column
     factor = column.dtype.type(1.0 if trained == REST else 0.5)

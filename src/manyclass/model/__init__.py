@@ -1,4 +1,4 @@
-"""Trained models: weights, scores, top-k, files."""
+"""Trained models: weights, scores, top-k predictions and files."""
 
 from .file import ModelFileError, load_model, save_model, verify_model
 from .label_tree import LabelTree

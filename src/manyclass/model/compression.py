@@ -1,4 +1,4 @@
-"""Smaller weights: small ones dropped, values of two bytes or one, classes of two bytes where they fit."""
+"""Compress weights: drop small ones, and store values in one or two bytes and class indices in two where they fit."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,22 +9,22 @@ import scipy.sparse as sp
 from .weights import SparseWeights, WideWeights, as_matrix, as_stored, nbytes
 
 TYPES = ("float16", "int8")
-# The largest integer of 8 bits that has its negative.
+# The largest 8-bit integer whose negative also fits.
 LARGEST = 127
 
 
 def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int | None) -> Any:
-    """Weights without small ones, in another type.
+    """Drop small weights and convert the rest to a smaller type.
 
     Parameters
     ----------
-    weights : any that a model can have
+    weights : any form of weights that a model can have
     dtype : "float16", "int8" or None
-        None keeps the type.
+        Type of the stored values. None keeps the current type.
     prune : float
-        Weights smaller than that in size are dropped.
+        Drop weights smaller than this in absolute value.
     keep : int, optional
-        Of each class the largest in size, so many at the most.
+        Keep at most this many weights per class, the largest in absolute value.
 
     Returns
     -------
@@ -35,7 +35,7 @@ def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int
     if not prune >= 0:
         raise ValueError(f"prune must be 0 or more, got {prune!r}")
     if keep is not None and keep < 1:
-        raise ValueError(f"keep must be 1 or more weights a class, got {keep!r}")
+        raise ValueError(f"keep must be 1 or more weights per class, got {keep!r}")
     if isinstance(weights, WideWeights):
         return replace(weights, part=compress_weights(weights.part, dtype=dtype, prune=prune, keep=keep))
     matrix = sp.csr_matrix(as_matrix(weights))
@@ -55,7 +55,7 @@ def _chosen(matrix: sp.csr_matrix, chosen: np.ndarray) -> sp.csr_matrix:
 
 
 def _largest_of_column(matrix: sp.csr_matrix, count: int) -> np.ndarray:
-    # By column, and in each the largest first; of equal ones the first feature.
+    # By column, then largest first; ties go to the first feature.
     order = np.lexsort((-np.abs(matrix.data), matrix.indices))
     begin = np.concatenate([[0], np.cumsum(np.bincount(matrix.indices, minlength=matrix.shape[1]))])
     rank = np.arange(order.size) - begin[matrix.indices[order]]
@@ -69,7 +69,7 @@ def _narrow(matrix: sp.csr_matrix, dtype: str) -> SparseWeights:
     if dtype == "float16":
         largest = np.abs(matrix.data).max(initial=0)
         if largest > np.finfo(np.float16).max:
-            raise ValueError(f"a weight of size {largest:g} does not fit float16; use int8, which has scales")
+            raise ValueError(f"a weight of size {largest:g} does not fit in float16; use int8, which scales weights")
         values = matrix.data.astype(np.float16)
     else:
         most = np.zeros(matrix.shape[1])

@@ -1,22 +1,22 @@
-"""Model files: safetensors with the weights, the class names and how the model was trained.
+"""Model files: safetensors with the weights, class names and training settings.
 
 | tensor | type | shape |
 |---|---|---|
 | `weights` | float32 or float64 | (features, K or pairs of classes), if dense |
 | `weights.indptr`, `weights.indices`, `weights.values` | int64, int32, float | CSR of that shape, if sparse |
 | the same, in version 2 | int64, int32 or uint16, float16 or int8 | a compressed model |
-| `weights.features` | int64 | in version 4: the features that the rows of weights are of, and the number of all |
-| `weights.scale` | float32 | one a column, by which integers are to be multiplied |
-| `intercept` | as the weights, float32 if they are narrower | as many as columns of weights |
-| `classes` | integers, floats or truth values | (K,), ascending, if the labels are such |
-| `classes.utf8`, `classes.offsets` | uint8, int64 | UTF-8 one after the other, and K + 1 bounds, if strings |
-| `label_counts` | int64 | (K,), the training rows with each label, if they were counted |
+| `weights.features` | int64 | in version 4: the features with weights, followed by the total number of features |
+| `weights.scale` | float32 | one factor per column for int8 values |
+| `intercept` | as the weights, float32 if they are narrower | one per column of the weights |
+| `classes` | integers, floats or booleans | (K,), ascending, for labels of these types |
+| `classes.utf8`, `classes.offsets` | uint8, int64 | concatenated UTF-8 and K + 1 offsets, for string labels |
+| `label_counts` | int64 | (K,), number of training rows with each label, if counted |
 | `tree.labels`, `tree.branching` | int32, int64 | (K,), (1,), the leaves of a tree over the labels, if it has one |
-| `text.*` | | of a model whose only step is `TextFeatures` or `HashedText`: what it has learned |
-| `steps.0.*`, `steps.1.*` ... | | of any other steps, in version 3: what each has learned |
+| `text.*` | | fitted state of `TextFeatures` or `HashedText`, if that is the only step |
+| `steps.0.*`, `steps.1.*` ... | | fitted state of any other steps, in version 3 |
 
-The metadata hold `format`, `format_version`, and `settings`, `certificate` and (in version 3) `steps` as JSON. Equal
-models give equal bytes.
+The metadata contain `format`, `format_version`, and `settings`, `certificate` and (in version 3) `steps` as JSON.
+Equal models produce identical bytes.
 """
 
 import json
@@ -44,44 +44,45 @@ from .shards import INDEX, join_shards, read_index, shard_names, shard_of, write
 from .weights import FLOATS, NARROW, JoinedWeights, SparseWeights, WideWeights, as_matrix, as_stored
 
 FORMAT = "manyclass"
-# Most models are written as version 1; each number is for what readers of the one before would get wrong.
+# Most models are written as version 1. Each later version adds something that older readers would misread.
 VERSION, COMPRESSED, WITH_STEPS, WIDE = 1, 2, 3, 4
 NEWEST = WIDE
 FEATURES = "weights.features"
 ALIGNED = ("weights", "weights.values")
-WEIGHTS = "weights"  # how the names of their tensors begin
+WEIGHTS = "weights"  # prefix of the names of weight tensors
 CHECKED_AT_ONCE = 1 << 20
 SPARSE = {"weights.indptr", "weights.indices", "weights.values"}
 
 
 class ModelFileError(BadFileError):
-    """A file that is no model, or a damaged one; the message names the file and the reason."""
+    """The file is not a model, or is damaged. The message names the file and the reason."""
 
 
 # ---- Writing
 
 
 def save_model(model: Any, path: str | os.PathLike[str], *, engine: Any = "memory") -> None:
-    """Write a model to a file that appears under its name only when it is complete.
+    """Save a model. The file appears under its name only when it is complete.
 
     Parameters
     ----------
     model : LinearModel, estimator, Pipeline, or search
-        A model; a fitted estimator of this package; a pipeline that ends with one, whose other steps are saved too
-        (see `Chain` for those that can be); or a search such as `GridSearchCV`, of which the best estimator is saved.
-        Labels may be integers, floats, truth values or strings.
+        A model; a fitted estimator of this package; a pipeline that ends with one, which is saved with its other
+        steps (see `Chain` for the supported ones); or a search such as `GridSearchCV`, whose best estimator is saved.
+        Labels may be integers, floats, booleans or strings.
     path : str or path-like
-        An existing file is replaced and its permissions are kept. A symbolic link stays, and its target is replaced.
+        File to write. An existing file is replaced, keeping its permissions. If it is a symbolic link, its target is
+        replaced.
     engine : "memory", "mpi" or MPIEngine
-        By MPI all processes write the model together: `path` is a folder then, with a file for the classes of each.
-        They must see the same files there.
+        With MPI, all processes write the model together. `path` is then a folder that all of them can see, with one
+        file per process for its share of the classes.
 
     Raises
     ------
     TypeError
-        For a label, a step, or a value in `settings` or `certificate`, that the file cannot hold.
+        If a label, a step, or a value in `settings` or `certificate` cannot be stored.
     OSError
-        If the file cannot be written; nothing is left behind.
+        If the file cannot be written. No partial file is left behind.
     """
     model = model_of(model)
     peers = peers_of(engine)
@@ -92,7 +93,7 @@ def save_model(model: Any, path: str | os.PathLike[str], *, engine: Any = "memor
 
 
 def save_shard(model: LinearModel, path: Path) -> None:
-    """Write a model file into a folder of shards, where no link is followed."""
+    """Write a model file into a folder of shards, without following links."""
     _write(model, path, open_atomic)
 
 
@@ -125,7 +126,7 @@ def _write(model: LinearModel, path: str | os.PathLike[str], opened: Callable[..
 
 def _save_shards(model: LinearModel, folder: Path, peers: Peers) -> None:
     if model.pairs:
-        raise ValueError("a one-vs-one model cannot be divided by classes; save it from one process")
+        raise ValueError("a one-vs-one model cannot be divided by classes; save it from a single process")
     names = shard_names(model, peers.size)
     for step in ("write", "index"):
         failure = None
@@ -166,8 +167,8 @@ def _to_json(name: str, values: dict[str, Any]) -> str:
         if isinstance(value, np.generic):
             return value.item()
         raise TypeError(
-            f"{name} holds {value!r}, of type {type(value).__name__}, which JSON cannot; "
-            "use numbers, strings, lists and dictionaries"
+            f"{name} holds {value!r} of type {type(value).__name__}, which JSON cannot represent; "
+            "use numbers, strings, lists and dicts"
         )
 
     return json.dumps(values, sort_keys=True, default=plain)
@@ -177,22 +178,21 @@ def _to_json(name: str, values: dict[str, Any]) -> str:
 
 
 def looks_like_model(path: str | os.PathLike[str]) -> bool:
-    """Tell from its first bytes whether a file is safetensors, without judging what it holds."""
+    """Tell from its first bytes whether a file is safetensors, without checking its contents."""
     with open(path, "rb") as stream:
         start = stream.read(9)
     return len(start) == 9 and int.from_bytes(start[:8], "little") < Path(path).stat().st_size and start[8:] == b"{"
 
 
 def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearModel:
-    """Read a model and check it; no code from the file is run.
+    """Load a model and check it. No code from the file is executed.
 
     Parameters
     ----------
     path : str or path-like
-        What `save_model` wrote: a file, or a folder of shards, which make one model and stay where they are.
+        A file or folder of shards written by `save_model`.
     mmap : bool
-        Map the file into memory: the weights are read where they lie, and processes share them. False reads
-        them into memory of their own.
+        Memory-map the weights, so that processes share them. False reads them into private memory.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
     Raises
     ------
     ModelFileError
-        If the file is not a model, is cut short or inconsistent, or has a version that is not known.
+        If the file is not a model, is truncated or inconsistent, or has an unknown version.
     """
     if Path(path).is_dir():
         try:
@@ -218,17 +218,17 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
 
 
 def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read how the fit of a model ended, and nothing of its weights.
+    """Read the certificate of a model without reading its weights.
 
     Parameters
     ----------
     path : str or path-like
-        What `save_model` wrote: a file, or a folder of shards.
+        A file or folder of shards written by `save_model`.
 
     Raises
     ------
     ModelFileError
-        If this is not a model, or one cut short.
+        If this is not a model, or is truncated.
     """
     try:
         if Path(path).is_dir():
@@ -244,19 +244,19 @@ def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def verify_model(path: str | os.PathLike[str]) -> None:
-    """Compare all of a model with its checksums; `load_model` does so for all but the weights.
+    """Verify all checksums of a model. `load_model` verifies all except those of the weights.
 
     Parameters
     ----------
     path : str or path-like
-        What `save_model` wrote: a file, or a folder of shards.
+        A file or folder of shards written by `save_model`.
 
     Raises
     ------
     ModelFileError
-        If something has changed since it was written, or if there are no checksums to tell.
+        If the model has changed since it was written, or has no checksums.
     """
-    load_model(path)  # which looks at the rest
+    load_model(path)  # checks everything else
     files, without = [Path(path)], []
     if Path(path).is_dir():
         index = read_index(path)
@@ -270,12 +270,12 @@ def verify_model(path: str | os.PathLike[str]) -> None:
             raise ModelFileError(f"{error}; copy or train it again") from error
     if without:
         raise ModelFileError(
-            f"{without[0]}: it has no checksums: an earlier manyclass wrote it; load the model and save it again"
+            f"{without[0]}: it has no checksums (written by an older manyclass); load the model and save it again"
         )
 
 
 def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearModel:
-    """Read one file: the weights an array or `SparseWeights`, each array as it lies there."""
+    """Read one file, with the weights as an array or `SparseWeights`, as they are stored."""
     metadata, tensors = _read_tensors(path, mmap)
     try:
         weights = _read_weights(tensors, int(metadata["format_version"]))
@@ -319,7 +319,7 @@ def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, s
     try:
         file = TensorFile(path, mmap=mmap)
         _check_format(path, file.metadata)
-        # The weights take several times as long to add up as to map and look through.
+        # Computing the checksums of the weights takes several times as long as mapping and checking them.
         file.verify(without=WEIGHTS)
         return file.metadata, _Tensors(dict(file))
     except ModelFileError:
@@ -334,13 +334,13 @@ def _without_name(error: Exception, path: str | os.PathLike[str]) -> str:
 
 def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        raise ModelFileError(f"{path}: a safetensors file, but not of manyclass; pass what `save_model` wrote")
+        raise ModelFileError(f"{path}: a safetensors file, but not of manyclass; pass a file written by `save_model`")
     version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) < 1:
         raise ModelFileError(f"{path}: the format version is {version!r}; the file is damaged")
     if int(version) > NEWEST:
         raise ModelFileError(
-            f"{path}: written by a newer manyclass: its format is {version}, this one reads up to {NEWEST}; "
+            f"{path}: written by a newer manyclass: its format is {version}, but this version reads up to {NEWEST}; "
             "upgrade manyclass",
         )
 
@@ -403,7 +403,7 @@ def _read_scale(tensors: _Tensors, dtype: np.dtype, columns: int) -> np.ndarray 
 
 def _check_columns(indptr: np.ndarray, indices: np.ndarray, n_classes: int) -> None:
     for begin in range(0, indices.size, CHECKED_AT_ONCE):
-        # One more than needed, so that each neighbouring pair is seen once.
+        # Overlap by one, so that each neighbouring pair is compared once.
         part = indices[begin : begin + CHECKED_AT_ONCE + 1]
         if part.min() < 0 or part.max() >= n_classes:
             raise ValueError(f"a sparse weight has a class outside 0..{n_classes - 1}")

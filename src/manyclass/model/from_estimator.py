@@ -1,4 +1,4 @@
-"""The model of an estimator or a pipeline, with all that happens to raw input before its weights."""
+"""Extract the model of an estimator or pipeline, including its preprocessing steps."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,25 +12,25 @@ from .linear import LinearModel
 
 
 def model_of(trained: Any) -> LinearModel:
-    """Give the model of something that was trained.
+    """Return the model of a fitted estimator, pipeline or search.
 
     Parameters
     ----------
     trained : LinearModel, estimator, Pipeline, or search
         A fitted estimator of this package; a pipeline that ends with one; or a search such as `GridSearchCV` over
-        these, of which the best estimator is taken.
+        these, whose best estimator is used.
 
     Returns
     -------
     LinearModel
-        That of a pipeline takes what the pipeline takes.
+        The model of a pipeline accepts the same input as the pipeline.
 
     Raises
     ------
     TypeError
-        For anything else, and for a step of a pipeline that cannot be stored as data, with the reason.
+        For anything else, and for a pipeline with a step that cannot be stored as data; the message says why.
     sklearn.exceptions.NotFittedError
-        If it is not trained yet.
+        If it has not been fitted.
     """
     if isinstance(trained, LinearModel):
         return trained
@@ -52,7 +52,7 @@ def model_of(trained: Any) -> LinearModel:
 
 
 def _steps(pipeline: Pipeline) -> Iterator[Any]:
-    """The steps of a pipeline, and of pipelines in it, without those that do nothing."""
+    """Yield the steps of a pipeline and of nested pipelines, skipping those that do nothing."""
     for _, step in pipeline.steps:
         if isinstance(step, Pipeline):
             yield from _steps(step)

@@ -1,4 +1,4 @@
-"""The settings of a model that predictions depend on; all others are for people, and may be anything."""
+"""The model settings that predictions depend on. All others are informational and may have any value."""
 
 import math
 from dataclasses import dataclass, fields
@@ -10,7 +10,7 @@ from .probability import METHODS
 
 @dataclass(frozen=True)
 class ProbabilityRule:
-    """As `probabilities` takes it."""
+    """The rule used by `probabilities`."""
 
     method: str
     slope: float
@@ -20,7 +20,7 @@ class ProbabilityRule:
 
 @dataclass(frozen=True)
 class KnownSettings:
-    """What a model may say, and of which type it is."""
+    """The known settings and their types."""
 
     pairs: bool = False
     multilabel: bool = False
@@ -35,12 +35,12 @@ NAMES = {about.name for about in fields(KnownSettings)}
 
 
 def check_settings(settings: dict[str, Any]) -> None:
-    """Refuse settings of a file that would fail where they are used.
+    """Reject settings from a file that would fail when used.
 
     Raises
     ------
     ValueError
-        Naming the setting and what was found.
+        Names the setting and the value found.
     """
     known = {name: value for name, value in settings.items() if name in NAMES}
     rule = as_declared(KnownSettings, known, "settings").probability

@@ -1,4 +1,4 @@
-"""The leaves of a tree over labels: all that a model file has to hold of it."""
+"""The leaves of a label tree, which is all that a model file stores of it."""
 
 from dataclasses import dataclass
 
@@ -7,21 +7,21 @@ import numpy as np
 
 @dataclass(frozen=True)
 class LabelOrder:
-    """What a tree over labels is made from again.
+    """The order of the labels from which a label tree can be rebuilt.
 
     Attributes
     ----------
     labels : int32 ndarray of shape (K,)
         The codes of all labels in the order of the leaves.
     branching : int
-        The children of a node at the most.
+        Maximum number of children per node.
     """
 
     labels: np.ndarray
     branching: int
 
     def check(self, n_classes: int) -> None:
-        """Raise ValueError unless this is an order of so many labels."""
+        """Raise ValueError unless this is an order of `n_classes` labels."""
         labels = self.labels
         if labels.dtype != np.int32 or labels.shape != (n_classes,) or self.branching < 2:
             raise ValueError(
@@ -31,4 +31,4 @@ class LabelOrder:
         seen = np.zeros(n_classes, bool)
         seen[labels[(labels >= 0) & (labels < n_classes)]] = True
         if not seen.all():
-            raise ValueError("the leaves of the tree are not all classes, each once")
+            raise ValueError("the leaves of the tree do not contain every class exactly once")

@@ -1,4 +1,4 @@
-"""Predictions of a model whose rows have sets of labels, as sparse matrices by its classes."""
+"""Predict sets of labels as sparse matrices with one column per class."""
 
 from typing import TYPE_CHECKING
 
@@ -10,37 +10,37 @@ from ..data import RowMatrix
 if TYPE_CHECKING:
     from .linear import LinearModel
 
-# Scores held at once where all of a row are needed.
+# Maximum number of scores in memory when all scores of a row are needed.
 SCORES_AT_ONCE = 1 << 24
 
 
 def predict_sets(
     model: "LinearModel", X: RowMatrix, *, k: int | None = None, threshold: float = 0.0, n_jobs: int | None = None
 ) -> sp.csr_matrix:
-    """Predict the labels of each row.
+    """Predict the set of labels of each row.
 
     Parameters
     ----------
     model : LinearModel
     X : RowMatrix of shape (n, n_features)
     k : int, optional
-        So many labels a row, those with the largest scores.
+        Predict the k labels with the largest scores for each row.
     threshold : float
-        Without `k`: all labels with scores above it.
+        Predict all labels with scores above this, if `k` is not given.
     n_jobs : int, optional
-        Threads; None for all cores.
+        Number of threads; None for all cores.
 
     Returns
     -------
     csr_matrix of shape (n, K)
-        Ones.
+        Ones for the predicted labels.
     """
     found = topk_matrix(model, X, k, n_jobs=n_jobs) if k is not None else scores_above(model, X, threshold, n_jobs)
     return sp.csr_matrix((np.ones(found.nnz, np.int32), found.indices, found.indptr), shape=found.shape)
 
 
 def scores_above(model: "LinearModel", X: RowMatrix, threshold: float, n_jobs: int | None = None) -> sp.csr_matrix:
-    """The scores above a threshold, never holding those of many rows at a time."""
+    """Return the scores above a threshold, computed a few rows at a time to limit memory."""
     parts = []
     at_once = max(1, SCORES_AT_ONCE // model.n_classes)
     for begin in range(0, max(1, X.shape[0]), at_once):  # a rank may have no rows
@@ -51,7 +51,7 @@ def scores_above(model: "LinearModel", X: RowMatrix, threshold: float, n_jobs: i
 
 
 def topk_matrix(model: "LinearModel", X: RowMatrix, k: int, *, n_jobs: int | None = None) -> sp.csr_matrix:
-    """The scores of the k best classes of each row; k entries a row, zeros included."""
+    """Return the scores of the k best classes of each row, with exactly k stored entries per row."""
     codes, scores = model.topk(X, k, n_jobs=n_jobs)
     ascending = np.argsort(codes, axis=1)
     indices, values = (np.take_along_axis(array, ascending, axis=1).reshape(-1) for array in (codes, scores))

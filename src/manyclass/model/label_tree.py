@@ -1,7 +1,7 @@
-"""A tree over the labels of a model: the best ones of a row without scoring all.
+"""A tree over the labels of a model, which finds the best labels of a row without scoring all of them.
 
-It is an index, built from the weights of a trained model alone. Which labels are looked at is a guess by beam search;
-the scores that are given are the model's own.
+The tree is an index built only from the weights of a trained model. Beam search decides which labels to score, so
+some of the best may be missed; the scores returned are exactly those of the model.
 """
 
 from typing import Any
@@ -22,26 +22,27 @@ MOST_BRANCHES = 1 << 16
 
 
 class LabelTree:
-    """Finds the best labels of rows by beam search.
+    """Find the best labels of rows by beam search.
 
-    Labels are the leaves of a balanced tree. A node has the elementwise maximum of the positive weights of its
-    labels, so that for rows without negative values its score is no less than theirs. At each level the children of
-    the `beam` best nodes are scored; at the last one these are labels, with their exact scores.
+    Labels are the leaves of a balanced tree. The weights of a node are the elementwise maximum of the positive
+    weights of its labels, so for rows without negative values its score is an upper bound on theirs. At each level
+    the children of the `beam` best nodes are scored. At the last level these are labels, with their exact scores.
 
     Parameters
     ----------
     model : LinearModel
-        Its weights are copied, by label: the copy takes `nbytes`.
+        The model to index. Its weights are copied label by label, which takes `nbytes` of memory.
     order : LabelOrder, optional
-        None for that of the model, `model.tree`.
+        Order of the leaves. None uses the order stored in `model.tree`.
     n_jobs : int, optional
-        Threads; None for all cores.
+        Number of threads; None for all cores.
 
     Attributes
     ----------
     model : LinearModel
+        The indexed model.
     order : LabelOrder
-        To be kept with the model: `model.tree = tree.order`.
+        The order of the leaves. Store it with the model by `model.tree = tree.order`.
     """
 
     def __init__(self, model: LinearModel, order: LabelOrder | None = None, *, n_jobs: int | None = None):
@@ -62,17 +63,17 @@ class LabelTree:
     def build(
         cls, model: LinearModel, *, branching: int = BRANCHING, seed: int = 0, n_jobs: int | None = None
     ) -> "LabelTree":
-        """Cluster the labels of a model.
+        """Build a tree by clustering the labels of a model.
 
         Parameters
         ----------
         model : LinearModel
         branching : int
-            The children of a node at the most, 2 or more.
+            Maximum number of children per node, at least 2.
         seed : int
-            Of the first guesses of the clustering; for a seed the tree is the same for any number of threads.
+            Seed for initialising the clusters. The tree is the same for any number of threads.
         n_jobs : int, optional
-            Threads; None for all cores.
+            Number of threads; None for all cores.
 
         Returns
         -------
@@ -87,16 +88,16 @@ class LabelTree:
 
     @property
     def levels(self) -> int:
-        """How many times a search goes down from a node to its children."""
+        """Depth of the tree: how many times a search descends from a node to its children."""
         return int(self._kernel.levels)
 
     @property
     def nbytes(self) -> int:
-        """Memory of the tree."""
+        """Memory used by the tree, in bytes."""
         return int(self._kernel.nbytes) + self.order.labels.nbytes
 
     def topk(self, X: Any, k: int, *, beam: int = BEAM, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Find k labels of each row with large scores, often the largest ones.
+        """Find k labels with large scores for each row, usually the largest ones.
 
         Parameters
         ----------
@@ -104,15 +105,15 @@ class LabelTree:
         k : int
             At most the number of labels.
         beam : int
-            The nodes kept at each level, and more where these have fewer than k labels. The number of labels makes it
-            exact.
+            Number of nodes kept at each level, raised where these have fewer than k labels. A beam as large as the
+            number of labels makes the search exact.
         n_jobs : int, optional
-            Threads; None for all cores.
+            Number of threads; None for all cores.
 
         Returns
         -------
         codes : int32 ndarray of shape (n, k)
-            Positions in `model.classes`, best first; of equal scores the lower one first.
+            Positions in `model.classes`, best first; ties in ascending order of position.
         scores : ndarray of shape (n, k)
         """
         model = self.model
@@ -141,7 +142,7 @@ class LabelTree:
         return codes, scores
 
     def recall(self, X: Any, k: int, *, beam: int = BEAM, n_jobs: int | None = None) -> float:
-        """Share of the k best labels of the rows that `topk` finds, the mean over the rows.
+        """Return the share of the k best labels that `topk` finds, averaged over the rows.
 
         Parameters
         ----------
@@ -158,21 +159,21 @@ class LabelTree:
 
 
 def recall_of(exact: np.ndarray, found: np.ndarray) -> float:
-    """Share of the codes in `exact` (n, k) that their row in `found` (n, k) has."""
+    """Return the share of the codes in `exact` (n, k) that occur in the same row of `found` (n, k)."""
     both = np.sort(np.hstack([exact, found]), axis=1)
     return float((both[:, 1:] == both[:, :-1]).sum() / exact.size)
 
 
 def _by_label(model: LinearModel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if model.pairs:
-        raise ValueError("a one-vs-one model has weights for pairs of classes, over which there is no tree")
+        raise ValueError("a one-vs-one model has weights for pairs of classes, so it cannot have a tree over labels")
     weights = sp.csc_matrix(as_matrix(model.weights))
     weights.sort_indices()
     return weights.indptr.astype(np.int64, copy=False), weights.indices.astype(np.int32, copy=False), weights.data
 
 
 def _even_branching(n_classes: int, most: int) -> int:
-    """The least branching with which the tree is as deep as with the one asked for: all levels divide alike."""
+    """Return the smallest branching that gives the same depth as `most`, so that all levels are balanced."""
     depth = 1
     while most**depth < n_classes:
         depth += 1

@@ -1,4 +1,4 @@
-"""A trained linear model: weights by features, scores, the best classes."""
+"""A trained linear model: weights, scores and the best classes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -15,43 +15,43 @@ from .probability import log_probabilities, probabilities
 from .threads import thread_count
 from .weights import JoinedWeights, WideWeights, as_matrix, is_sparse, make_scorer, nbytes, nonzeros
 
-# Rows scored by one call into the core: Ctrl-C is answered in between.
+# Rows scored per call into the core; Ctrl-C takes effect between calls.
 ROWS_AT_ONCE = 4096
-# Scores held at once where all of a row are needed.
+# Maximum number of scores in memory when all scores of a row are needed.
 SCORES_AT_ONCE = 1 << 24
 
 
 @dataclass
 class LinearModel:
-    """Scores are `X @ weights + intercept`; the class with the largest one is predicted.
+    """A linear model with scores `X @ weights + intercept`, which predicts the class with the largest score.
 
-    A one-vs-one model has a column for each pair of classes `a < b`, in the order of `numpy.triu_indices`. A positive
-    score is a vote for a, a negative one for b; the score of a class is the number of its votes, plus a number below
-    one half in size that orders classes with equal votes by the sum of their margins.
+    A one-vs-one model has one column per pair of classes `a < b`, in the order of `numpy.triu_indices`. A positive
+    score is a vote for a, a negative one for b. The score of a class is its number of votes, plus a term smaller than
+    one half in absolute value that breaks ties by the sum of margins.
 
     Attributes
     ----------
     weights : ndarray or csr_matrix of shape (n_features, K or pairs), float32 or float64
-        One row a feature: that is how they are read when a sparse row is scored. Compressed models have
-        `SparseWeights`, those of few of very many features `WideWeights`, and models in shards `JoinedWeights`
-        instead, which `matrix` expands. To change them, assign
-        new ones: what a model has derived from them to predict does not notice changes within.
+        One row per feature, which is the order in which sparse rows are scored. Compressed models have
+        `SparseWeights` instead, models that use few of very many features `WideWeights`, and models in shards
+        `JoinedWeights`; `matrix` expands any of these. Assign a new object to change the weights: in-place changes
+        may not affect predictions.
     intercept : ndarray of shape (K or pairs,)
-        Minus infinity marks a class that was never trained (an interrupted one-vs-rest fit): it is never
+        Minus infinity marks a class that was not trained (after an interrupted one-vs-rest fit) and is never
         predicted.
     classes : ndarray of shape (K,)
-        The labels.
+        The class labels.
     settings : dict
-        How it was trained; plain values that JSON can hold.
+        How the model was trained; JSON-serialisable values.
     certificate : dict
         Primal, dual, gap and violation at the end of training.
     chain : Chain
-        The steps from raw input, texts or rows, to the rows that the weights are for. Methods that take an `X` apply
-        them to it, except to a `RowMatrix`, which `prepare` gives.
+        The preprocessing steps from raw input (texts or rows) to the rows that are scored. Methods that take an `X`
+        apply them, except to a `RowMatrix` returned by `prepare`.
     label_counts : int64 ndarray of shape (K,), optional
-        How many of the `settings["n_rows"]` training rows had each label: measures weighted by propensities need it.
+        Number of the `settings["n_rows"]` training rows with each label, needed for propensity-scored metrics.
     tree : LabelOrder, optional
-        What a `LabelTree` over the labels is made from.
+        The order of the labels from which a `LabelTree` can be built.
     """
 
     weights: Any
@@ -71,7 +71,7 @@ class LinearModel:
 
     @property
     def multilabel(self) -> bool:
-        """Whether it was trained on rows with sets of labels."""
+        """Whether the model was trained on sets of labels."""
         return bool(self.settings.get("multilabel", False))
 
     @property
@@ -91,37 +91,37 @@ class LinearModel:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether only non-zero weights are stored."""
+        """Whether only nonzero weights are stored."""
         return is_sparse(self.weights)
 
     @property
     def n_parts(self) -> int:
-        """In how many files the weights are: one, or the shards of a model."""
+        """Number of files that hold the weights: one, or the number of shards."""
         return len(self.weights.parts) if isinstance(self.weights, JoinedWeights) else 1
 
     @property
     def matrix(self) -> Any:
-        """The weights as one ndarray or csr_matrix, whatever they are stored as."""
+        """The weights as one ndarray or csr_matrix, however they are stored."""
         return as_matrix(self.weights)
 
     @property
     def density(self) -> float:
-        """Share of the weights that are not zero."""
+        """Share of nonzero weights."""
         return nonzeros(self.weights) / max(1, self.weights.shape[0] * self.weights.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """Memory of weights and intercept."""
+        """Memory used by the weights and intercepts, in bytes."""
         return int(nbytes(self.weights) + self.intercept.nbytes)
 
     def scores(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
-        """Score every row for every class.
+        """Return the score of each class for each row.
 
         Parameters
         ----------
         X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         n_jobs : int, optional
-            Threads; None for all cores.
+            Number of threads; None for all cores.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class LinearModel:
         return out
 
     def topk(self, X: Any, k: int, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k best classes of each row, without ever holding all scores.
+        """Find the k best classes of each row without holding all scores in memory.
 
         Parameters
         ----------
@@ -146,12 +146,12 @@ class LinearModel:
         k : int
             At most the number of classes.
         n_jobs : int, optional
-            Threads; None for all cores.
+            Number of threads; None for all cores.
 
         Returns
         -------
         codes : int32 ndarray of shape (n, k)
-            Positions in `classes`, best first; of equal scores the lower one first.
+            Positions in `classes`, best first; ties in ascending order of position.
         scores : ndarray of shape (n, k)
         """
         if not 1 <= k <= self.n_classes:
@@ -170,7 +170,7 @@ class LinearModel:
         return codes, scores
 
     def predict_topk(self, X: Any, k: int = 5, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Find the labels of the k best classes of each row, without ever holding all scores.
+        """Find the labels of the k best classes of each row without holding all scores in memory.
 
         Parameters
         ----------
@@ -178,7 +178,7 @@ class LinearModel:
         k : int
             At most the number of classes.
         n_jobs : int, optional
-            Threads; None for all cores.
+            Number of threads; None for all cores.
 
         Returns
         -------
@@ -190,13 +190,13 @@ class LinearModel:
         return self.classes[codes], scores
 
     def probabilities(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
-        """Probability of every class for every row, if the model knows any.
+        """Return the probability of each class for each row, if the model provides probabilities.
 
         Parameters
         ----------
         X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         n_jobs : int, optional
-            Threads; None for all cores.
+            Number of threads; None for all cores.
 
         Returns
         -------
@@ -205,11 +205,11 @@ class LinearModel:
         return probabilities(self._probability_rule(), self.scores(X, n_jobs=n_jobs))
 
     def log_probabilities(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
-        """Logarithm of the probability of every class for every row; see `probabilities`."""
+        """Return the logarithms of the probabilities; see `probabilities`."""
         return log_probabilities(self._probability_rule(), self.scores(X, n_jobs=n_jobs))
 
     def topk_probabilities(self, X: Any, k: int, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k most likely classes of each row, without ever holding the probabilities of all.
+        """Find the k most likely classes of each row without holding all probabilities in memory.
 
         Parameters
         ----------
@@ -217,12 +217,12 @@ class LinearModel:
         k : int
             At most the number of classes.
         n_jobs : int, optional
-            Threads; None for all cores.
+            Number of threads; None for all cores.
 
         Returns
         -------
         codes : int32 ndarray of shape (n, k)
-            Positions in `classes`, best first; of equal ones the lower one first.
+            Positions in `classes`, most likely first; ties in ascending order of position.
         probabilities : ndarray of shape (n, k)
         """
         if not 1 <= k <= self.n_classes:
@@ -248,65 +248,65 @@ class LinearModel:
     def predict(
         self, X: Any, *, k: int | None = None, threshold: float = 0.0, n_jobs: int | None = None
     ) -> np.ndarray | sp.csr_matrix:
-        """Give the best class of each row; of a model for sets of labels, the labels.
+        """Predict the class of each row, or its set of labels if the model was trained on sets.
 
         Parameters
         ----------
         X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
         k : int, optional
-            Of a model for sets of labels: so many labels a row, those with the largest scores.
+            Predict the k labels with the largest scores for each row. Only for models of sets of labels.
         threshold : float
-            Of such a model, without `k`: all labels with scores above it.
+            Predict all labels with scores above this, if `k` is not given. Only for models of sets of labels.
         n_jobs : int, optional
-            Threads; None for all cores.
+            Number of threads; None for all cores.
 
         Returns
         -------
-        ndarray of shape (n,) with labels, or csr_matrix of shape (n, K) of ones
+        ndarray of shape (n,) with classes, or csr_matrix of shape (n, K) with ones for the predicted labels
         """
         if self.multilabel:
             return predict_sets(self, self.prepare(X), k=k, threshold=threshold, n_jobs=n_jobs)
         if k is not None or threshold != 0:
             raise ValueError(
-                "k and threshold are for models of sets of labels; predict_topk gives the k best classes"
+                "k and threshold need a model of sets of labels; use predict_topk for the k best classes"
             )
         return self.classes[self.topk(X, 1, n_jobs=n_jobs)[0][:, 0]]
 
     def compress(self, dtype: str | None = None, *, prune: float = 0.0, keep: int | None = None) -> "LinearModel":
-        """Make a smaller model, which predicts nearly the same.
+        """Return a smaller model with nearly the same predictions.
 
         Parameters
         ----------
         dtype : "float16", "int8" or None
-            What weights are stored as: in half precision, or as integers from -127 to 127 with one scale a class.
-            None keeps their type. Scores are computed in float32 from these.
+            Store the weights in half precision, or as integers from -127 to 127 with one scale per class; scores are
+            then computed in float32. None keeps the type of the weights.
         prune : float
-            Drop weights that are smaller in size.
+            Drop weights smaller than this in absolute value.
         keep : int, optional
-            Keep of each class the largest weights in size only, so many at the most.
+            Keep at most this many weights per class, the largest in absolute value.
 
         Returns
         -------
         LinearModel
-            With `settings["compression"]`. The certificate is still that of the weights that were trained.
+            Has `settings["compression"]`. Its certificate is still that of the trained weights.
         """
         weights = compress_weights(self.weights, dtype=dtype, prune=prune, keep=keep)
         settings = self.settings | {"compression": {"dtype": dtype, "prune": prune, "keep": keep}}
         return replace(self, weights=weights, intercept=self.intercept.astype(weights.dtype), settings=settings)
 
     def prepare(self, X: Any) -> RowMatrix:
-        """Give the rows that the weights are for: the result of all steps of the chain, checked.
+        """Apply all preprocessing steps and check the resulting rows.
 
         Parameters
         ----------
         X : texts, array or sparse matrix, or RowMatrix
-            What the first step takes. If that takes texts and is the only step, also rows that it has given before.
-            A `RowMatrix` counts as prepared.
+            Input for the first step. If the only step takes texts, rows that it produced earlier are also accepted. A
+            `RowMatrix` is taken as already prepared.
 
         Returns
         -------
         RowMatrix
-            To be passed to the other methods.
+            Rows that can be passed to the other methods.
         """
         if isinstance(X, RowMatrix):
             rows = X
@@ -327,7 +327,7 @@ class LinearModel:
         self._score(rows, begin, end, None, scores, threads)
         first, second = np.triu_indices(self.n_classes, 1)
         pairs = np.arange(len(first))
-        # (pairs, K): to which class a positive and a negative score go
+        # (pairs, K): the class that a positive or a negative score votes for
         to_first, to_second = (
             sp.csr_matrix((np.ones(len(pairs), np.float32), (pairs, to)), shape=(len(pairs), self.n_classes))
             for to in (first, second)
@@ -349,7 +349,7 @@ class LinearModel:
 
     @property
     def scorer(self) -> Any:
-        """The core's view of the weights, made when it is first needed."""
+        """The native scorer for the weights, created on first use."""
         made = self._made
         if made is None or made[0] is not self.weights or made[1] is not self.intercept:
             self._made = made = (self.weights, self.intercept, make_scorer(self.weights, self.intercept))

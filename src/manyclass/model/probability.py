@@ -1,4 +1,4 @@
-"""From the scores of a row to probabilities: a rule with one or two numbers, which a model carries with it."""
+"""Turn scores into probabilities with a rule of one or two numbers, stored in the model."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ def probabilities(rule: dict[str, Any], scores: np.ndarray) -> np.ndarray:
     ----------
     rule : dict
         `{"method": "softmax", "slope": a}`: proportional to `exp(a s)`; or
-        `{"method": "sigmoid", "slope": a, "offset": b}`: proportional to `1 / (1 + exp(-a s - b))`, or with
-        `"alone": True`, where rows have sets of labels, equal to it.
+        `{"method": "sigmoid", "slope": a, "offset": b}`: proportional to `1 / (1 + exp(-a s - b))`, or equal to it
+        with `"alone": True` (for sets of labels).
     scores : ndarray of shape (n, K)
-        Minus infinity for classes that were never trained.
+        Minus infinity for untrained classes.
 
     Returns
     -------
@@ -31,13 +31,13 @@ def probabilities(rule: dict[str, Any], scores: np.ndarray) -> np.ndarray:
         return alone
     sums = alone.sum(axis=1)
     found = np.divide(alone, sums[:, None], out=np.empty_like(alone), where=sums[:, None] > 0)
-    ruled_out = sums == 0  # by every class, to the last bit
+    ruled_out = sums == 0  # every class underflowed
     found[ruled_out] = np.exp(log_probabilities(rule, scores[ruled_out]))
     return found
 
 
 def log_probabilities(rule: dict[str, Any], scores: np.ndarray) -> np.ndarray:
-    """Turn scores into logarithms of probabilities, without computing these; parameters as for `probabilities`."""
+    """Turn scores directly into logarithms of probabilities. Parameters as for `probabilities`."""
     scaled = scores * scores.dtype.type(rule["slope"])
     if rule["method"] == "softmax":
         return log_softmax(scaled, axis=1)
@@ -45,6 +45,6 @@ def log_probabilities(rule: dict[str, Any], scores: np.ndarray) -> np.ndarray:
     if rule.get("alone", False):
         return alone
     sums = logsumexp(alone, axis=1, keepdims=True)
-    # No class may have been trained.
+    # If no class was trained, all are equally likely.
     equal = np.full_like(alone, -np.log(alone.shape[1]))
     return np.subtract(alone, sums, out=equal, where=np.isfinite(sums))

@@ -1,4 +1,4 @@
-"""Models that are written while they are trained: shards of classes, in any order, which may be resumed."""
+"""Write a model during training as shards of classes, in any order and resumable."""
 
 import hashlib
 import json
@@ -14,22 +14,22 @@ from .shards import SHARDS, write_index
 
 
 class ShardWriter:
-    """A folder that becomes a model when all of its classes are there.
+    """A folder of shards that becomes a model once it has all classes.
 
-    Processes may have a writer each for the same folder, and add what is theirs.
+    Several processes may each have a writer for the same folder and add their own shards.
 
     Parameters
     ----------
     folder : str or path-like
-        Made if it does not exist. What `load_model` reads, once `finish` was called.
+        Created if it does not exist. `load_model` can read it after `finish`.
     n_classes, n_features : int
-        Of the whole model.
+        Size of the whole model.
     settings : dict
-        How it is trained; plain values that JSON can hold.
+        How the model is trained; JSON-serialisable values.
     chain : Chain
-        The steps from raw input to the rows that the weights are for. The first shard has them.
+        The preprocessing steps from raw input to the rows that are scored. Stored in the first shard.
     data : str
-        What tells the training rows from others, if shards from before must not be mixed with those of other rows.
+        Identifies the training rows, so that shards of fits to different rows are not mixed.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class ShardWriter:
         self._suffix = f"-of-{n_classes}-{token}.manyclass"
 
     def add(self, first_class: int, part: LinearModel) -> None:
-        """Write the classes from `first_class` on; the file appears when it is complete.
+        """Write the classes from `first_class` on. The file appears only when it is complete.
 
         Parameters
         ----------
         first_class : int
-            The position of its first class among all.
+            Position of the first class of `part` among all classes.
         part : LinearModel
-            A model of some consecutive classes, for all features. Its settings and steps are those of the writer.
+            A model of consecutive classes, with all features. Its settings and steps are replaced by the writer's.
         """
         if not 0 <= first_class <= first_class + part.n_classes <= self._n_classes:
             raise ValueError(
@@ -70,14 +70,14 @@ class ShardWriter:
         save_shard(replace(part, settings=self._settings, chain=chain), self._path(first_class))
 
     def done(self) -> list[tuple[int, int, dict[str, Any]]]:
-        """The ranges of classes that are there, as (begin, end, certificate), in order; damaged files do not count.
+        """Return the ranges of finished classes as (begin, end, certificate), in order, ignoring damaged files.
 
-        Of shards that overlap, those of an interrupted fit with other ranges, the first counts.
+        If shards overlap, because an interrupted fit used other ranges, the first one counts.
         """
         return [(begin, end, certificate) for begin, end, certificate, _ in self._valid()]
 
     def others(self) -> bool:
-        """Whether there are shards of other models in the folder."""
+        """Whether the folder has shards of other models."""
         return any(not path.name.endswith(self._suffix) for path in self._folder.glob(SHARDS))
 
     def finish(self, certificate: dict[str, Any] | None = None) -> None:
@@ -86,7 +86,7 @@ class ShardWriter:
         Parameters
         ----------
         certificate : dict, optional
-            Of the whole model. Without one all shards must have the same.
+            Certificate of the whole model. If not given, all shards must have the same one.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class ShardWriter:
         write_index(self._folder, [name for *_, name in found], certificate)
 
     def _path(self, first_class: int) -> Path:
-        # As many digits as there can be: names are in the order of the classes.
+        # Padded with zeros so that names sort in the order of the classes.
         digits = len(str(self._n_classes))
         return self._folder / f"shard-{first_class:0{digits}}{self._suffix}"
 

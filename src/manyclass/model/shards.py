@@ -1,12 +1,12 @@
-"""A model in several files, each with some of the classes: processes write theirs side by side.
+"""A model in several files, each with some of the classes, so that processes can write in parallel.
 
-| file | what it holds |
+| file | contents |
 |---|---|
 | `shard-0-of-4-1f0c9a2b.manyclass` | a model file of the first classes; the first shard has the steps |
 | `shards.json` | the names of all shards, in the order of their classes; a certificate, if each shard has its own |
 
-The index comes last and makes the model exist; shards of an earlier one are removed after that. The letters in the
-names tell models apart, so that a new one never overwrites files that an index names.
+The index is written last and completes the model; shards of an earlier model are removed afterwards. The token in the
+names tells models apart, so that a new model never overwrites files that an index refers to.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ from .weights import JoinedWeights
 INDEX = "shards.json"
 SHARDS = "shard-*-of-*.manyclass"
 NAME = re.compile(r"shard-[\w-]{1,99}\.manyclass", re.ASCII)
-# What `open_atomic` leaves of these when its process is killed.
+# Temporary files that `open_atomic` leaves behind if its process is killed.
 LEFTOVERS = (f".{SHARDS}.*", f".{INDEX}.*")
 FORMAT = "manyclass shards"
 VERSION = 1
 
 
 def shard_of(model: LinearModel, shard: int, shards: int) -> LinearModel:
-    """The part of a model that has some of its classes."""
+    """Return the part of a model with the classes of one shard."""
     K = model.n_classes
     begin, end = shard * K // shards, (shard + 1) * K // shards
     return replace(
@@ -52,7 +52,7 @@ def shard_of(model: LinearModel, shard: int, shards: int) -> LinearModel:
 
 
 def shard_names(model: LinearModel, shards: int) -> list[str]:
-    """The names of the files, the same in every process that has the same model."""
+    """Return the file names, which are the same in every process with the same model."""
     told = json.dumps(
         [model.settings, model.certificate, model.n_classes, model.n_features], sort_keys=True, default=str
     )
@@ -62,16 +62,16 @@ def shard_names(model: LinearModel, shards: int) -> list[str]:
 
 @dataclass(frozen=True)
 class ShardIndex:
-    """What the index of a folder says.
+    """Contents of the index of a folder.
 
     Attributes
     ----------
     shards : list of Path
-        In the order of their classes.
+        The shards, in the order of their classes.
     certificate : dict, optional
-        Of the whole model, where each shard has its own.
+        Certificate of the whole model, if each shard has its own.
     has_checksum : bool
-        Whether the index has one of itself, which was right.
+        Whether the index has a checksum of itself, which was verified.
     """
 
     shards: list[Path]
@@ -80,12 +80,12 @@ class ShardIndex:
 
 
 def holds_shards(folder: Path) -> bool:
-    """Whether a folder has shards, of a whole model or not."""
+    """Whether a folder has shards, of a complete model or not."""
     return any(folder.glob(SHARDS))
 
 
 def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | None = None) -> None:
-    """Make the model exist, then remove what is left of another one, or of a process that was killed."""
+    """Write the index, then remove the remains of another model or of a killed process."""
     content: dict[str, Any] = {"format": FORMAT, "format_version": VERSION, "shards": names}
     if certificate is not None:
         content["certificate"] = certificate
@@ -99,12 +99,12 @@ def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | No
 
 
 def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
-    """Where the shards of a model are.
+    """Read the index of a folder of shards.
 
     Raises
     ------
     ValueError
-        If the folder holds no model, or not all of one.
+        If the folder does not hold a complete model.
     """
     path = Path(folder) / INDEX
     if not path.exists():
@@ -115,7 +115,7 @@ def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
         raise ValueError(f"{INDEX} is no JSON ({error})") from error
     if content.get("format") != FORMAT or content.get("format_version") != VERSION:
         raise ValueError(f"{INDEX} is not of manyclass, or of a newer one")
-    # Earlier versions wrote none.
+    # Earlier versions wrote no checksum.
     if content.get("checksum", _checksum(content)) != _checksum(content):
         raise ValueError(f"{INDEX} has changed since it was written")
     names, certificate = content.get("shards"), content.get("certificate")
@@ -135,12 +135,12 @@ def _checksum(content: dict[str, Any]) -> str:
 
 
 def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
-    """One model of all classes; the weights stay where they are.
+    """Join shards into one model without copying the weights.
 
     Raises
     ------
     ValueError
-        If the parts are not of one model.
+        If the parts do not belong to the same model.
     """
     first = parts[0]
     for part, path in zip(parts, index.shards, strict=True):
@@ -167,6 +167,6 @@ def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
 
 
 def stored_bytes(path: Path) -> int:
-    """The size of a model's file, or of its shards together."""
+    """Return the size of a model file, or the total size of its shards."""
     files = path.iterdir() if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)

@@ -1,4 +1,4 @@
-"""How many threads `n_jobs` stands for."""
+"""Convert `n_jobs` to a number of threads."""
 
 import multiprocessing
 import os
@@ -8,15 +8,15 @@ from joblib.parallel import get_active_backend
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Translate `n_jobs` into a number of threads.
+    """Convert `n_jobs` to a number of threads.
 
     Parameters
     ----------
     n_jobs : int or None
-        A number of threads; -1 for all cores that this process may use, -2 for all but one. None is for all cores,
-        but for what others have decided: within `joblib.parallel_config(n_jobs=...)` that number, no larger than the
-        cores; in a worker of joblib or Dask one thread, or as many as joblib has given to libraries in the worker's
-        process (`OMP_NUM_THREADS`: the cores divided by the workers, or `inner_max_num_threads`).
+        A number of threads; -1 for all cores available to this process, -2 for all but one. None means all cores,
+        with two exceptions. Inside `joblib.parallel_config(n_jobs=...)` it means that number, up to the number of
+        cores. In a joblib or Dask worker it means one thread, or the number that joblib sets for libraries in a
+        worker process (`OMP_NUM_THREADS`: the cores divided by the workers, or `inner_max_num_threads`).
 
     Returns
     -------

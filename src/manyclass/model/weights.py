@@ -1,4 +1,4 @@
-"""The weights of a model as they are stored, and what predicts from them without expanding them.
+"""The forms in which a model stores its weights, and scoring without expanding them.
 
 A model's `weights` are one of
 
@@ -40,8 +40,9 @@ class SparseWeights:
     values : ndarray
         float32 or float64; or float16 or int8, with scores in float32.
     columns : int
+        Number of columns.
     scale : float32 ndarray of shape (columns,), optional
-        Of int8 only.
+        Factor per column, for int8 values only.
     """
 
     indptr: np.ndarray
@@ -61,12 +62,12 @@ class SparseWeights:
         return self.values.dtype if self.values.dtype in FLOATS else np.dtype(np.float32)
 
     def tocsr(self) -> sp.csr_matrix:
-        """Give them as floats of 4 or 8 bytes: the same arrays if they are such."""
+        """Convert to a csr_matrix of float32 or float64, sharing the arrays where possible."""
         values = self.values.astype(self.dtype, copy=False)
         if self.scale is not None:
             values *= self.scale[self.indices]
-        # scipy's constructor would copy the indices to make both kinds of one type; assigning does not, and
-        # the row pointers are the smaller ones to copy.
+        # scipy's constructor would copy the indices to give them the type of the row pointers. Assignment does not,
+        # and the row pointers are cheaper to copy.
         matrix = sp.csr_matrix(self.shape, dtype=self.dtype)
         fits = self.indptr[-1] <= np.iinfo(np.int32).max
         matrix.data, matrix.indices = values, self.indices.astype(np.int32, copy=False)
@@ -76,16 +77,16 @@ class SparseWeights:
 
 @dataclass(frozen=True)
 class WideWeights:
-    """Weights of some of very many features: memory follows those, and not the largest number of one.
+    """Weights for a few of very many features; memory depends only on the number of features with weights.
 
     Attributes
     ----------
     features : int64 ndarray of shape (used,)
-        The features that have weights, ascending.
+        The features with weights, ascending.
     part : ndarray, csr_matrix or SparseWeights of shape (used, columns)
         Their weights.
     n_features : int
-        How many there are in all.
+        Total number of features.
     """
 
     features: np.ndarray
@@ -103,11 +104,11 @@ class WideWeights:
         return self.part.dtype
 
     def narrow(self, rows: RowMatrix) -> RowMatrix:
-        """Rows with the features that have weights, numbered as these are."""
+        """Restrict rows to the features with weights, renumbered to match `part`."""
         return narrow_rows(rows, self.features)
 
     def tocsr(self) -> sp.csr_matrix:
-        """Give them for all features, which takes memory for each of these."""
+        """Expand to all features, which takes memory for each of them."""
         part = sp.csr_matrix(as_matrix(self.part))
         counts = np.zeros(self.n_features + 1, part.indptr.dtype)
         counts[self.features + 1] = np.diff(part.indptr)
@@ -118,7 +119,7 @@ class WideWeights:
 
 @dataclass(frozen=True)
 class JoinedWeights:
-    """Weights of consecutive columns side by side, each part as it is."""
+    """Parts with consecutive columns, joined side by side without copying."""
 
     parts: Sequence[Any]
 
@@ -134,7 +135,7 @@ class JoinedWeights:
 
 
 def as_matrix(weights: Any) -> Any:
-    """Any weights as one array or csr_matrix of floats: a copy in memory, if they are not that already."""
+    """Return any weights as one array or csr_matrix of floats, copying only if needed."""
     if isinstance(weights, JoinedWeights):
         if is_sparse(weights):
             return sp.hstack([sp.csr_matrix(as_matrix(part)) for part in weights.parts], format="csr")
@@ -143,7 +144,7 @@ def as_matrix(weights: Any) -> Any:
 
 
 def as_stored(weights: Any) -> Any:
-    """Weights of one part, all features included, as a model file has them: an array or `SparseWeights`."""
+    """Return the weights of one part, for all features, in the form of a model file: an array or `SparseWeights`."""
     if isinstance(weights, WideWeights):
         weights = weights.tocsr()
     if not sp.issparse(weights):
@@ -155,14 +156,14 @@ def as_stored(weights: Any) -> Any:
 
 
 def is_sparse(weights: Any) -> bool:
-    """Whether only weights that are not zero are stored; of several parts, in any of them."""
+    """Whether only nonzero weights are stored, in any of the parts."""
     if isinstance(weights, JoinedWeights):
         return any(map(is_sparse, weights.parts))
     return not isinstance(weights, np.ndarray)
 
 
 def value_type(weights: Any) -> np.dtype:
-    """The type of the values as they are stored."""
+    """Return the type of the stored values."""
     if isinstance(weights, JoinedWeights):
         return value_type(weights.parts[0])
     if isinstance(weights, WideWeights):
@@ -171,7 +172,7 @@ def value_type(weights: Any) -> np.dtype:
 
 
 def nonzeros(weights: Any) -> int:
-    """How many weights are not zero."""
+    """Return the number of nonzero weights."""
     if isinstance(weights, JoinedWeights):
         return sum(map(nonzeros, weights.parts))
     if isinstance(weights, WideWeights):
@@ -180,7 +181,7 @@ def nonzeros(weights: Any) -> int:
 
 
 def nbytes(weights: Any) -> int:
-    """Bytes of all arrays."""
+    """Return the total size of all arrays in bytes."""
     if isinstance(weights, JoinedWeights):
         return sum(map(nbytes, weights.parts))
     if isinstance(weights, WideWeights):
@@ -195,7 +196,7 @@ def nbytes(weights: Any) -> int:
 
 
 def column_of(weights: Any, column: int) -> np.ndarray:
-    """The weights of one column, for all features."""
+    """Return the weights of one column, for all features."""
     if isinstance(weights, JoinedWeights):
         for part in weights.parts:
             if column < part.shape[1]:
@@ -211,7 +212,7 @@ def column_of(weights: Any, column: int) -> np.ndarray:
 
 
 def make_scorer(weights: Any, intercept: np.ndarray) -> Any:
-    """The core's view of a model, which predicts from the arrays where they lie; `WideWeights` take narrow rows."""
+    """Create the native scorer, which uses the arrays without copying. For `WideWeights` it expects narrowed rows."""
     if isinstance(weights, WideWeights):
         weights = weights.part
     scorer = (core.Scorer32 if weights.dtype == np.float32 else core.Scorer64)(weights.shape[0])
@@ -221,7 +222,7 @@ def make_scorer(weights: Any, intercept: np.ndarray) -> Any:
         stored, constants = as_stored(part), np.ascontiguousarray(intercept[begin:end], weights.dtype)
         if isinstance(stored, SparseWeights):
             half = stored.values.dtype == np.float16
-            values = stored.values.view(np.uint16) if half else stored.values
+            values: Any = stored.values.view(np.uint16) if half else stored.values
             scorer.add_sparse(stored.indptr, stored.indices, values, constants, stored.scale)
         else:
             scorer.add_dense(np.ascontiguousarray(stored), constants)

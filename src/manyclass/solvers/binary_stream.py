@@ -12,14 +12,14 @@ from .options import SolverOptions
 from .solver import Certificate, Progress, StopRule, native
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
-# One-vs-rest, as in block_training.hpp: how much smaller than seen a gap is taken to be, at most; the share of rows
+# One-vs-rest, as in binary/training.hpp: how much smaller than seen a gap is taken to be, at most; the share of rows
 # from which on a pass tells enough for a certificate; and the share of the gap that all have seen at which rows that
 # rest are visited again.
 MOST_TRUSTED, NEARLY_ALL, WAKE = 0.2, 0.7, 0.2
 
 
 class BinaryStream:
-    """One-vs-rest, a row with any number of labels; see `native/binary_stream.hpp`."""
+    """One-vs-rest, a row with any number of labels; see `native/binary/stream.hpp`."""
 
     unsettled = False
 

@@ -24,7 +24,7 @@ BLOCKS_A_THREAD, SECONDS_AT_ONCE = 4, 1.0
 
 
 class BlockResult(NamedTuple):
-    """The end of one block; see BlockResult in binary_blocks.hpp."""
+    """The end of one block; see BlockResult in binary/blocks.hpp."""
 
     primal: float = 0.0
     dual: float = 0.0
@@ -41,7 +41,7 @@ class BlockResult(NamedTuple):
 
 
 class ClassBlocks(Solver):
-    """Each block of problems alone over its rows; see `native/binary_blocks.hpp`."""
+    """Each block of problems alone over its rows; see `native/binary/blocks.hpp`."""
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ NUMBERS = (
 
 @dataclass
 class _Pass:
-    """Sums over the rows visited so far in one pass; see PassStats in coupled.hpp."""
+    """Sums over the rows visited so far in one pass; see PassStats in coupled/solver.hpp."""
 
     number: int
     full: bool
@@ -107,7 +107,7 @@ def _passes_left(before: _Pass | None, last: _Pass, rule: StopRule) -> float:
 
 
 class CoupledRows(Solver):
-    """Coordinate ascent on the dual, a row at a time; see `native/coupled.hpp`."""
+    """Coordinate ascent on the dual, a row at a time; see `native/coupled/solver.hpp`."""
 
     def __init__(
         self,

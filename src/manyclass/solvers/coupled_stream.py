@@ -16,7 +16,7 @@ from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
 
 class CoupledStream:
-    """The coupled losses and maximum entropy; see `native/coupled.hpp`."""
+    """The coupled losses and maximum entropy; see `native/coupled/solver.hpp`."""
 
     unsettled = False
 

@@ -12,7 +12,7 @@ from .stream import RowBlock, Variables
 
 
 class EnclosingBallStream(BinaryStream):
-    """A ball around all rows for each class, grown in one pass; see `native/enclosing_ball.hpp`.
+    """A ball around all rows for each class, grown in one pass; see `native/binary/enclosing_ball.hpp`.
 
     A ball cannot be gone on with: a pass begins anew, whatever variables there are. They are kept without the
     factors that all later rows give them, which they get when they are loaded for a certificate.

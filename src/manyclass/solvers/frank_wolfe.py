@@ -37,7 +37,7 @@ NUMBERS = ("_full_passes", "_cheap_passes", "_believed", "_loaded", "_needed", "
 
 @dataclass
 class _Pass:
-    """Sums over the rows visited so far in one pass; see `sweep` in max_margin.hpp."""
+    """Sums over the rows visited so far in one pass; see `sweep` in max_margin/solver.hpp."""
 
     number: int
     full: bool
@@ -53,7 +53,7 @@ class _Pass:
 
 
 class FrankWolfe(Solver):
-    """Row by row: labels that violate most join those in use, and all of them move; see `native/max_margin.hpp`."""
+    """Row by row, add the most violating labels and step on all in use; see `native/max_margin/solver.hpp`."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ BLOCK = ("weight_ptr", "features", "weights", "constants", "row_ptr", "rows", "v
 
 
 class LabelBlocks(ClassBlocks):
-    """Each label on its own active set of rows; see `native/label_training.hpp`.
+    """Each label on its own active set of rows; see `native/labels/training.hpp`.
 
     A label is done when its own certificate meets the rule, whatever those of others are.
     """

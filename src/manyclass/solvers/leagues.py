@@ -48,7 +48,7 @@ NUMBERS = (
 
 
 class Leagues(Solver):
-    """Matchdays, one after the other; see `schedule.py` and `native/leagues.hpp`.
+    """Matchdays, one after the other; see `schedule.py` and `native/leagues/solver.hpp`.
 
     A match is always played by the process that has its position, so dual variables stay where they are. Weights
     move, from one matchday to the next.
@@ -91,7 +91,7 @@ class Leagues(Solver):
             self._kernel.start(league)
         # Day -1: every league by itself, at its place of day 0.
         self._pass, self._full, self._day = 0, True, -1
-        self._seen: list[tuple[float, ...]] = []  # of this pass and process; see MatchStats in leagues.hpp
+        self._seen: list[tuple[float, ...]] = []  # of this pass and process; see MatchStats in leagues/solver.hpp
         self._full_passes = self._cheap_passes = 0
         self._last_full: tuple[float, float, float, float] | None = None  # loss, gap, alpha_sum, violation
         self._believed = OPTIMISM

@@ -14,7 +14,7 @@ from .stream import RowBlock, StreamShape, Variables
 
 
 class PegasosStream(BinaryStream):
-    """All rows are visited in every pass, once; see `native/pegasos.hpp`.
+    """All rows are visited in every pass, once; see `native/binary/pegasos.hpp`.
 
     The variable of a row is the mean of its responses, as many as there were passes. Variables from before, of
     another fit or other penalties, count as one response.
