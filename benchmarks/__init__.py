@@ -1,4 +1,4 @@
-"""What the project claims about speed and memory, measured side by side with its peers.
+"""Measure the project's claims about speed and memory, side by side with its peers.
 
 Run ``python -m benchmarks --list`` from the root of the repository. A measurement always happens in a
 fresh process that loads a stored problem, trains, and answers with JSON (`protocol`); the peers live in

@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: run all entries, the quick ones, or those that are named."""
+"""``python -m benchmarks``: run all benchmarks, only the quick ones, or the named ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run what is asked for. A missed bar is shown, not an error: the machine may be busy."""
+    """Run the requested benchmarks. A missed bar is reported but is not an error, because the machine may be busy."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("entry", nargs="*", help="names of entries; all by default")
     parser.add_argument("--list", action="store_true", help="list the entries")

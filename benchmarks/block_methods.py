@@ -41,7 +41,7 @@ NUMBERS = (10, BLOCKS, 400, 1000)
 
 
 def with_blocks(solver: Solver, number: int) -> Solver:
-    """The solver, named by the number of blocks where that is not the usual one."""
+    """Return the solver, named by its number of blocks if that is not the default."""
     return solver if number == BLOCKS else replace(solver, name=f"{solver.name}, {number} blocks")
 
 

@@ -70,7 +70,7 @@ def write(results: Path, document: Path = DOCUMENT, images: Path = IMAGES) -> No
 
 
 def read_curves(path: Path) -> Curves:
-    """The curves of all problems."""
+    """Return the curves of all problems."""
     found: dict[tuple[str, str], list[tuple[float, ...]]] = {}
     with path.open(newline="") as file:
         for record in csv.DictReader(file):
@@ -83,7 +83,7 @@ def read_curves(path: Path) -> Curves:
 
 
 def read_figures(path: Path) -> Figures:
-    """The single figures."""
+    """Return the single figures."""
     found: Figures = {}
     with path.open(newline="") as file:
         for record in csv.DictReader(file):
@@ -97,7 +97,7 @@ def read_figures(path: Path) -> Figures:
 
 
 def methods_part(figures: Figures) -> str:
-    """The plots and the table, as Markdown."""
+    """Return the plots and the table as Markdown."""
     heads = [f"{what} to {within:.1%}" for within in WITHIN for what in ("passes", "seconds")]
     lines = [
         f"![Objective and test accuracy against training time, by method](images/{METHODS_PLOT})",
@@ -127,7 +127,7 @@ def _cells(own: dict[str, float]) -> list[str]:
 
 
 def compression_table(figures: Figures) -> str:
-    """Section 7.6, as Markdown."""
+    """Return section 7.6 as Markdown."""
     lines = [
         "| problem | compression | bytes a non-zero | seconds of ten passes | seconds to read and decode once |",
         "|---|---|---|---|---|",
@@ -147,7 +147,7 @@ def compression_table(figures: Figures) -> str:
 
 
 def draw_methods(target: Path, curves: Curves) -> None:
-    """Figure 2: a row a problem; left the objective, right the accuracy."""
+    """Draw figure 2: one row per problem, objective on the left, accuracy on the right."""
     plt = _pyplot()
     figure, grid = plt.subplots(len(curves), 2, figsize=(11, 3.9 * len(curves)), squeeze=False, layout="constrained")
     for axes, (problem, by_solver) in zip(grid, curves.items(), strict=True):
@@ -172,7 +172,7 @@ def draw_methods(target: Path, curves: Curves) -> None:
 
 
 def draw_blocks(target: Path, curves: Curves) -> None:
-    """Figures 3 and 4: a row a problem; left the splits, right the numbers of blocks."""
+    """Draw figures 3 and 4: one row per problem, splits on the left, numbers of blocks on the right."""
     plt = _pyplot()
     figure, grid = plt.subplots(len(curves), 2, figsize=(11, 3.9 * len(curves)), squeeze=False, layout="constrained")
     for (left, right), (problem, by_solver) in zip(grid, curves.items(), strict=True):

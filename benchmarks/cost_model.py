@@ -33,7 +33,7 @@ INDEX_BYTES, VALUE_BYTES, COUNT_BYTES = 2, 4, 4
 
 @dataclass(frozen=True)
 class Shape:
-    """A problem, and how full its solution is.
+    """A problem and the density of its solution.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Network:
-    """The line of a rank, in bytes a second each way, and the seconds until the first byte is there."""
+    """The network link of a rank: bytes per second in each direction, and latency in seconds."""
 
     bandwidth: float
     latency: float
@@ -112,7 +112,7 @@ def packing_work(shape: Shape, leagues: int) -> np.ndarray:
 
 
 def fit_machine(samples: Sequence[Sample]) -> Machine:
-    """The machine that explains some epochs on one core best, by relative error."""
+    """Fit the machine constants to epochs measured on one core, minimising the relative error."""
 
     def fitted(parts: list[np.ndarray], seconds: list[float]) -> list[float]:
         return nnls(np.array(parts) / np.array(seconds)[:, None], np.ones(len(seconds)))[0].tolist()
@@ -137,7 +137,7 @@ def density_of(shape: Shape, leagues: int, measured: float) -> float:
 
 
 def parcels(leagues: int, ranks: int) -> int:
-    """How many leagues change ranks in an epoch, the way home included."""
+    """Return the number of leagues that change ranks in an epoch, including the way back."""
     at = np.array([hosts(leagues, day % matchdays(leagues), ranks) for day in range(matchdays(leagues) + 1)])
     return int((at[1:] != at[:-1]).sum())
 

@@ -20,7 +20,7 @@ Figures = dict[tuple[str, str], dict[str, float]]
 
 
 def write(results: Path, document: Path = DOCUMENT) -> None:
-    """Write the tables of what was measured between their markers."""
+    """Write the tables of results between their markers."""
     text = document.read_text()
     for benchmark, table in (("penalties", against_penalties), ("calibration", by_method)):
         found = read(results, benchmark)
@@ -41,7 +41,7 @@ def read(results: Path, benchmark: str) -> Figures:
 
 
 def against_penalties(found: Figures) -> str:
-    """A line per problem and loss, a column per C."""
+    """Return a table with one row per problem and loss and one column per C."""
     lines = [f"| rows | loss | {' | '.join(f'C = {C}' for C in SHOWN)} |", "|---" * (len(SHOWN) + 2) + "|"]
     for (problem, loss), own in found.items():
         shown = [f"{own[f'accuracy, % at C = {C}']:.1f} / {own[f'log loss at C = {C}']:.2f}" for C in SHOWN]
@@ -50,7 +50,7 @@ def against_penalties(found: Figures) -> str:
 
 
 def by_method(found: Figures) -> str:
-    """A line per problem and loss, a column per measure with one figure for each method."""
+    """Return a table with one row per problem and loss and one column per measure, with one figure per method."""
     lines = [f"| rows | loss | {' | '.join(MEASURES)} |", "|---" * (len(MEASURES) + 2) + "|"]
     for (problem, loss), own in found.items():
         shown = [" / ".join(f"{own[f'{measure} by {method}']:.3g}" for method in METHODS) for measure in MEASURES]

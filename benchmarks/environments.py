@@ -1,4 +1,4 @@
-"""Virtual environments of the peers, made from PyPI when first needed.
+"""Virtual environments of the peers, created from PyPI on first use.
 
 Peers cannot share one environment: liblinear-official and liblinear-multicore have the same import name, and
 libpecos wants older versions of NumPy and SciPy.
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class UnavailableError(Exception):
-    """A peer or a data set that cannot be used here; the message says why and what would help."""
+    """A peer or data set is not available here. The message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Environment:
         return self.folder / "bin" / "python"
 
     def ensure(self) -> Path:
-        """The environment's interpreter, after making what is missing.
+        """Return the environment's interpreter, creating the environment if needed.
 
         Raises
         ------

@@ -46,7 +46,7 @@ def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
 
 
 def read(results: Path, benchmark: str) -> tuple[Figures, str]:
-    """The figures of a benchmark, and the processor."""
+    """Return the figures of a benchmark and the name of the processor."""
     found: Figures = {}
     processor = ""
     with results.open(newline="") as file:
@@ -59,7 +59,7 @@ def read(results: Path, benchmark: str) -> tuple[Figures, str]:
 
 
 def published() -> dict[tuple[str, str], dict[str, float]]:
-    """The papers' figures by problem and method."""
+    """Return the papers' figures by problem and method."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     with PUBLISHED.open(newline="") as file:
         for record in csv.DictReader(file):
@@ -72,7 +72,7 @@ def published() -> dict[tuple[str, str], dict[str, float]]:
 
 
 def training_table(figures: Figures) -> str:
-    """A line a peer: time, precision, size and memory of both."""
+    """Return a table with one row per peer: time, precision, size and memory of both."""
     heads = ("problem", "against", "times faster", "seconds", "P@1, P@3, P@5", "MB of the model", "peak MB")
     lines = _head(heads)
     for (problem, _, peer), own in figures.items():
@@ -87,7 +87,7 @@ def training_table(figures: Figures) -> str:
 
 
 def methods_table(figures: Figures) -> str:
-    """A line a method, with the paper's figures beside where there are any."""
+    """Return a table with one row per method, next to the paper's figures where available."""
     heads = (
         "problem",
         "method",
@@ -149,7 +149,7 @@ def memory_table(figures: Figures) -> str:
 
 
 def seconds_of(figures: Figures, problem: str, peer: str) -> float | None:
-    """Seconds of a peer on a problem, if it was measured there."""
+    """Return the seconds of a peer on a problem, if measured."""
     for (name, _, other), own in figures.items():
         if (name, other) == (problem, peer):
             return own.get("seconds of the peer")
@@ -177,7 +177,7 @@ def _line(*cells: str) -> str:
 
 
 def draw(target: Path, figures: Figures) -> None:
-    """Time, model and memory a label, against the number of labels."""
+    """Plot time, model size and memory per label against the number of labels."""
     import matplotlib
 
     matplotlib.use("Agg")

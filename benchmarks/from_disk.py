@@ -67,7 +67,7 @@ def prepare_fit(request: Request):
 
 
 def rows_of(store: BlockStore) -> tuple[sp.csr_matrix, np.ndarray]:
-    """All rows as one matrix, block by block, and their class codes."""
+    """Return all rows as one matrix, in block order, and their class codes."""
     values, indices = np.empty(store.nnz, store.dtype), np.empty(store.nnz, np.int32)
     lengths, y, done = [], [], 0
     for number in range(store.n_blocks):
@@ -86,14 +86,14 @@ def rows_of(store: BlockStore) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def visit_in_order(solver: FromDisk) -> None:
-    """Let blocks be visited as they are numbered, in every pass."""
+    """Visit the blocks in numerical order in every pass."""
     fits: Any = solver.fits
     fits._order_of_blocks = lambda: np.arange(fits._data.store.n_blocks)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to train on, how, and until when.
+    """What to train on, how, and when to stop.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ def prepare_passes(request: Request):
 
 
 def passes(state) -> dict[str, list[float]]:
-    """Seconds of training up to the end of each pass, and what was reached."""
+    """Training time at the end of each pass, and what was reached."""
     plan, test = state
     taken, solver = 0.0, None
     found: dict[str, list[float]] = {"pass": [], "seconds": [], "primal": [], "accuracy": []}

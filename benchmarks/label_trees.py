@@ -61,7 +61,7 @@ def clustered_model(labels: int, rows: int, seed: int = 0) -> tuple[LinearModel,
 
 
 def processor_time(task: Callable[[], Any]) -> tuple[Any, float]:
-    """What a task gives, and the seconds it takes, from as many calls as take a second."""
+    """Return the result of a task and its time per call, repeating it for about a second."""
     calls, begin = 0, time.process_time()
     while True:
         found, calls = task(), calls + 1

@@ -55,7 +55,7 @@ Predicted = dict[str, dict[str, dict[int, tuple[int, float, float]]]]  # by shap
 
 @dataclass(frozen=True)
 class Measured:
-    """Ten epochs of a problem on a setup, with what the model says of them."""
+    """Ten epochs of a problem on a setup, with the predictions of the cost model."""
 
     problem: str
     leagues: int
@@ -114,7 +114,7 @@ def read(results: Path) -> tuple[Figures, int]:
 
 
 def measured(found: Figures) -> Iterator[tuple[str, Setup, dict[str, float]]]:
-    """Those setups of each problem that could be measured."""
+    """Return the setups of each problem that could be measured."""
     for problem, setups in found.items():
         for setup, figures in setups.items():
             if "seconds an epoch" in figures:
@@ -134,7 +134,7 @@ def shape_of(setups: dict[Setup, dict[str, float]]) -> Shape:
 
 
 def in_use(shape: Shape, leagues: int, figures: dict[str, float]) -> Shape:
-    """The shape with what a run has found to be in use."""
+    """Return the shape updated with the usage found in a run."""
     density = density_of(shape, leagues, 1e6 * figures["MB of a league"])
     return replace(shape, density=density, support=figures["dual variables a row"])
 
@@ -226,7 +226,7 @@ def predicted_table(predicted: Predicted, runs: list[Measured]) -> str:
 
 
 def between(text: str, name: str, content: str) -> str:
-    """Put content between the markers of this name."""
+    """Insert content between the markers of this name."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         raise ValueError(f"the document must have one {begin} and one {end}")
@@ -239,7 +239,7 @@ def _both(run: Measured) -> tuple[float, float]:
 
 
 def draw(target: Path, runs: list[Measured], predicted: Predicted) -> None:
-    """Left what was measured, right what is predicted."""
+    """Plot measurements on the left and predictions on the right."""
     import matplotlib
 
     matplotlib.use("Agg")

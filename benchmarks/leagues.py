@@ -70,7 +70,7 @@ def _in_use(solver: Leagues) -> tuple[int, int]:
 
 
 def _seconds_packing(solver: Leagues) -> float:
-    """To pack the leagues that are here, to let them go and to unpack them again."""
+    """Time packing, releasing and unpacking the local leagues."""
     kernel = solver._kernel
     here = [league for league in range(solver._leagues) if kernel.here(league)]
     begin = time.perf_counter()
@@ -82,7 +82,7 @@ def _seconds_packing(solver: Leagues) -> float:
 
 
 def main() -> None:
-    """Answer as rank 0; other ranks take part."""
+    """Answer the request on rank 0; the other ranks take part in the work."""
     peers = MPIEngine().peers()
 
     def prepare_fit(request: Request):

@@ -34,7 +34,7 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 @dataclass(frozen=True)
 class Run:
-    """One measured fit; `primal`, `error` and `precision` (of the test rows) only if they were asked for."""
+    """One measured fit. `primal`, `error` and `precision` (on the test rows) are set only if requested."""
 
     reply: Reply
     primal: float | None = None
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def shortfall(self) -> str:
-        """What the certificate says if the fit ended before its tolerance, as a note beside its time."""
+        """Return a note from the certificate if the fit did not reach its tolerance."""
         measure = {"gap": "gap", "kkt": "violation"}.get(self.options.get("stop", ""))
         reached = self.reply.certificate.get(measure) if measure else None
         if reached is None or reached <= self.options["tol"]:
@@ -57,7 +57,7 @@ class Run:
 
 
 class Runner:
-    """Runs solvers in processes of their own, one at a time.
+    """Run solvers in separate processes, one at a time.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class Runner:
             return Run(reply, options=options, precision=dict(zip(TOPS, precisions, strict=True)))
 
     def epochs(self, solver: Solver, problem: Problem) -> Run:
-        """Some epochs of leagues; see `benchmarks/leagues.py`."""
+        """Run some epochs of leagues; see `benchmarks/leagues.py`."""
         stored = self._stored(problem)
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             return Run(self._ask(solver, "epochs", scratch, False, problem=str(stored), options={}))
@@ -134,7 +134,7 @@ class Runner:
             return Run(self._ask(solver, task, scratch, one_core, limit, options=options), options=options)
 
     def ending(self, solver: Solver, task: str, limit: MemoryLimit, **options: Any) -> tuple[int, str]:
-        """How a process ends that may well fail: its exit code, negative for a signal, and its last words."""
+        """Run a process that may fail; return its exit code (negative for a signal) and the end of its output."""
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             done, _ = self._run(solver, task, scratch, False, limit, options=options)
             said = done.stderr.strip().splitlines()
@@ -195,7 +195,7 @@ class Runner:
 def alternate(
     first: Callable[[], Run], second: Callable[[], Run], repetitions: tuple[int, int]
 ) -> tuple[list[Run], list[Run]]:
-    """Run two measurements in turn, so that a change in the machine's load meets both.
+    """Alternate two measurements, so that changes in the machine's load affect both.
 
     The one with fewer repetitions stops early.
     """
@@ -208,17 +208,17 @@ def alternate(
 
 
 def seconds(runs: list[Run]) -> list[float]:
-    """Seconds of each run."""
+    """Return the seconds of each run."""
     return [run.seconds for run in runs]
 
 
 def shortfalls(*runs: Run) -> str:
-    """The shortfalls of some runs, each once."""
+    """Return the distinct notes about runs that fell short."""
     return "; ".join(dict.fromkeys(run.shortfall for run in runs if run.shortfall))
 
 
 def times_faster(ours: list[Run], peer: list[Run]) -> float:
-    """Median seconds of the peer over ours."""
+    """Return the peer's median time divided by ours."""
     return median(seconds(peer)) / median(seconds(ours))
 
 

@@ -1,4 +1,4 @@
-"""Memory limits for single processes: a control group of their own, which counts the page cache as well."""
+"""Memory limits for single processes, using a control group that also counts the page cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.environments import UnavailableError
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Where groups are made, and what their files are called.
+    """Where control groups are created, and the names of their files.
 
     `without_swap` is what the file of the second limit is given: memory and swap together, or swap alone. A system
     without swap may not have it.
@@ -59,18 +59,18 @@ class MemoryLimit:
     hierarchy: Hierarchy
 
     def enter(self) -> None:
-        """Move this process into it."""
+        """Move this process into the group."""
         (self.folder / "cgroup.procs").write_text(str(os.getpid()))
 
     @property
     def peak(self) -> int | None:
-        """The most bytes that its processes and the files they have read took, if the system tells."""
+        """Peak bytes used by its processes and the files they read, if the system reports it."""
         path = self.folder / self.hierarchy.peak
         return int(path.read_text()) if path.exists() else None
 
     @property
     def kills(self) -> int:
-        """How many of its processes the system has killed because of the limit."""
+        """Number of its processes killed by the system because of the limit."""
         words = [line.split() for line in (self.folder / self.hierarchy.events).read_text().splitlines()]
         return next((int(value) for name, value in words if name == "oom_kill"), 0)
 

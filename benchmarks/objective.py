@@ -1,4 +1,4 @@
-"""The primal value and the test error of given weights, computed one way for every solver.
+"""Compute the primal value and test error of given weights in the same way for every solver.
 
 With scores s_ic = w_c·x_i, hinge(m) = max(0, 1 - m) and P(W) = 1/2 sum_c |w_c|^2 + C sum_i loss_i:
 
@@ -31,7 +31,7 @@ BLOCK = 256
 
 
 def primal(loss: str, X: sp.csr_matrix, y: np.ndarray, W, C: float = 1.0, block: int = BLOCK) -> float:
-    """Primal objective value of weights `W`.
+    """Return the primal objective value of weights `W`.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def _with_constant(X, W) -> sp.csr_matrix:
 
 
 def _own_scores(X: sp.csr_matrix, y: np.ndarray, W) -> np.ndarray:
-    """s_i,y_i for every row, by reading only the weights it needs."""
+    """Return s_i,y_i for every row, reading only the weights needed."""
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     if sp.issparse(W):
         W = W.tocsr()
@@ -152,7 +152,7 @@ def _own_scores(X: sp.csr_matrix, y: np.ndarray, W) -> np.ndarray:
 
 
 def _class_blocks(W, block: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Blocks of columns of `W` as dense float64, each with the number of its first class."""
+    """Yield blocks of columns of `W` as dense float64, each with the index of its first class."""
     if sp.issparse(W):
         W = W.tocsc()
     for first in range(0, W.shape[1], block):

@@ -21,7 +21,7 @@ from manyclass.model import LinearModel
 
 
 def make(options: dict[str, Any]):
-    """The estimator that is named, or the one of a loss."""
+    """Return the named estimator, or the one for a loss."""
     options = dict(options)
     name = options.pop("estimator", None)
     return getattr(manyclass, name)(**options) if name else estimator_for(**options)
@@ -56,7 +56,7 @@ def outcome(classifier) -> Outcome:
 
 
 def _of_labels(classifier) -> dict[str, float]:
-    """What each label's certificate tells, put together."""
+    """Summarise the certificates of all labels."""
     told = getattr(classifier, "label_certificates_", None)
     if told is None:
         return {}

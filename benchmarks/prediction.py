@@ -1,4 +1,4 @@
-"""Top-5 prediction, measured alike for everyone: all rows in one call, or row after row.
+"""Top-5 prediction, measured in the same way for all: all rows in one call, or one call per row.
 
 The weights are (d + 1) x K with the intercept in the last row, and the same for all; so is what they predict.
 This file is imported in every environment: it needs NumPy and SciPy and nothing else.

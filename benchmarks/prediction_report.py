@@ -16,7 +16,7 @@ DOCUMENT = ROOT / "docs" / "prediction.md"
 
 
 def write(results: Path, document: Path = DOCUMENT) -> None:
-    """Write the tables of what was measured between their markers."""
+    """Write the tables of results between their markers."""
     with results.open(newline="") as file:
         records = [record for record in csv.DictReader(file) if record["value"]]
     text = document.read_text()
@@ -28,7 +28,7 @@ def write(results: Path, document: Path = DOCUMENT) -> None:
 
 
 def against_peers(records: list[dict[str, str]]) -> str:
-    """A line a figure."""
+    """Return a table with one row per figure."""
     lines = ["| against | what | figure | wanted |", "|---|---|---|---|"]
     for record in records:
         lines.append(f"| {record['peer']} | {record['metric']} | {float(record['value']):.3g} | {record['bar']} |")
@@ -36,7 +36,7 @@ def against_peers(records: list[dict[str, str]]) -> str:
 
 
 def by_size(records: list[dict[str, str]]) -> str:
-    """A line a model, a column a figure, a table a problem."""
+    """Return one table per problem, with one row per model and one column per figure."""
     tables = []
     for problem in dict.fromkeys(record["problem"] for record in records):
         own = [record for record in records if record["problem"] == problem]

@@ -81,7 +81,7 @@ class Problem:
 
     @property
     def K(self) -> int:
-        """Classes, or labels."""
+        """Number of classes or labels."""
         return self.y.shape[1] if sp.issparse(self.y) else int(self.y.max()) + 1
 
     def test_sets(self) -> sp.csr_matrix:
@@ -90,7 +90,7 @@ class Problem:
 
 
 def load(name: str) -> Problem:
-    """The problem of this name.
+    """Return the problem of this name.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def _with_one_label(path: Path) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def stream(name: str) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
-    """The training rows of a problem that is too large to be held, a part at a time."""
+    """Yield the training rows of a problem that does not fit in memory, one part at a time."""
     from manyclass.data import iter_text_like
 
     return iter_text_like(**STREAMED[name], seed=0)
@@ -140,7 +140,7 @@ def encode(name: str, X, y, X_test, y_test) -> Problem:
 
 
 def file_of(name: str, part: str) -> Path:
-    """Compressed text of a problem's part, "train" or "test"."""
+    """Return the compressed text of a part of a problem, "train" or "test"."""
     folder = os.environ.get("MANYCLASS_DATA")
     own = (FOLDERS | SINGLE).get(name, name)
     if not folder:
@@ -153,7 +153,7 @@ def file_of(name: str, part: str) -> Path:
 
 
 def decompress(name: str, part: str, folder: Path) -> Path:
-    """Plain LIBSVM text of a problem's part, written to `folder`."""
+    """Write a part of a problem to `folder` as plain LIBSVM text."""
     target = folder / f"{name}-{part}.svm"
     with lzma.open(file_of(name, part)) as source, target.open("wb") as text:
         shutil.copyfileobj(source, text)

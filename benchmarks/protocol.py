@@ -1,4 +1,4 @@
-"""How a measured process is asked and how it answers.
+"""The protocol between the benchmarks and a measured process.
 
 The parent writes a request (JSON) and starts ``python -m <module> request.json``. The child loads the
 problem, trains, and writes a reply (JSON). A task has three steps and only the middle one is timed:
@@ -79,7 +79,7 @@ class Outcome:
 
 @dataclass
 class Reply:
-    """What a child answers: the figures of one fit, in seconds and bytes."""
+    """The reply of a child: the figures of one fit, in seconds and bytes."""
 
     seconds: float
     peak_bytes: int
@@ -105,7 +105,7 @@ class Task:
 
 
 def store_problem(path: Path, X: sp.csr_matrix, y: Labels) -> None:
-    """Write rows and their labels where a child can load them."""
+    """Write rows and their labels to files that a child can load."""
     labels = _arrays("y_", y) if sp.issparse(y) else {"y": y}
     np.savez(path, **_arrays("", X), **labels)
 
@@ -139,7 +139,7 @@ def label_sets(y: Labels, K: int | None = None) -> sp.csr_matrix:
 
 
 def store_weights(stem: str, weights: Any) -> None:
-    """Write weights as .npz if they are sparse, as .npy if not."""
+    """Write weights as .npz if they are sparse, otherwise as .npy."""
     if sp.issparse(weights):
         sp.save_npz(f"{stem}.npz", sp.csr_matrix(weights), compressed=False)
     else:
@@ -147,7 +147,7 @@ def store_weights(stem: str, weights: Any) -> None:
 
 
 def load_weights(stem: str) -> Any:
-    """Read what `store_weights` wrote; dense weights are mapped, not read."""
+    """Read the weights written by `store_weights`; dense weights are memory-mapped."""
     if Path(f"{stem}.npz").exists():
         return sp.load_npz(f"{stem}.npz")
     return np.load(f"{stem}.npy", mmap_mode="r")

@@ -1,4 +1,4 @@
-"""What was measured: rows, their bars, the CSV file and the table on the terminal."""
+"""Results: rows, their bars, the CSV file and the table for the terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.measure import Run
 
 @dataclass(frozen=True)
 class Bar:
-    """What a figure has to be: at least, or at most, `limit`."""
+    """A bar for a figure: at least or at most `limit`."""
 
     limit: float
     at_least: bool = True
@@ -57,7 +57,7 @@ class Row:
         return "met" if self.bar.met_by(self.value) else "missed"
 
     def record(self) -> dict[str, str]:
-        """The row as the CSV file has it."""
+        """Return the row in the form of the CSV file."""
         return {
             "benchmark": self.benchmark,
             "problem": self.problem,
@@ -85,7 +85,7 @@ def versions_of(*runs: Run) -> dict[str, str]:
 
 
 def processor() -> str:
-    """Name of the processor and the number of cores this process may use."""
+    """Return the name of the processor and the number of cores available to this process."""
     name = platform.processor() or platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -95,7 +95,7 @@ def processor() -> str:
 
 
 def write(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows to a CSV file, in place of what it says about the same benchmarks of the same problems.
+    """Write rows to a CSV file, replacing those of the same benchmarks and problems.
 
     A full run takes long; its parts can be repeated one by one without losing the others. Series of a benchmark are
     written likewise, to a file of its name beside.
@@ -114,7 +114,7 @@ def _series(row: Row) -> Iterator[dict[str, str]]:
 
 
 def _replace(path: Path, records: list[dict[str, str]], key: tuple[str, ...]) -> None:
-    """Write records to a file, in place of those with the same key."""
+    """Write records to a file, replacing those with the same key."""
     replaced = {tuple(record[name] for name in key) for record in records}
     kept: list[dict[str, str]] = []
     if path.exists():
@@ -129,7 +129,7 @@ def _replace(path: Path, records: list[dict[str, str]], key: tuple[str, ...]) ->
 
 
 def table(title: str, rows: Sequence[Row]) -> Table:
-    """The rows for a terminal: every figure with its bar beside it, the versions and the processor below."""
+    """Format rows for a terminal: each figure with its bar, followed by the versions and the processor."""
     versions = {name: version for row in rows for name, version in row.versions.items()}
     below = ", ".join([processor(), *(f"{name} {version}" for name, version in versions.items())])
     shown = Table(title=title, title_justify="left", caption=below, caption_justify="left")

@@ -1,4 +1,4 @@
-"""One run of the benchmarks: how thorough it is, and the cases it goes through."""
+"""One run of the benchmarks: its thoroughness and its cases."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class Session:
         return self.once(("problem", name), lambda: self.load(name))
 
     def once(self, what: tuple[Any, ...], make: Callable[[], Made]) -> Made:
-        """What several cases need, made by the first of them."""
+        """Return something shared by several cases, created by the first one that needs it."""
         if what not in self._made:
             self._made[what] = make()
         return self._made[what]
 
     def peer_repetitions(self, first_seconds: float) -> int:
-        """How often a peer is run in all, given the time of its first fit."""
+        """Return the total number of runs of a peer, given the time of its first fit."""
         affordable = 1 + int(self.patience / max(first_seconds, 1e-9))
         return min(self.repetitions, affordable)
 
@@ -82,7 +82,7 @@ class Case:
         return Row(self.benchmark, self.problem, self.ours.name, metric, value, peer=peer, **more)
 
     def run(self, session: Session) -> list[Row]:
-        """The case's figures; one without a value, and the reason, if something is not to be had."""
+        """Return the figures of the case, or one without a value that says why it could not be measured."""
         try:
             return self.measure(session, self)
         except UnavailableError as reason:

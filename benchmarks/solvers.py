@@ -1,4 +1,4 @@
-"""Who is measured: each solver's module, environment, loss and fixed options."""
+"""The measured solvers: module, environment, loss and fixed options of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SVMS = ("ww", "cs", "hinge", "squared_hinge")
 
 @dataclass(frozen=True)
 class Solver:
-    """A module that speaks the protocol, in an environment (None: the one this package runs in).
+    """A module that implements the protocol, and its environment (None for the current one).
 
     With `ranks`, as many processes of mpirun.
     """
@@ -57,7 +57,7 @@ def epochs_of_leagues(leagues: int, ranks: int = 1, threads: int = 1) -> Solver:
 
 
 def converter(memory: str) -> Solver:
-    """LIBSVM text to a store with so much memory."""
+    """Convert LIBSVM text to a store with a given memory budget."""
     return Solver(
         f"manyclass convert, {memory}", "benchmarks.from_disk", None, options={"memory": parse_size(memory)}
     )

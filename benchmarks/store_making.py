@@ -1,4 +1,4 @@
-"""Stores and texts to measure: from streams of rows that never are in memory as a whole, or from matrices."""
+"""Create stores and texts to measure, from streams that never fit in memory or from matrices."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MEMORY = 8 * LEAST_MEMORY
 
 
 def store_of_stream(parts: Parts, folder: Path, memory: int) -> BlockStore:
-    """A store of rows as they come, made with so many bytes of memory."""
+    """Create a store from a stream of rows with a given memory budget in bytes."""
     return BlockStore.create(folder, parts, memory=memory)
 
 
 def store_of_matrix(X: sp.csr_matrix, y: np.ndarray, folder: Path, blocks: int, **options: Any) -> BlockStore:
-    """A store of so many blocks, rows dealt to them at random."""
+    """Create a store with a given number of blocks and rows assigned at random."""
     return BlockStore.create(folder, X, y, blocks=blocks, **options)
 
 
@@ -51,12 +51,12 @@ def write_text(parts: Parts, path: Path, least: float = np.inf) -> int:
 
 
 def block_bytes(store: BlockStore) -> int:
-    """Bytes of the block files."""
+    """Return the total size of the block files in bytes."""
     return sum(entry.size for entry in store.manifest.blocks)
 
 
 def drop_from_cache(folder: Path) -> None:
-    """Let the system forget the files of a store, so that the next reading is from the disk."""
+    """Evict the files of a store from the page cache, so that the next read comes from disk."""
     for path in folder.iterdir():
         if path.is_file():
             file = os.open(path, os.O_RDONLY)

@@ -18,7 +18,7 @@ SHOWN = {"store-conversion": "lshtc-2012", "disk-vs-memory": "text-700m"}
 
 
 def write(results: Path, document: Path = DOCUMENT) -> None:
-    """Write the tables of what was measured between their markers."""
+    """Write the tables of results between their markers."""
     with results.open(newline="") as file:
         records = [record for record in csv.DictReader(file) if record["value"]]
     text = document.read_text()
@@ -30,7 +30,7 @@ def write(results: Path, document: Path = DOCUMENT) -> None:
 
 
 def table(records: list[dict[str, str]]) -> str:
-    """Markdown, with the notes and the machine below."""
+    """Return Markdown, followed by the notes and the machine."""
     lines = ["| | what | figure | wanted |", "|---|---|---|---|"]
     for record in records:
         lines.append(f"| {record['ours']} | {record['metric']} | {float(record['value']):.4g} | {record['bar']} |")

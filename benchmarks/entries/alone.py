@@ -1,4 +1,4 @@
-"""What manyclass does by itself: progress, memory, and test error against tolerance."""
+"""Benchmarks without a peer: progress, memory, and test error against tolerance."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def cases() -> Iterator[Case]:
 
 
 def progress(session: Session, case: Case) -> list[Row]:
-    """A whole fit a target, so that each includes its certificate."""
+    """Run one whole fit per target, so that each time includes the certificate."""
     problem = session.problem(case.problem)
     rows = []
     for stop, tol in TARGETS:
@@ -117,7 +117,7 @@ def peak_over_stored(session: Session, case: Case) -> list[Row]:
 
 
 def tolerance_table(session: Session, case: Case) -> list[Row]:
-    """From this table the defaults of `stop` and `tol` are chosen."""
+    """Measure test error against tolerance, from which the defaults of `stop` and `tol` were chosen."""
     problem = session.problem(case.problem)
     rows = []
     for stop, tol in TOLERANCES:

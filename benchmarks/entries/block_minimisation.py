@@ -50,7 +50,7 @@ TEN_PASSES = 10
 
 
 def cases() -> Iterator[Case]:
-    """A curve a method, a split, a number of blocks; ten passes a compression."""
+    """One curve per method, split and number of blocks; ten passes per compression."""
     for problem in PROBLEMS:
         for method in METHODS:
             yield Case(NAME, problem, method, in_memory if method is IN_MEMORY else curve)
@@ -102,7 +102,7 @@ def in_memory(session: Session, case: Case) -> list[Row]:
 
 
 def ten_passes(session: Session, case: Case) -> list[Row]:
-    """What a block takes on the disk, and what it takes to read and train from there."""
+    """Measure the size of a block on disk, and the time to read it and train from it."""
     store, converting = _store(session, case)
     where = {"store": str(store.path)}
     training = [
@@ -119,7 +119,7 @@ def ten_passes(session: Session, case: Case) -> list[Row]:
 
 
 def _rows(case: Case, found: dict[str, list[float]], best: float, note: str) -> list[Row]:
-    """What a curve comes to, and the curve itself."""
+    """Return the final figures of a curve, and the curve itself."""
     difference = [primal / best - 1 for primal in found["primal"]]
     series = {name: found[name] for name in ("pass", "seconds")}
     series |= {"difference": difference, "accuracy": found["accuracy"]}
@@ -136,7 +136,7 @@ def _rows(case: Case, found: dict[str, list[float]], best: float, note: str) -> 
 
 
 def _store(session: Session, case: Case) -> tuple[BlockStore, float]:
-    """The store that a case is about, and the seconds to make it."""
+    """Return the store of a case and the seconds taken to create it."""
     name = case.ours.name
     raw = case.ours in (RAW, RAW_SAME_ORDER)
     blocks = next((number for number in NUMBERS if name.endswith(f", {number} blocks")), BLOCKS)
@@ -156,7 +156,7 @@ def _store(session: Session, case: Case) -> tuple[BlockStore, float]:
 
 
 def _problem(session: Session, name: str) -> Problem:
-    """The problem, with rows of length 1 as in the paper."""
+    """Return the problem with rows of length 1, as in the paper."""
 
     def make() -> Problem:
         problem = session.problem(name)

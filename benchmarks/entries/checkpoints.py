@@ -1,4 +1,4 @@
-"""What checkpoints cost a fit."""
+"""The cost of checkpoints."""
 
 from __future__ import annotations
 

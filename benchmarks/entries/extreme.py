@@ -39,7 +39,7 @@ CHOSEN = {"delicious": {"C": 0.5}, "wordnet-min5": {"C": 2.0}, "wordnet": {"C": 
 
 
 def ppdsparse(problem: str) -> Solver:
-    """PPDSparse as it is measured on a problem."""
+    """Return PPDSparse with the settings used for a problem."""
     return estimator("PPDSparse", **CHOSEN.get(problem, {}))
 
 
@@ -58,7 +58,7 @@ def cases() -> Iterator[Case]:
 
 
 def beside(session: Session, case: Case) -> list[Row]:
-    """Times faster than the peer, and the precision of both."""
+    """Measure the speedup over the peer, and the precision of both."""
     first, found = rank(session, case.peer, case.problem), rank(session, case.ours, case.problem)
     our_runs, peer_runs = alternate(
         lambda: train(session, case.ours, case.problem),
@@ -88,7 +88,7 @@ def beside(session: Session, case: Case) -> list[Row]:
 
 
 def alone(session: Session, case: Case) -> list[Row]:
-    """What one method gives."""
+    """Return the figures of one method."""
     found = rank(session, case.ours, case.problem)
     runs = [found, *(train(session, case.ours, case.problem) for _ in range(min(session.repetitions, 3) - 1))]
     told = figures(runs)

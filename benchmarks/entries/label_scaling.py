@@ -1,4 +1,4 @@
-"""What a label costs as there are more of them: synthetic text, rows fixed, and rows a label fixed."""
+"""Cost per label as labels grow: synthetic text with a fixed number of rows, or of rows per label."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cases() -> Iterator[Case]:
 
 
 def of_a_label(session: Session, case: Case) -> list[Row]:
-    """One fit: the largest take many minutes, and are compared over two orders of magnitude."""
+    """Run a single fit: the largest take many minutes, and the comparison spans two orders of magnitude."""
     problem = session.problem(case.problem)
     run = rank(session, case.ours, case.problem)
     (n, d), K = problem.X.shape, problem.K

@@ -50,7 +50,7 @@ def cases() -> Iterator[Case]:
 
 
 def shape(session: Session, case: Case) -> list[Row]:
-    """What the cost model knows of a problem."""
+    """Return the inputs of the cost model for a problem."""
     problem = session.problem(case.problem)
     n, K = problem.X.shape[0], int(problem.y.max()) + 1
     rows_of = np.bincount(problem.X.indices, minlength=problem.X.shape[1])
@@ -65,7 +65,7 @@ def shape(session: Session, case: Case) -> list[Row]:
 
 
 def epochs(session: Session, case: Case) -> list[Row]:
-    """Figures of an epoch, medians over some runs."""
+    """Return the figures of an epoch as medians over several runs."""
     problem = session.problem(case.problem)
     runs = [session.runner.epochs(case.ours, problem) for _ in range(min(session.repetitions, 3))]
 

@@ -86,7 +86,7 @@ def _case(name, problem, peer, times, quick=True, fit_intercept=False) -> Case:
 
 
 def to_peers_primal(session: Session, case: Case) -> list[Row]:
-    """Times faster than the peer, at the loosest tolerance that reaches its primal value."""
+    """Measure the speedup over the peer at the loosest tolerance that reaches its primal value."""
     problem = session.problem(case.problem)
     first = session.runner.train(case.peer, problem, evaluate=True, one_core=case.one_core)
 
@@ -132,7 +132,7 @@ def to_peers_primal(session: Session, case: Case) -> list[Row]:
 
 
 def same_gap(session: Session, case: Case) -> list[Row]:
-    """Times faster than another of our solvers, both to a gap of 1e-3; the peer runs once, with a time limit."""
+    """Measure the speedup over another of our solvers to a gap of 1e-3; it runs once, with a time limit."""
     problem = session.problem(case.problem)
     rule = {"stop": "gap", "tol": 1e-3, "max_iter": 1_000_000}
     runs = [session.runner.train(case.ours, problem, **rule) for _ in range(session.repetitions)]
@@ -155,7 +155,7 @@ def same_gap(session: Session, case: Case) -> list[Row]:
 
 
 def same_search(session: Session, case: Case) -> list[Row]:
-    """Times faster at choosing C from the same penalties in the same folds."""
+    """Measure the speedup in selecting C from the same values in the same folds."""
     problem = session.problem(case.problem)
     asked = {"Cs": [2.0**e for e in range(-5, 4)], "folds": 5}
     first = session.runner.search(case.peer, problem, **asked)
@@ -178,7 +178,7 @@ def same_search(session: Session, case: Case) -> list[Row]:
 
 
 def alone(session: Session, case: Case) -> list[Row]:
-    """Seconds of a loss that no peer has, to the session's gap."""
+    """Measure the seconds to the session's gap for a loss that no peer offers."""
     problem = session.problem(case.problem)
     runs = [
         session.runner.train(case.ours, problem, one_core=case.one_core, stop="gap", tol=session.gap)

@@ -42,7 +42,7 @@ SMALLER: dict[str, dict[str, Any]] = {
 
 
 def cases() -> Iterator[Case]:
-    """Every peer, both ways to ask, with all weights and without small ones."""
+    """Every peer, in both modes, with all weights and without small ones."""
     for prune in PRUNED:
         for peer, times in TIMES:
             for measure in (batches, single_rows):
@@ -55,7 +55,7 @@ def cases() -> Iterator[Case]:
 
 
 def batches(session: Session, case: Case) -> list[Row]:
-    """Times the peer's throughput, all test rows in one call."""
+    """Measure throughput relative to the peer with all test rows in one call."""
     ours, peer = _predictions(session, case, single=False)
     what = f"{_named(case)}, all rows at once"
     return [
@@ -73,7 +73,7 @@ def batches(session: Session, case: Case) -> list[Row]:
 
 
 def single_rows(session: Session, case: Case) -> list[Row]:
-    """The same, a call a row; and how long the slowest hundredth takes."""
+    """Measure the same with one call per row, and the 99th percentile of the latency."""
     ours, peer = _predictions(session, case, single=True)
     what = f"{_named(case)}, one by one"
     late = "microseconds, 99th percentile"
@@ -93,7 +93,7 @@ def single_rows(session: Session, case: Case) -> list[Row]:
 
 
 def size_and_error(session: Session, case: Case) -> list[Row]:
-    """File, density, errors on the test rows, and time a row on two threads."""
+    """Measure file size, density, test errors, and time per row on two threads."""
     problem = session.problem(case.problem)
     model = session.once(("model", case.problem), lambda: _trained(session, case.problem))
     smaller = model.compress(**case.ours.options) if case.ours.options else model

@@ -21,7 +21,7 @@ def cases() -> Iterator[Case]:
 
 
 def reading(session: Session, case: Case) -> list[Row]:
-    """Times faster, on plain text that is in the page cache for both."""
+    """Measure the speedup on plain text that is in the page cache for both."""
     text = decompress(case.problem, "train", session.runner.folder)
     # One reading takes a second, and a single one would be at the mercy of the page cache.
     times = max(3, session.repetitions)

@@ -26,7 +26,7 @@ def cases() -> Iterator[Case]:
 
 
 def side_by_side(session: Session, case: Case) -> list[Row]:
-    """Times faster at the same gap."""
+    """Measure the speedup at the same gap."""
     problem = session.problem(case.problem)
     our_runs, peer_runs = alternate(
         lambda: session.runner.train(case.ours, problem, stop="gap", tol=session.gap),
@@ -46,7 +46,7 @@ def side_by_side(session: Session, case: Case) -> list[Row]:
 
 
 def with_busy_cores(session: Session, case: Case) -> list[Row]:
-    """The same beside processes that spin."""
+    """Measure the same while other processes keep every core busy."""
     # Loaded before the cores are busy: what spins should slow the measurement only.
     session.problem(case.problem)
     with busy_cores():

@@ -1,4 +1,4 @@
-"""napkinXC (package napkinxc): one binary problem a label by its own copy of LIBLINEAR, labels shared by threads.
+"""napkinXC (package napkinxc): one binary problem per label by its own copy of LIBLINEAR, divided among threads.
 
 At its defaults it scales rows to length 1, adds a constant feature of 1 and minimises for each label
 

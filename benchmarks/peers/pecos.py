@@ -1,4 +1,4 @@
-"""PECOS (package libpecos): `XLinearModel` without a tree, that is one binary problem a class.
+"""PECOS (package libpecos): `XLinearModel` without a tree, i.e. one binary problem per class.
 
 Solver L2R_L2LOSS_SVC_DUAL minimises, for each class, with a dual coordinate descent that adds 0.5 / C to the
 diagonal,
