@@ -196,7 +196,7 @@ class BinaryBlocks {
 
   const std::vector<int64_t>& check(const std::vector<int64_t>& chosen) const {
     for (int64_t b : chosen)
-      if (b < 0 || b >= blocks()) throw std::out_of_range("block number out of range");
+      if (b < 0 || b >= blocks()) throw std::out_of_range("no such block");
     return chosen;
   }
 

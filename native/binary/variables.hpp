@@ -85,7 +85,7 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
   for (int64_t k = 0; k < blocks; ++k) {
     const auto [number, real] = block(k);
     const int64_t count = counts[k];
-    if (count < 0 || count > rows) throw std::invalid_argument("array lengths do not match");
+    if (count < 0 || count > rows) throw std::invalid_argument("the arrays have different lengths");
     int64_t own = 0;
     for (int64_t r = 0; r < count; ++r) {
       if (row[r] < 0 || row[r] >= n || (lanes[r] & ~real) != 0)
@@ -93,7 +93,7 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
       if (r > 0 && row[r] <= row[r - 1]) throw std::invalid_argument("variables whose rows do not ascend");
       own += __builtin_popcount(lanes[r]);
     }
-    if (own > entries) throw std::invalid_argument("array lengths do not match");
+    if (own > entries) throw std::invalid_argument("the arrays have different lengths");
     all[number] = {{row, row + count}, {lanes, lanes + count}, {values, values + own}};
     row += count;
     lanes += count;
@@ -101,7 +101,7 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
     values += own;
     entries -= own;
   }
-  if (rows != 0 || entries != 0) throw std::invalid_argument("array lengths do not match");
+  if (rows != 0 || entries != 0) throw std::invalid_argument("the arrays have different lengths");
 }
 
 // Checks that states (binary/loss.hpp) are within the bounds that training keeps. C(i): the penalty of row i.

@@ -39,8 +39,8 @@ struct RowStep {
   T mean_change = 0;             // of the mean of the coefficients
   double gain = 0;               // slope of the dual along the step
   bool changed = false;
-  PassStats stats,
-      total;  // of this visit; of all visits in this place of a wave, so that sums have a fixed order
+  // Of this visit, and of all visits of the pass in this place of a wave: so sums have a fixed order.
+  PassStats stats, total;
 
   // f(class, change of the row's coefficient in the weights of this class); class K stands for the mean.
   template <class F>

@@ -140,7 +140,7 @@ class LabelBlocks {
   }
 
   int64_t check(int64_t b) const {
-    if (b < 0 || b >= blocks()) throw std::out_of_range("block number out of range");
+    if (b < 0 || b >= blocks()) throw std::out_of_range("no such block");
     return b;
   }
 
