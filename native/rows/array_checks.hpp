@@ -105,7 +105,7 @@ inline void check_order(const char* name, std::span<const int64_t> order, int64_
   check_range(name, order, 0, n);
   std::vector<bool> met(n, false);
   for (const int64_t i : order) {
-    if (met[i]) reject(name, std::to_string(i) + " occurs twice");
+    if (met[i]) reject(name, "number " + std::to_string(i) + " occurs twice");
     met[i] = true;
   }
 }
