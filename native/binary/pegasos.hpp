@@ -118,7 +118,7 @@ class Pegasos {
   // The response of row i at time `now`, in an update that ends at `next`; without theta.
   vec<T> response(int64_t i, double now, double next) {
     const vec<T> a = variable(i);
-    // v contains visits a_i x_i for the features that only row i has, whose weights are not stored.
+    // For features that only row i has, whose weights are not stored, v is visits t_i a_i x_i.
     vec<T> m = on_.sides.signs(i) * on_.score(i) * static_cast<T>(time_.unit) +
                on_.rows.tail_norm[i] * static_cast<T>(time_.visits) * a;
     m *= static_cast<T>(now > 0 ? 1 / now : 0);

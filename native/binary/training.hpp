@@ -130,7 +130,7 @@ class BlockTraining {
   static constexpr int width = Lanes<T>::count;
   using Loss = BinaryLoss<loss>;
 
-  // The smallest factor by which the estimated gap may be below the gap that a pass has seen.
+  // The gap after a pass is estimated to be at least this share of the gap that the pass has seen.
   static constexpr double most_trusted = 0.2;
   // A pass over at least this share of the rows is enough to ask for a certificate.
   static constexpr double nearly_all = 0.7;
