@@ -156,7 +156,7 @@ class BinaryCertificate {
     return Wide<T>(t);
   }
 
-  // One-vs-one: rows with t_i = 0 count nothing.
+  // One-vs-one: rows with t_i = 0 do not count.
   Measured<double> taking_part(const Measured<double>& seen, vec<double> t) const {
     if (!block_.pairs) return seen;
     const vec<double> in = t * t;

@@ -41,7 +41,7 @@ struct BinaryData {
     return {member.data() + member_ptr[c], static_cast<size_t>(member_ptr[c + 1] - member_ptr[c])};
   }
 
-  // For `add_sides`.
+  // No row is on any side yet; `add_sides` fills them in.
   RowSides no_sides() const {
     return {std::vector<uint16_t>(rows.n, 0), std::vector<uint16_t>(pairs ? rows.n : 0, 0)};
   }

@@ -20,8 +20,9 @@
 //
 // The squared hinge is not in the paper. Its responses are unbounded, and would diverge as long as steps are
 // longer than its curvature allows: for the first 2 C |x|^2 passes, or, with whole blocks, up to n times as
-// many. So its updates are implicit, up to a common factor. With m' the margins at w time / next, and d =
-// sum_{i in B} t_i r_i(m') x_i, the responses are theta r_i(m'), where theta maximises
+// many. So its updates are implicit, up to a common factor. With m' the margins at w time / next, and
+//     d = sum_{i in B} t_i r_i(m') x_i,
+// the responses are theta r_i(m'), where theta maximises
 //     theta sum_i r_i (1 - m'_i) - theta^2 sum_i r_i^2 / (4 C_i) - theta^2 |d|^2 / (2 next),
 //     theta = S / (S + |d|^2 / next),   S = sum_i r_i^2 / (2 C_i).
 // For a single row this is the response at its margin after the update. As time grows, theta tends to 1.
