@@ -1,5 +1,5 @@
-// The blocks of binary/problems.hpp: each is trained alone (binary/training.hpp), and its variables and
-// weights are kept here.
+// One-vs-rest and one-vs-one classifiers: trains the blocks of binary/problems.hpp independently of each
+// other (binary/training.hpp), and stores their dual variables and weights.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ class BinaryBlocks {
  public:
   static constexpr int width = Lanes<T>::count;
 
-  // `keep_variables`: also of a loss whose variables are all in use and that could do without.
+  // keep_variables: whether to store the dual variables even if the model does not need them.
   BinaryBlocks(Layout<T> layout, RowLabels labels, std::vector<T> C, int64_t classes, int64_t features,
                Binary loss, bool pairs, Method method, bool reduced, bool keep_variables)
       : shared_(std::make_shared<BinaryData<T>>(std::move(layout), std::move(labels), std::move(C), classes,
@@ -44,15 +44,15 @@ class BinaryBlocks {
         held_(alpha_.size(), true) {
     if (method_ == Method::either && (loss == Binary::hinge || reduced || !dense_)) method_ = Method::dual;
     if (method_ == Method::newton && (pairs || loss == Binary::hinge))
-      throw std::logic_error("Newton's method is not for this loss");
+      throw std::logic_error("Newton's method needs a smooth loss and one-vs-rest");
     if (reduced && (pairs || method_ == Method::newton))
-      throw std::logic_error("feature reduction is for one-vs-rest, by the dual");
+      throw std::logic_error("feature reduction needs one-vs-rest and the dual method");
     if (!dense_) return;
     model_ = ModelColumns<T>(data_.problems, features);
     model_.hold(held_);
   }
 
-  // Another one on the same rows, which can train at the same time; it holds no blocks yet.
+  // A sibling on the same rows, which can train at the same time. It holds no blocks yet.
   explicit BinaryBlocks(const BinaryBlocks* other)
       : shared_(other->shared_),
         loss_(other->loss_),
@@ -69,8 +69,8 @@ class BinaryBlocks {
   int64_t problems() const { return data_.problems.count(); }
   const std::vector<int32_t>& problems_of(int64_t b) const { return data_.problems.blocks()[b].problem; }
 
-  // Trains the blocks that are dealt, going on from the dual variables they have. After an interrupt the
-  // blocks under way end as they are.
+  // Trains the blocks that are dealt, starting from their current dual variables. An interrupt ends the
+  // blocks in training where they are.
   std::vector<std::pair<int64_t, BlockResult>> train(const Deal& deal, const BlockRule& rule, uint64_t seed,
                                                      int threads, Interrupt& interrupt) {
     while (static_cast<int>(work_.size()) < threads) work_.emplace_back(data_);
@@ -83,10 +83,10 @@ class BinaryBlocks {
     });
   }
 
-  // `release`: the variables are not needed here any more.
+  // release: whether to free the variables of each block once they have been copied.
   VariablesByRow<T> by_rows(bool release = false) { return {alpha_, data_, loss_, release}; }
 
-  // The variables a_i by rows.
+  // Sets the variables a_i (not states), given by rows.
   void set_alpha(const int64_t* ptr, const int32_t* problem, const T* values) {
     std::vector<BlockVariables<T>> divided(alpha_.size());
     divide_variables(data_.problems, data_.rows.n, ptr, problem, values, divided);
@@ -99,7 +99,8 @@ class BinaryBlocks {
     alpha_ = std::move(divided);
   }
 
-  // Variables and weights of these blocks only; all others lose theirs, and are not to be trained.
+  // Holds the variables and weights of these blocks only. Drops those of all others, which must not be
+  // trained.
   void hold(const std::vector<int64_t>& chosen) {
     held_.assign(blocks(), false);
     for (int64_t b : check(chosen)) held_[b] = true;
@@ -108,7 +109,7 @@ class BinaryBlocks {
     if (dense_) model_.hold(held_);
   }
 
-  // What training has made of some blocks, for another object of the same problem.
+  // Export the results of some blocks, and import them into another object of the same problem.
   PackedVariables<T> variables_of(const std::vector<int64_t>& chosen) const {
     return {alpha_, check(chosen)};
   }
@@ -136,19 +137,19 @@ class BinaryBlocks {
     if (dense_) model_.copy_from(in, chosen);
   }
 
-  // Training is over: makes room for the model.
+  // Frees memory for the model after training.
   void release() {
     work_.clear();
     if (shared_.use_count() == 1) data_.rows = {};
   }
 
-  // features x problems: where all weights are in use, or few enough.
+  // Whether the model is a dense matrix (features x problems): if most weights are non-zero, or it is small.
   bool has_dense_model() const { return dense_; }
   Buffer<T> take_dense_model() {
     model_.hold(std::vector<bool>(blocks(), true));
     Buffer<T> columns = model_.take();
     if (!data_.pairs) return columns;
-    // The problems of a block are neighbours for one-vs-rest only.
+    // Only for one-vs-rest are the problems of a block neighbours.
     Buffer<T> ordered(columns.size());
     for (int64_t f = 0, from = 0; f < model_.features(); ++f)
       for (int64_t b = 0; b < blocks(); ++b)
@@ -165,8 +166,7 @@ class BinaryBlocks {
   const Layout<T>& rows() const { return data_.rows; }
 
  private:
-  // Variables are within their bounds, and each of a row that takes part in its problem.
-  // Of variables, not of states.
+  // Checks that variables (not states) are within their bounds.
   void check_variables(const std::vector<BlockVariables<T>>& found) const {
     for (const BlockVariables<T>& one : found)
       one.for_each([&](int32_t i, int, T a) {
@@ -178,7 +178,7 @@ class BinaryBlocks {
       });
   }
 
-  // One-vs-one: rows have variables only in problems that they take part in.
+  // Checks for one-vs-one that rows have variables only in problems in which they take part.
   void check_sides(const std::vector<BlockVariables<T>>& found) const {
     if (!data_.pairs) return;
     RowSides sides = data_.no_sides();
@@ -196,13 +196,13 @@ class BinaryBlocks {
 
   const std::vector<int64_t>& check(const std::vector<int64_t>& chosen) const {
     for (int64_t b : chosen)
-      if (b < 0 || b >= blocks()) throw std::out_of_range("there is no such block");
+      if (b < 0 || b >= blocks()) throw std::out_of_range("no such block");
     return chosen;
   }
 
   const std::vector<int64_t>& check_held(const std::vector<int64_t>& chosen) const {
     for (int64_t b : check(chosen))
-      if (!held_[b]) throw std::logic_error("a block that is not held here");
+      if (!held_[b]) throw std::logic_error("this object does not hold the block");
     return chosen;
   }
 
@@ -211,7 +211,7 @@ class BinaryBlocks {
     if (dense_) model_.hold(held_);
   }
 
-  // One-vs-one with the hinge has few variables, which tell its weights.
+  // One-vs-one with the hinge has few non-zero variables, from which a sparse model is computed.
   bool model_is_dense(int64_t features) const {
     const bool small = features * problems() * static_cast<int64_t>(sizeof(T)) <= small_model;
     if (data_.pairs) return small && loss_ != Binary::hinge;
@@ -235,8 +235,8 @@ class BinaryBlocks {
   bool dense_, keep_variables_;
   std::vector<BlockVariables<T>> alpha_;  // by block
   std::vector<bool> held_;                // by block
-  ModelColumns<T> model_;                 // where it is dense
-  std::deque<BlockWork<T>> work_;         // by thread; Newton's method refers to where its rows are
+  ModelColumns<T> model_;                 // empty unless dense_
+  std::deque<BlockWork<T>> work_;  // by thread; a deque, because Newton keeps references to its elements
 };
 
 }  // namespace manyclass

@@ -1,5 +1,5 @@
-// Certificates of a block of binary problems, in float64: of dual variables, and of weights that Newton's
-// method has found.
+// Certificates of a block of binary problems, in float64: from dual variables, or from the weights that
+// Newton's method has found. binary/loss.hpp states P and D.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -26,8 +26,8 @@ class BinaryCertificate {
   BinaryCertificate(const BinaryData<T>& data, const BinaryBlock<T>& block, BlockWork<T>& work)
       : data_(data), rows_(data.rows), block_(block), work_(work) {}
 
-  // The weights of the block become those of the dual variables, rounded as the model will store them. Gives
-  // the squares of these and of the exact ones.
+  // Sets the weights of the block to those of the dual variables, rounded as the model will store them.
+  // Returns the squared norms of the exact and of the rounded weights.
   struct Squares {
     Wide<T> exact, rounded;
   };
@@ -60,7 +60,7 @@ class BinaryCertificate {
     return {exact, rounded};
   }
 
-  // From the dual variables alone. Sets the weights on the way.
+  // From the dual variables alone; also sets the weights.
   Certificate of_variables() const {
     const auto [exact, rounded] = set_weights();
     Wide<T> losses, gains, worst;
@@ -87,8 +87,8 @@ class BinaryCertificate {
             worst.largest(many)};
   }
 
-  // Of the weights that Newton's method has: the gap to the dual variables that their margins ask for, which
-  // become the state, and the largest part of the gradient.
+  // From the weights of Newton's method. The dual variables are a_i = -C_i loss'(m_i) at their margins, and
+  // become the state; the violation is the largest component of the gradient.
   Certificate of_weights() const {
     Newton<T>& newton = *work_.newton;
     Wide<T> norm, dual_norm, losses, gains, steepest;
@@ -136,7 +136,7 @@ class BinaryCertificate {
             steepest.largest(many)};
   }
 
-  // t_i a_i of the weights of features that only row i has.
+  // t_i a_i in the weights of features that only row i has.
   Wide<T> single_coefficients(int64_t i) const {
     if (data_.kept.all()) return coefficients(i);
     alignas(64) T own[width];
@@ -156,7 +156,7 @@ class BinaryCertificate {
     return Wide<T>(t);
   }
 
-  // One-vs-one: nothing of a row with t_i = 0.
+  // One-vs-one: rows with t_i = 0 do not count.
   Measured<double> taking_part(const Measured<double>& seen, vec<double> t) const {
     if (!block_.pairs) return seen;
     const vec<double> in = t * t;
@@ -188,14 +188,14 @@ class BinaryCertificate {
     return s;
   }
 
-  // A weight of a feature that only one row has, rounded.
+  // The rounded weight of a feature that only one row has.
   static vec<double> single_weight(vec<double> coef, double x) {
     alignas(64) T stored[L];
     store_as<double>(stored, coef * x);
     return load_as<double>(stored);
   }
 
-  // A row without features has margin 0 whatever the weights: its loss is what its dual value can reach.
+  // A row without features has margin 0 for any weights, and its largest dual value equals its loss.
   double empty_loss() const {
     double empty = 0;
     if (block_.pairs) {

@@ -1,4 +1,4 @@
-// What all blocks of binary problems read.
+// The data that all blocks of binary problems share and only read: rows, labels, penalties, problems.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -23,7 +23,7 @@ struct BinaryData {
         C(std::move(penalties)),
         problems(classes, pairs),
         pairs(pairs) {
-    if (rows.tails() != 0) throw std::logic_error("this solver wants every shared feature in the head");
+    if (rows.tails() != 0) throw std::logic_error("this solver needs every shared feature in the head");
     sort_by_class(classes);
     if (reduced) kept = KeptWeights(rows, labels, classes);
     if (pairs) empty_C_of.assign(classes, 0.0);
@@ -41,7 +41,7 @@ struct BinaryData {
     return {member.data() + member_ptr[c], static_cast<size_t>(member_ptr[c + 1] - member_ptr[c])};
   }
 
-  // Of no rows yet.
+  // No row is on any side yet; `add_sides` fills them in.
   RowSides no_sides() const {
     return {std::vector<uint16_t>(rows.n, 0), std::vector<uint16_t>(pairs ? rows.n : 0, 0)};
   }
@@ -59,7 +59,7 @@ struct BinaryData {
   bool pairs;
   KeptWeights kept;
   double empty_C = 0;              // sum of C_i over rows without features
-  std::vector<double> empty_C_of;  // one-vs-one: these by class
+  std::vector<double> empty_C_of;  // one-vs-one: the same by class
   std::vector<int32_t> filled;     // the rows that have features
 
  private:
@@ -76,17 +76,17 @@ struct BinaryData {
   void sort_by_class(int64_t classes) {
     if (static_cast<int64_t>(labels.ptr.size()) != rows.n + 1 || labels.ptr[0] != 0 ||
         labels.ptr.back() != static_cast<int64_t>(labels.labels.size()))
-      throw std::invalid_argument("labels of other rows");
+      throw std::invalid_argument("the labels do not belong to these rows");
     member_ptr.assign(classes + 1, 0);
     for (int32_t c : labels.labels) {
-      if (c < 0 || c >= classes) throw std::invalid_argument("a label that there is not");
+      if (c < 0 || c >= classes) throw std::invalid_argument("label out of range");
       ++member_ptr[c + 1];
     }
     for (int64_t c = 0; c < classes; ++c) member_ptr[c + 1] += member_ptr[c];
     member.resize(labels.labels.size());
     std::vector<int64_t> next(member_ptr.begin(), member_ptr.end() - 1);
     for (int64_t i = 0; i < rows.n; ++i) {
-      if (pairs && labels(i).size() != 1) throw std::invalid_argument("one-vs-one wants one label a row");
+      if (pairs && labels(i).size() != 1) throw std::invalid_argument("one-vs-one needs one label per row");
       for (int32_t c : labels(i)) member[next[c]++] = static_cast<int32_t>(i);
     }
   }

@@ -1,7 +1,9 @@
-// Symmetric positive definite systems of a few unknowns, one per lane, solved in float64: what Newton's
-// method takes where conjugate gradients need more passes than there are features to speak of.
+// Small symmetric positive definite systems, one per lane, solved in float64 by the factors L D L':
 //
-//   (I + sum_i c_i x_i x_i') s = b,   factored as L D L'
+//   (I + sum_i c_i x_i x_i') s = b
+//
+// Newton's method uses this instead of conjugate gradients if those converge slowly and there are few
+// features.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,10 +18,10 @@ template <class T>
 class DirectSolve {
  public:
   static constexpr int width = Lanes<T>::count, L = Wide<T>::L, parts = Wide<T>::parts;
-  // From here on the matrices, and the time to fill them, are too large.
+  // Beyond this, the matrices take too much memory and too long to fill.
   static constexpr int64_t most_unknowns = 256;
 
-  // The identity.
+  // Starts with the identity.
   void reset(int64_t unknowns) {
     unknowns_ = unknowns;
     lower_.reserve(unknowns * (unknowns + 1) / 2 * width);
@@ -28,13 +30,13 @@ class DirectSolve {
     for (int64_t f = 0; f < unknowns; ++f) std::fill_n(at(f, f), width, 1.0);
   }
 
-  // += c x_f x_g for features f and g of a row, which is to be called once for each pair
+  // += c x_f x_g for features f and g of a row; to be called once for each unordered pair.
   void add(int64_t f, int64_t g, double product, const Wide<T>& c) {
     double* entry = at(std::max(f, g), std::min(f, g));
     for (int v = 0; v < parts; ++v) store(entry + v * L, load(entry + v * L) + product * c.part[v]);
   }
 
-  // Row f of the factors is that of L, with D on the diagonal.
+  // Replaces the matrix by L, with D on the diagonal.
   void factor() {
     for (int64_t f = 0; f < unknowns_; ++f) {
       for (int64_t g = 0; g <= f; ++g)
@@ -47,7 +49,7 @@ class DirectSolve {
     }
   }
 
-  // b becomes s: unknowns x lanes.
+  // Replaces b (unknowns x lanes) by s.
   void solve(double* b) const {
     for (int v = 0; v < parts; ++v) {
       const auto unknown = [&](int64_t f) { return b + f * width + v * L; };
@@ -68,7 +70,7 @@ class DirectSolve {
 
   int64_t unknowns_ = 0;
   Buffer<double> lower_;  // the lower triangle by rows
-  Buffer<double> row_;    // L D of the row that is factored
+  Buffer<double> row_;    // L D of the current row
 };
 
 }  // namespace manyclass

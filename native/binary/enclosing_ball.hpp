@@ -1,21 +1,23 @@
-// StreamSVM (Rai, Daume and Venkatasubramanian, 2009): the squared hinge as a ball around points, grown in
-// one pass, for a vector of classes at once.
+// StreamSVM (Rai, Daume and Venkatasubramanian, 2009): trains the squared hinge in one pass, as a growing
+// ball that encloses points, for a vector of classes at once.
 //
-// Let row i be the point [t_i x_i, sqrt(D_i) e_i] with D_i = 1 / (2 C_i), an axis of its own beside its
-// features. A centre is a convex combination of them: [w, (a_i sqrt(D_i))_i], w = sum_i a_i t_i x_i, sum_i
-// a_i = 1. A ball with centre and radius R meets a point at distance d from its centre,
+// Row i is the point [t_i x_i, sqrt(D_i) e_i] with D_i = 1 / (2 C_i), where e_i is an axis of its own. The
+// centre of the ball is a convex combination of points, [w, (a_i sqrt(D_i))_i] with w = sum_i a_i t_i x_i and
+// sum_i a_i = 1. A new point is at distance d from the centre:
 //     d^2 = |w|^2 - 2 t_i w.x_i + |x_i|^2 + q + D_i,   q = sum_j a_j^2 D_j.
-// If d > R, the smallest ball around it and the point moves the centre by beta = (1 - R / d) / 2 of the way:
+// If d > R, the smallest ball around the old one and the point has its centre beta = (1 - R / d) / 2 of the
+// way towards the point:
 //     w <- (1 - beta) w + beta t_i x_i    q <- (1 - beta)^2 q + beta^2 D_i    R <- R + beta d = (R + d) / 2
-// It begins with the first point, R = 0.
+// The first ball is the first point, with R = 0.
 //
-// Every a >= 0 is feasible in the dual of binary/loss.hpp, and so is theta a. Of these
-//     theta = 1 / (|w|^2 + q)
-// has the largest dual value, theta - theta^2 (|w|^2 + q) / 2; what is left of the gap is StreamSVM's own.
+// Every a >= 0 is feasible in the dual of binary/loss.hpp, and so is theta a. The dual value of theta a,
+// theta - theta^2 (|w|^2 + q) / 2, is largest for
+//     theta = 1 / (|w|^2 + q).
+// The gap that remains is that of StreamSVM itself.
 //
-// The factors (1 - beta) of later points are kept out of weights and variables: w = scale V, a = scale u.
-// Since R grows by at least 1 / (1 - beta) when it grows, `scale` is no smaller than the first R above 0 over
-// the last.
+// The common factor of the (1 - beta) is kept apart from weights and variables: w = scale V, a = scale u. R
+// grows by a factor of at least 1 / (1 - beta) with each such step, so `scale` never falls below the first
+// positive R divided by the last one.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -34,7 +36,7 @@ class EnclosingBall {
  public:
   static constexpr int width = Lanes<T>::count;
 
-  // A visit of these rows, which W and states take as V and u. W is begun anew with the first of them.
+  // Visits these rows. W holds V and the states hold u; W is cleared at the very first row.
   template <class Interrupted>
   void grow(const VisitedRows<T>& on, Interrupted interrupted) {
     for (int64_t r = 0; r < on.count(); ++r) {
@@ -45,14 +47,14 @@ class EnclosingBall {
       if (!begun_) std::fill(on.W, on.W + on.rows.heads() * width, T(0));
       const vec<T> t = on.sides.signs(i);
       alignas(64) T margin[width];
-      store(margin, t * on.score(i));  // features of this row alone have no weights yet
+      store(margin, t * on.score(i));  // each row is visited once: features of its own have no weights yet
       const vec<T> taken = begun_ ? meet(Wide<T>(margin), norm, D) : begin(norm, D);
       store(on.states + i * width, taken);
       if (any_nonzero<T>(taken)) on.add(i, t * taken, on.W);
     }
   }
 
-  // theta scale: from u to variables.
+  // theta scale: turns u into dual variables.
   Wide<T> factor() const {
     Wide<T> all;
     for (int v = 0; begun_ && v < parts; ++v) all.part[v] = scale_.part[v] / (norm_.part[v] + q_.part[v]);
@@ -72,7 +74,7 @@ class EnclosingBall {
     return vec<T>{} + T(1);
   }
 
-  // u of a point with this margin at V; 0 where it is inside.
+  // u of a point with the given margin at V; 0 in the lanes whose ball contains it.
   vec<T> meet(const Wide<T>& margin, double norm, double D) {
     Wide<T> taken;
     const vec<double> zero = {};
@@ -99,7 +101,7 @@ class EnclosingBall {
   Wide<T> norm_, q_, R_, scale_;  // |w|^2, q, R, scale
 };
 
-// Of all vectors of classes.
+// One ball for each vector of classes.
 template <class T>
 struct EnclosingBalls {
   explicit EnclosingBalls(int64_t vectors) : ball(vectors) {}

@@ -1,12 +1,12 @@
-// The losses of one class against the rest, for a vector of classes at once.
+// The binary losses, for a vector of problems at once. With t_i = 1 or -1 the side of row i:
 //
 //   P(w) = 1/2 |w|^2 + sum_i C_i loss(m_i),   m_i = t_i w.x_i
 //   D(a) = sum_i gain(a_i) - 1/2 |w|^2,       w = sum_i t_i a_i x_i
 //     hinge           loss = max(0, 1 - m)      gain = a                      0 <= a <= C_i
 //     squared hinge   loss = max(0, 1 - m)^2    gain = a - a^2 / (4 C_i)      a >= 0
 //     logistic        loss = log(1 + exp(-m))   gain = C_i H(a / C_i)         0 < a < C_i
-//   with H(p) = -p log p - (1 - p) log(1 - p). A solver keeps a `state` for each variable: a itself, and for
-//   the logistic loss u = log(a / (C_i - a)), which knows a to the last digit at both of its ends.
+//   with H(p) = -p log p - (1 - p) log(1 - p). Solvers store a `state` for each variable: a itself, except
+//   for the logistic loss u = log(a / (C_i - a)), which resolves a to the last digit near both 0 and C_i.
 #pragma once
 #include <cmath>
 #include <stdexcept>
@@ -18,7 +18,7 @@ namespace manyclass {
 
 enum class Binary { hinge, squared_hinge, logistic };
 
-// C_i loss, gain and violation of the optimality condition.
+// C_i loss, gain, and violation of the optimality condition.
 template <class A>
 struct Measured {
   vec<A> loss, gain, violation;
@@ -42,7 +42,7 @@ struct HingeLoss {
     return a;
   }
 
-  // The best state with all other rows fixed; m is the margin at the current one.
+  // The optimal state with all other rows fixed; m is the margin at the current one.
   template <class A>
   static vec<A> best(vec<A> a, vec<A> m, A k, A C) {
     const A D = squared ? 1 / (2 * C) : A(0);
@@ -51,8 +51,7 @@ struct HingeLoss {
     return squared ? next : (next < C ? next : zero + C);
   }
 
-  // The state at which a margin is optimal (of the hinge at margin 1: one of them), and C loss'' of the
-  // squared hinge.
+  // The state for which margin m is optimal (for the hinge at margin 1, one of them), and C loss''.
   template <class A>
   static vec<A> at_margin(vec<A> m, A C) {
     if constexpr (squared)
@@ -103,7 +102,8 @@ struct BinaryLoss<Binary::logistic> {
     return log_of<A>(a / larger<A>(most, least));
   }
 
-  // The root of u + m + k (a(u) - a): it rises with u, with a slope of at least 1.
+  // The root of u + m + k (a(u) - a), which increases with a slope of at least 1: Newton's method, with
+  // bisection as a safeguard.
   template <class A>
   static vec<A> best(vec<A> u, vec<A> m, A k, A C) {
     constexpr A precise = sizeof(A) == 4 ? A(1e-5) : A(1e-12);
@@ -141,13 +141,13 @@ struct BinaryLoss<Binary::logistic> {
   static Measured<A> measure(vec<A> u, vec<A> m, A C) {
     const vec<A> zero = {}, size = larger<A>(u, -u), e = exp_of<A>(-size);
     const vec<A> difference = u + m;
-    // C H(p) = C log(1 + exp(-|u|)) + C |u| / (1 + exp(|u|)): nothing cancels
+    // C H(p) = C log(1 + exp(-|u|)) + C |u| / (1 + exp(|u|)), without cancellation
     return {C * (larger<A>(-m, zero) + log_of<A>(1 + exp_of<A>(-larger<A>(m, -m)))),
             C * (log_of<A>(1 + e) + size * e / (1 + e)), larger<A>(difference, -difference)};
   }
 };
 
-// f<loss>()
+// Calls f<loss>().
 template <class F>
 decltype(auto) with_loss(Binary loss, F f) {
   switch (loss) {

@@ -1,5 +1,5 @@
-// The weights of one-vs-rest classes as a dense matrix, features x problems: the columns of the blocks that
-// are held, none at first. A worker that trains a few blocks holds no more than theirs.
+// The weights of binary problems as a dense matrix, features x problems. Only the columns of the blocks that
+// are held are stored, so a worker that trains a few blocks needs memory for those alone.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace manyclass {
 template <class T>
 class ModelColumns {
  public:
-  ModelColumns() = default;  // of a model that is not dense
+  ModelColumns() = default;  // for models that are not dense
   ModelColumns(const BinaryProblems<T>& problems, int64_t features)
       : features_(features), first_(problems.blocks().size(), -1) {
     for (const auto& block : problems.blocks()) many_.push_back(block.many());
   }
 
-  // The weights of a feature in a block that is held.
+  // The weights of a feature in a block, which must be held.
   T* at(int64_t feature, int64_t b) { return values_.data() + feature * columns_ + first_[b]; }
 
-  // Holds these blocks and no others, in ascending order. Those held before keep their weights.
+  // Holds exactly these blocks. Blocks that were held before keep their weights.
   void hold(const std::vector<bool>& held) {
     std::vector<int64_t> first(first_.size(), -1);
     int64_t columns = 0;
@@ -40,7 +40,7 @@ class ModelColumns {
     values_ = std::move(values);
   }
 
-  // The columns of these blocks side by side, features x their number.
+  // The columns of these blocks side by side: features x `count`.
   int64_t count(const std::vector<int64_t>& blocks) const {
     int64_t sum = 0;
     if (!first_.empty())
@@ -68,8 +68,8 @@ class ModelColumns {
   }
 
   int64_t features_ = 0, columns_ = 0;
-  std::vector<int64_t> many_;   // problems of each block
-  std::vector<int64_t> first_;  // the first column of each block; -1: not held
+  std::vector<int64_t> many_;   // the number of problems of each block
+  std::vector<int64_t> first_;  // the first column of each block, or -1 if it is not held
   Buffer<T> values_;
 };
 

@@ -1,15 +1,16 @@
-// Newton's method with a trust region on the primal of a vector of binary problems, all of them in step: each
-// product with their Hessians is one pass over the rows.
+// Newton's method with a trust region on the primal of a vector of binary problems with smooth losses. All
+// problems advance together, so that one pass over the rows computes the products with all their Hessians.
 //
 //   f(w) = 1/2 |w|^2 + sum_i C_i loss(m_i),   m_i = t_i w.x_i
-//   gradient = w - sum_i a_i t_i x_i,          a_i = -C_i loss'(m_i): a feasible dual point, and so a gap
+//   gradient = w - sum_i a_i t_i x_i,          a_i = -C_i loss'(m_i): a feasible dual point, hence a gap
 //   Hessian d = d + sum_i C_i loss''(m_i) (x_i.d) x_i
 //
-// A step minimises the quadratic model within the trust region, by conjugate gradients that stop early; where
-// these take long and the features are few, by solving for it. What only one row has is one feature: with v
-// the norm of these values, it moves the margin as a feature of value v does.
+// A step minimises the quadratic model within the trust region by truncated conjugate gradients. If these
+// converge slowly and there are few features, later steps solve the Newton system directly, with a line
+// search. The features that only one row has are combined into one feature whose value is the norm of theirs:
+// it has the same effect on the margin.
 //
-// A row that takes no part in a problem has t_i = 0 there.
+// If a row takes no part in a problem, its t_i is 0.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,7 @@ class Newton {
  public:
   static constexpr int width = Lanes<T>::count;
 
-  // `rows`: those that have features.
+  // rows: those that have features. Keeps references to all arguments.
   Newton(const Layout<T>& layout, const std::vector<T>& C, const std::vector<int32_t>& rows)
       : layout_(layout), C_(C), rows_(rows), own_(layout.n, -1) {
     int64_t features = layout.heads();
@@ -44,13 +45,12 @@ class Newton {
     for (Buffer<T>* v : {&margin_, &step_margin_, &along_, &curvature_}) v->reset(layout.n * width);
   }
 
-  // How far the problems are.
   struct Progress {
-    Wide<T> primal, dual, steepest;  // steepest: the largest part of the gradient
+    Wide<T> primal, dual, steepest;  // steepest: the largest component of the gradient
   };
 
   T* weights() { return w_.data(); }
-  // The weights of the features of row i alone are this times their values.
+  // The weights of features that only row i has are this times their values.
   vec<T> own_weight(int64_t i) const {
     return own_[i] < 0 ? vec<T>{}
                        : load(w_.data() + int64_t(own_[i]) * width) * (1 / std::sqrt(layout_.tail_norm[i]));
@@ -59,7 +59,7 @@ class Newton {
     if (own_[i] >= 0) store(w_.data() + int64_t(own_[i]) * width, times * std::sqrt(layout_.tail_norm[i]));
   }
 
-  // From the weights as they are, or from 0 where these are worse. `signs(i)`: t_i.
+  // Starts each problem at its current weights, or at 0 if that is better. signs(i): t_i.
   template <Binary loss, class Signs>
   Progress start(Signs signs) {
     Wide<T> at_zero;
@@ -81,7 +81,7 @@ class Newton {
     return look<loss>(signs);
   }
 
-  // One step of the problems that are `active`; `passes` counts passes over the rows.
+  // One step of the active problems. Adds the number of passes over the rows to `passes`.
   template <Binary loss, class Signs>
   Progress advance(const Progress& at, const bool (&active)[width], int64_t& passes, Signs signs) {
     const int64_t features = w_.size() / width;
@@ -94,7 +94,7 @@ class Newton {
     }
     if (directly_) {
       accepted = solve_for_step<loss>(at, active, signs);
-      passes += 1 + features / 4;  // about as much work
+      passes += 1 + features / 4;  // passes of about the same cost
     }
     if (!any_nonzero<T>(accepted)) return at;
     for (int64_t f = 0; f < w_.size(); f += width)
@@ -109,7 +109,7 @@ class Newton {
   }
 
  private:
-  // f(feature, value), that which stands for those of the row alone included
+  // f(feature, value), including the combined feature of the row.
   template <class F>
   void for_each_feature(int64_t i, F f) const {
     for (int64_t h = layout_.head_ptr[i]; h < layout_.head_ptr[i + 1]; ++h)
@@ -123,7 +123,7 @@ class Newton {
     return s;
   }
 
-  // The same, summed in float64.
+  // Summed in float64.
   vec<T> exact_dot(int64_t i, const T* v) const {
     Wide<T> s;
     for_each_feature(i, [&](int64_t f, T x) {
@@ -133,7 +133,7 @@ class Newton {
     return s.rounded();
   }
 
-  // v += x_i times
+  // v += times x_i
   void add(int64_t i, vec<T> times, T* v) const {
     for_each_feature(i, [&](int64_t f, T x) { store(v + f * width, load(v + f * width) + x * times); });
   }
@@ -156,8 +156,8 @@ class Newton {
   }
   static Wide<T> norm(const Buffer<T>& v) { return product(v, v); }
 
-  // Gradient, curvature and both objectives at the current margins. The gradient is summed in float64: with
-  // long rows it is a small difference of large numbers.
+  // Gradient, curvature and both objectives at the current margins. The gradient is summed in float64,
+  // because for long rows it is a small difference of large numbers.
   template <Binary loss, class Signs>
   Progress look(Signs signs) {
     using Loss = BinaryLoss<loss>;
@@ -198,7 +198,7 @@ class Newton {
     return at;
   }
 
-  // Objectives after a share of the step, of which the squared norms and products with the weights are known.
+  // The objectives at w + share s, given ww = |w|^2, ws = w.s and ss = |s|^2.
   template <Binary loss, class Signs>
   Wide<T> primal_after(vec<T> share, const Wide<T>& ww, const Wide<T>& ws, const Wide<T>& ss, Signs signs) {
     alignas(64) T shares[width];
@@ -214,8 +214,8 @@ class Newton {
     return now;
   }
 
-  // The step by conjugate gradients, and which problems should take it (1 or 0); `passes`: the most, which
-  // becomes their number. Whether they were enough.
+  // Computes the step by conjugate gradients, and which problems accept it (1 or 0). passes: on entry the
+  // limit, on return the number used. Returns whether the limit was enough.
   template <Binary loss, class Signs>
   bool step_within_region(const Progress& at, const bool (&active)[width], int64_t& passes, vec<T>& accepted,
                           Signs signs) {
@@ -244,10 +244,10 @@ class Newton {
     return enough;
   }
 
-  // The step, and what the model says it gains.
+  // Computes the step, and the decrease that the quadratic model predicts.
   bool conjugate_gradients(const Wide<T>& gg, const bool (&active)[width], bool (&at_border)[width],
                            Wide<T>& predicted, int64_t& passes) {
-    constexpr double enough = 0.1;  // of the gradient may be left
+    constexpr double enough = 0.1;  // residual norm relative to the gradient's
     const int64_t most = passes;
     bool going[width];
     Wide<T> rr;
@@ -316,7 +316,7 @@ class Newton {
         store(d, on * (load(residual_.data() + f) + keep * load(d)));
       }
     }
-    // Of the residual r = -g - H s: the model gains -g.s - s.H s / 2 = (s.r - g.s) / 2.
+    // With the residual r = -g - H s, the model decreases by -g.s - s.H s / 2 = (s.r - g.s) / 2.
     Wide<T> gs, sr;
     for (int64_t f = 0; f < w_.size(); f += width) {
       gs.add_product(gradient_.data() + f, step_.data() + f);
@@ -327,8 +327,8 @@ class Newton {
     return std::none_of(going, going + width, [](bool g) { return g; });
   }
 
-  // The step to the minimum of the model, solved for, and how much of it each problem should take: as much as
-  // lowers the objective, all of it where rounding hides whether it does.
+  // Solves for the minimum of the model directly. Returns the share of the step that each problem takes:
+  // halved until the objective decreases enough, or 1 if rounding would hide the decrease.
   template <Binary loss, class Signs>
   vec<T> solve_for_step(const Progress& at, const bool (&active)[width], Signs signs) {
     direct_.reset(w_.size() / width);
@@ -344,7 +344,7 @@ class Newton {
     Buffer<double> solution(w_.size());
     for (int64_t f = 0; f < w_.size(); ++f) solution.data()[f] = exact_.data()[f] - double(w_.data()[f]);
     direct_.solve(solution.data());
-    Wide<T> slope;  // minus that of the objective along the step
+    Wide<T> slope;  // the negated slope of the objective along the step
     for (int64_t f = 0; f < w_.size(); ++f) {
       slope[f % width] += (exact_.data()[f] - double(w_.data()[f])) * solution.data()[f];
       step_.data()[f] = static_cast<T>(solution.data()[f]);
@@ -371,7 +371,7 @@ class Newton {
     return searching > vec<T>{} ? vec<T>{} : share;
   }
 
-  // product = H direction; along_i = x_i.direction
+  // product = H direction, along_i = x_i.direction
   void multiply() {
     std::copy_n(direction_.data(), direction_.size(), product_.data());
     for (int32_t i : rows_) {
@@ -384,12 +384,12 @@ class Newton {
   const Layout<T>& layout_;
   const std::vector<T>& C_;
   const std::vector<int32_t>& rows_;
-  std::vector<int32_t> own_;  // number of the feature that stands for those of the row alone, or -1
-  Buffer<T> w_, gradient_, step_, residual_, direction_, product_;  // by features
-  Buffer<double> exact_;                                            // likewise
-  Buffer<T> margin_, step_margin_, along_, curvature_;              // by rows
+  std::vector<int32_t> own_;  // by row, the number of its combined feature, or -1
+  Buffer<T> w_, gradient_, step_, residual_, direction_, product_;  // by feature
+  Buffer<double> exact_;                                            // by feature
+  Buffer<T> margin_, step_margin_, along_, curvature_;              // by row
   DirectSolve<T> direct_;
-  bool directly_ = false;  // conjugate gradients have taken too many passes
+  bool directly_ = false;  // set once conjugate gradients have needed too many passes
   Wide<T> radius_;
 };
 

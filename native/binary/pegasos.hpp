@@ -1,31 +1,31 @@
-// Pegasos on rows that come a block at a time (Yu, Hsieh, Chang and Lin, 2010, Algorithm 3), as an average of
-// dual variables.
+// Pegasos on rows that arrive block by block (Yu, Hsieh, Chang and Lin, 2010, Algorithm 3), written as an
+// average of dual variables.
 //
 //   P(w) = 1/2 |w|^2 + sum_i C_i loss(m_i),   m_i = t_i w.x_i
 //
-// A margin asks for a dual variable r(m) = -C_i loss'(m), the response of its row:
+// The response of a row is the dual variable for which its margin is optimal, r(m) = -C_i loss'(m):
 //     hinge C_i if m < 1, else 0;   squared hinge 2 C_i max(0, 1 - m);   logistic C_i / (1 + exp(m)).
-// The update of the paper with a set B of the n rows, (11) and (12) with step size n C / t, is
+// The paper's update with a set B of the n rows, (11) and (12) with step size n C / t, is
 //     w <- (1 - 1/t) w + n / (t |B|) sum_{i in B} t_i r_i x_i.
-// Let a row weigh the same in whatever set it comes: time counts rows, in units of n, so that it is the
-// number of passes. Then
+// Here every row has the same weight, whatever the size of its set: time counts rows in units of n, that is,
+// passes. Then
 //     w = v / time,   v = sum over all visits so far of t_i r_i x_i,   time <- time + |B| / n,
-// with blocks of the same size as in the paper. After p passes
-//     w = sum_i t_i a_i x_i,   a_i = the mean of the p responses of row i, in a_i <- a_i + (r_i - a_i) / p.
-// A mean of responses is feasible in the dual, so that a certificate needs nothing else. Rows that take no
-// part are visits without a response.
+// which for sets of equal size is the paper's. After p passes
+//     w = sum_i t_i a_i x_i,   a_i = the mean of the p responses of row i: a_i <- a_i + (r_i - a_i) / p.
+// A mean of responses is feasible in the dual, and a certificate needs nothing else. Rows that take no part
+// count as visits without a response.
 //
-// The projection (13) to |w|^2 <= n C is left out. It would scale w alone, and a would have to follow in all
-// blocks; and the mean meets it by itself when the first steps, which are long, weigh little.
+// The projection (13) to |w|^2 <= n C is left out. It would scale w alone, and the a of all blocks would have
+// to follow. The mean satisfies the bound anyway once the first, long steps have little weight.
 //
-// The squared hinge is not in the paper. Its responses have no bound, and steps that are longer than its
-// curvature allows, those of the first 2 C |x|^2 passes or (with whole blocks) n times as many, would make
-// them grow without end. So the responses of an update are those after it, up to a common factor: with m' the
-// margins at w time / next, and d = sum_{i in B} t_i r_i(m') x_i, they are theta r_i(m') with the theta that
-// maximises
+// The squared hinge is not in the paper. Its responses are unbounded, and would diverge as long as steps are
+// longer than its curvature allows: for the first 2 C |x|^2 passes, or, with whole blocks, up to n times as
+// many. So its updates are implicit, up to a common factor. With m' the margins at w time / next, and
+//     d = sum_{i in B} t_i r_i(m') x_i,
+// the responses are theta r_i(m'), where theta maximises
 //     theta sum_i r_i (1 - m'_i) - theta^2 sum_i r_i^2 / (4 C_i) - theta^2 |d|^2 / (2 next),
-//     theta = S / (S + |d|^2 / next),   S = sum_i r_i^2 / (2 C_i):
-// for one row the response at its next margin, and with time theta -> 1.
+//     theta = S / (S + |d|^2 / next),   S = sum_i r_i^2 / (2 C_i).
+// For a single row this is the response at its margin after the update. As time grows, theta tends to 1.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -39,8 +39,8 @@
 namespace manyclass {
 
 struct PegasosTime {
-  double begin, end;  // passes, before and after all rows of a call
-  double visits;      // of each of its rows so far
+  double begin, end;  // time before and after the rows of a call
+  double visits;      // the number of earlier visits of each of these rows
   double unit;        // v = unit W
 
   double at(int64_t place, int64_t count) const {
@@ -53,7 +53,7 @@ class Pegasos {
  public:
   Pegasos(const VisitedRows<T>& on, const PegasosTime& time) : on_(on), time_(time) {}
 
-  // An update with each row.
+  // One update per row.
   template <class Interrupted>
   BlockSums rows(Interrupted interrupted) {
     const int64_t count = on_.count();
@@ -70,7 +70,7 @@ class Pegasos {
     return sums_.over(on_.lanes);
   }
 
-  // One update with all of them.
+  // One update for the whole block.
   template <class Interrupted>
   BlockSums block(Interrupted interrupted) {
     const int64_t count = on_.count();
@@ -116,17 +116,17 @@ class Pegasos {
   T C(int64_t i) const { return on_.penalties[i]; }
   vec<T> variable(int64_t i) const { return Loss::variable(load(on_.states + i * width), C(i)); }
 
-  // Of row i at time `now`, in an update that ends at `next`: before theta.
+  // The response of row i at time `now`, in an update that ends at `next`; without theta.
   vec<T> response(int64_t i, double now, double next) {
     const vec<T> a = variable(i);
-    // All visits of a row have left time_.visits a_i in v: what its own features see.
+    // For features that only row i has, whose weights are not stored, v is visits t_i a_i x_i.
     vec<T> m = on_.sides.signs(i) * on_.score(i) * static_cast<T>(time_.unit) +
                on_.rows.tail_norm[i] * static_cast<T>(time_.visits) * a;
     m *= static_cast<T>(now > 0 ? 1 / now : 0);
     sums_.add(Loss::measure(load(on_.states + i * width), m, C(i)), a * m);
     if constexpr (damped) m *= static_cast<T>(now / next);
     vec<T> state = Loss::at_margin(m, C(i));
-    if constexpr (!Loss::sparse) {  // no further than variables are stored
+    if constexpr (!Loss::sparse) {  // stay within the range of stored states
       const vec<T> least = vec<T>{} + static_cast<T>(Loss::start);
       state = larger<T>(state, least);
       state = state < -least ? state : -least;
@@ -134,7 +134,7 @@ class Pegasos {
     return Loss::variable(state, C(i));
   }
 
-  // The variable of row i, one response later.
+  // Includes one more response in the variable of row i.
   void average(int64_t i, vec<T> response) {
     const vec<T> a = variable(i);
     store(on_.states + i * width,

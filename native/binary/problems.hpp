@@ -1,12 +1,11 @@
-// Many binary problems on the same rows, and how they are divided into blocks: a vector of problems, a lane
-// each, that are trained together.
+// Many binary problems on the same rows, divided into blocks. A block is a vector of problems, one per lane,
+// that are trained together.
 //
-//   one-vs-rest   problem c: the rows of class c against all others; a block is a vector of classes. A row
-//   may
-//                 be of any number of classes
-//   one-vs-one    problem (a, b), a < b: the rows of class a against those of class b, all pairs of a in a
-//                 row; a block is a few classes a and a few classes b, so that each of its rows takes part in
-//                 as many of its problems as there are classes on the other side
+//   one-vs-rest   Problem c: the rows of class c against all others. A block is a vector of classes. Rows may
+//                 have any number of classes.
+//   one-vs-one    Problem (a, b), a < b: the rows of class a against those of class b, numbered with all
+//                 pairs of the same a together. A block is a few classes a times a few classes b, so that
+//                 each row of class a takes part in as many of its problems as there are classes b.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -23,12 +22,12 @@ struct BinaryBlock {
   static constexpr int width = Lanes<T>::count;
 
   bool pairs;
-  std::vector<int32_t> positive, negative;  // of each lane, the classes; negative of one-vs-one only
-  std::vector<int32_t> problem;             // of each lane, ascending
+  std::vector<int32_t> positive, negative;  // the classes of each lane; `negative` for one-vs-one only
+  std::vector<int32_t> problem;             // the problem of each lane, ascending
 
   int64_t many() const { return static_cast<int64_t>(problem.size()); }
 
-  // One-vs-one: the classes whose rows take part.
+  // The classes whose rows take part in the block, for one-vs-one.
   std::vector<int32_t> classes() const {
     std::vector<int32_t> out = positive;
     out.insert(out.end(), negative.begin(), negative.end());
@@ -62,19 +61,19 @@ class BinaryProblems {
   const std::vector<BinaryBlock<T>>& blocks() const { return blocks_; }
 
  private:
-  // The triangle of pairs in rectangles. In the order of blocks, and of lanes within them, the problems of
-  // each class ascend.
+  // Divides the triangle of pairs into rectangles. In the order of blocks, and of lanes within them, the
+  // problems of each class ascend.
   void divide_pairs(int64_t classes) {
     constexpr int64_t high = width == 16 ? 4 : 2, wide = width / high;
     for (int64_t top = 0; top < classes; top += high)
       for (int64_t left = top / wide * wide; left < classes; left += wide) {
-        if (std::min(left + wide, classes) - 1 <= top) continue;  // no a < b here
+        if (std::min(left + wide, classes) - 1 <= top) continue;  // contains no a < b
         BinaryBlock<T>& block = add_block();
         for (int64_t a = top; a < std::min(top + high, classes); ++a)
           for (int64_t b = std::max(left, a + 1); b < std::min(left + wide, classes); ++b) {
             block.positive.push_back(static_cast<int32_t>(a));
             block.negative.push_back(static_cast<int32_t>(b));
-            const int64_t first = a * (2 * classes - a - 1) / 2;  // of the pairs of a
+            const int64_t first = a * (2 * classes - a - 1) / 2;  // pair (a, a + 1)
             block.problem.push_back(static_cast<int32_t>(first + b - a - 1));
           }
       }

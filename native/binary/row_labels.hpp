@@ -1,4 +1,4 @@
-// The classes of rows, any number each: those of row i from ptr[i] to ptr[i + 1], none twice.
+// The classes of rows, any number per row: those of row i are at ptr[i] to ptr[i + 1], each at most once.
 #pragma once
 #include <cstdint>
 #include <span>

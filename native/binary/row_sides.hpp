@@ -1,5 +1,5 @@
-// On which side of the problems of a block rows are, a bit a lane. One-vs-rest: all that are not on the
-// positive side are on the negative one; one-vs-one: those on neither take no part.
+// The sides of rows in the problems of a block, one bit per lane. In one-vs-rest, rows that are not on the
+// positive side are on the negative one. In one-vs-one, rows on neither side take no part.
 #pragma once
 #include <cstdint>
 #include <vector>

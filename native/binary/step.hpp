@@ -1,5 +1,4 @@
-// One step of each row of a block of binary problems, all its problems at once, on the duals of
-// binary/loss.hpp.
+// Coordinate ascent on the duals of binary/loss.hpp: one step per row, for all problems of a block at once.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,36 +13,35 @@
 
 namespace manyclass {
 
-// What a pass over the active rows of a block has seen, each row before its step; how many it has
-// visited, and how many changed.
+// Sums of a pass over the active rows of a block, each row measured before its step; the number of rows
+// visited, and the number that changed and stay active.
 struct BlockSums {
   double loss = 0, gap = 0, norm = 0, violation = 0;
   int64_t visited = 0, kept = 0;
 };
 
-// On which side of each problem a row is: one-vs-rest, by the problems it is on the positive side of, a bit
-// each.
+// The sides of rows, as `step_rows` needs them. One-vs-rest:
 template <class T>
 struct LabelSides {
   static constexpr bool some_take_no_part = false, all_kept = true;
   const uint16_t* positive;
 
   vec<T> signs(int64_t i) const { return signs_of_lanes<T>(positive[i]); }
-  // What features of row i alone see of its variables,
+  // The part of the variables of row i that enters the weights of features that only row i has.
   vec<T> of_singles(int64_t, vec<T> a) const { return a; }
 };
 
-// the same with feature reduction,
+// One-vs-rest with feature reduction.
 template <class T>
 struct ReducedSides {
   static constexpr bool some_take_no_part = false, all_kept = false;
   const uint16_t* positive;
   const KeptWeights& kept;
-  int64_t first;  // class of the vector
+  int64_t first;  // the class of lane 0
 
   vec<T> signs(int64_t i) const { return signs_of_lanes<T>(positive[i]); }
   vec<T> of_singles(int64_t i, vec<T> a) const { return signs(i) > vec<T>{} ? a : vec<T>{}; }
-  // and what a feature of the head takes of a change.
+  // The part of a change that a head feature keeps.
   vec<T> kept_part(int64_t feature, vec<T> change) const {
     return kept.where_kept<T>(feature, first, change);
   }
@@ -59,8 +57,8 @@ struct PairSides {
   vec<T> of_singles(int64_t, vec<T> a) const { return a; }
 };
 
-// Some rows, in the order of their visits, for the problems of one vector. W: features of the head x lanes;
-// states: rows x lanes.
+// Rows in the order of their visits, for one vector of classes. W: head features x lanes. states: rows x
+// lanes.
 template <class T>
 struct VisitedRows {
   const Layout<T>& rows;
@@ -81,7 +79,7 @@ struct VisitedRows {
     for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
       __builtin_prefetch(W + int64_t(rows.head_index[h]) * width);
   }
-  // x_i.W, without the features that row i alone has
+  // x_i.W, without the features that only row i has.
   vec<T> score(int64_t i) const {
     vec<T> s = {};
     for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
@@ -97,12 +95,12 @@ struct VisitedRows {
   }
 };
 
-// What visits have seen, in each lane.
+// Sums over visits, by lane.
 template <class T>
 struct LaneSums {
   vec<T> losses = {}, gaps = {}, norms = {}, worst = {};
 
-  // product: the variable times its margin
+  // product: the variable times the margin.
   void add(const Measured<T>& seen, vec<T> product) {
     losses += seen.loss;
     gaps += seen.loss - seen.gain + product;
@@ -119,9 +117,10 @@ struct LaneSums {
   }
 };
 
-// Those of the active rows that change stay active, and come first. W: features of the head x lanes; state:
-// rows x lanes. `rest`: where the loss has no bounds to rest at, a variable moves only if it violates its
-// optimality condition by more than this. (Not by how far it would move: with long rows all steps are short.)
+// Visits the active rows; those that change stay active and are moved to the front of `active`. W: head
+// features x lanes. states: rows x lanes. If the loss has no bounds at which variables rest (logistic), a
+// variable moves only if it violates its optimality condition by more than `rest`. (The length of its step
+// would not do as a criterion: with long rows all steps are short.)
 template <class T, Binary loss, class Sides, class Interrupted>
 BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, const Sides& sides, T* W,
                     T* states, std::vector<int32_t>& active, T rest, int64_t lanes, Interrupted interrupted) {

@@ -1,9 +1,9 @@
-// One-vs-rest on rows that come a block at a time: the weights of all classes, or of a range of them, are
-// here; the dual variables come and go with their rows. A row may have any number of labels.
+// One-vs-rest on rows that arrive block by block. The weights of all classes, or of a range of them, stay in
+// memory; the dual variables come and go with their rows. A row may have any number of labels.
 //
-// Classes go in vectors of neighbouring ones, each of which is visited alone (binary/step.hpp): threads share
-// them out, and the result does not depend on how. A row rests for a vector of classes after a visit that
-// changed none of its variables; the caller says when all are to be visited again.
+// Vectors of neighbouring classes are trained independently (binary/step.hpp). Threads share the vectors, and
+// the result does not depend on how. A row rests for a vector of classes after a visit that changed none of
+// its variables; the caller decides when to visit all rows again.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -30,13 +30,13 @@
 
 namespace manyclass {
 
-// How a vector of classes is to be visited.
+// A visit of the rows for one vector of classes.
 struct StreamVisit {
-  int64_t vector;  // which one
-  bool all;        // also the rows that rest
+  int64_t vector;
+  bool all;        // also visit resting rows
   double rest;     // see step_rows
-  int64_t rounds;  // visits of its rows, at most
-  double quiet;    // rounds end when they see at most this share of the gap of the first one
+  int64_t rounds;  // the most visits of each row
+  double quiet;    // stop when a round sees at most this share of the first round's gap
 };
 
 template <class T>
@@ -44,7 +44,7 @@ class BinaryStream {
  public:
   static constexpr int width = Lanes<T>::count;
 
-  // first: the number of vectors of classes that are elsewhere, before these.
+  // first: the number of vectors of classes before these that other objects hold.
   BinaryStream(int64_t heads, int64_t classes, Binary loss, int64_t first)
       : heads_(heads), K_(classes), first_(first), loss_(loss), variables_((classes + width - 1) / width) {
     for (int64_t b = 0; b < vectors(); ++b) W_.emplace_back(heads * width);
@@ -62,18 +62,18 @@ class BinaryStream {
   Buffer<T>& weights_of(int64_t b) { return W_.at(b); }
   T* weight(int64_t head, int64_t c) { return W_[c / width].data() + head * width + c % width; }
 
-  // Other rows from now on, with variables where they begin; their labels are those from ptr[i] to ptr[i +
-  // 1].
+  // Replaces the rows, and sets all variables to their initial values. The labels of row i are at ptr[i] to
+  // ptr[i + 1]. `layout` receives the old rows.
   void swap_rows(Layout<T>& layout, const int64_t* ptr, const int32_t* labels, std::vector<T> C) {
     std::swap(rows_, layout);
     C_ = std::move(C);
-    if (rows_.tails() != 0 || rows_.heads() != heads_) throw std::logic_error("rows of other features");
+    if (rows_.tails() != 0 || rows_.heads() != heads_) throw std::logic_error("rows with other features");
     for (auto& one : variables_) one = {};
     active_.assign(vectors(), std::vector<uint8_t>(rows_.n, 1));
     filled_.clear();
     empty_C_ = 0;
     for (int64_t i = 0; i < rows_.n; ++i) {
-      if (C_[i] == 0) continue;  // it takes no part
+      if (C_[i] == 0) continue;
       if (rows_.norm[i] == 0)
         empty_C_ += C_[i];
       else
@@ -81,7 +81,7 @@ class BinaryStream {
     }
     own_ptr_.assign(vectors() + 1, 0);
     for (int64_t e = 0; e < ptr[rows_.n]; ++e) {
-      if (labels[e] < 0 || labels[e] >= K_) throw std::invalid_argument("a label that there is not");
+      if (labels[e] < 0 || labels[e] >= K_) throw std::invalid_argument("label out of range");
       ++own_ptr_[labels[e] / width + 1];
     }
     for (int64_t b = 0; b < vectors(); ++b) own_ptr_[b + 1] += own_ptr_[b];
@@ -93,7 +93,7 @@ class BinaryStream {
   }
   void return_rows(Layout<T>& layout) { std::swap(rows_, layout); }
 
-  // One visit of the rows for each of these vectors of classes; what their first rounds have seen.
+  // Visits the rows for each of these vectors of classes. Returns the sums of their first rounds.
   std::vector<BlockSums> visit(const std::vector<StreamVisit>& visits, uint64_t seed, int threads,
                                Interrupt& interrupt) {
     std::vector<BlockSums> sums(visits.size());
@@ -103,10 +103,10 @@ class BinaryStream {
     return sums;
   }
 
-  // Visits all rows for all vectors of classes, whatever the method: step(b, VisitedRows, interrupted).
+  // Visits all rows for all vectors of classes by another method: calls step(b, VisitedRows, interrupted).
   template <Binary loss, class Step>
   void visit_all(uint64_t seed, int threads, Interrupt& interrupt, Step step) {
-    if (loss != loss_) throw std::logic_error("rows of another loss");
+    if (loss != loss_) throw std::logic_error("this stream was made for another loss");
     for_each(vectors(), threads, [&](int64_t b, Work& work) {
       unpack<loss>(b, work);
       work.active = filled_;
@@ -126,7 +126,7 @@ class BinaryStream {
     });
   }
 
-  // What these rows add to the certificates of all vectors of classes at the weights as they are.
+  // The contributions of these rows to the certificates of all vectors of classes, at the current weights.
   std::vector<Certificate> measure(int threads) {
     std::vector<Certificate> found(vectors());
     for_each(vectors(), threads, [&](int64_t b, Work& work) {
@@ -142,8 +142,8 @@ class BinaryStream {
         width, K_, threads);
   }
 
-  // The states (binary/loss.hpp) of the rows [first, last) that are not where all begin, as if there were no
-  // other rows.
+  // The states (binary/loss.hpp) of the rows [first, last) that differ from their initial value, numbered
+  // from `first`.
   PackedVariables<T> variables_of(int64_t first, int64_t last) const {
     PackedVariables<T> out;
     for (const auto& one : variables_) {
@@ -158,7 +158,7 @@ class BinaryStream {
     }
     return out;
   }
-  // The other way, for rows behind all that were set before.
+  // The inverse; to be called for ascending ranges of rows.
   void set_variables(int64_t first, int64_t last, const int64_t* counts, int64_t rows, const int32_t* row,
                      const uint16_t* lanes, int64_t entries, const T* values) {
     std::vector<BlockVariables<T>> part(vectors());
@@ -172,14 +172,14 @@ class BinaryStream {
     for (int64_t b = 0; b < vectors(); ++b) {
       BlockVariables<T>& all = variables_[b];
       if (!all.row.empty() && all.row.back() >= first)
-        throw std::invalid_argument("variables of rows before others that have some");
+        throw std::invalid_argument("the variables of earlier rows must be set first");
       for (int32_t r : part[b].row) all.row.push_back(static_cast<int32_t>(first + r));
       all.lanes.insert(all.lanes.end(), part[b].lanes.begin(), part[b].lanes.end());
       all.values.insert(all.values.end(), part[b].values.begin(), part[b].values.end());
     }
   }
 
-  // Which of the rows [first, last) are active, a bit each, for all vectors of classes.
+  // Which of the rows [first, last) are active, one bit per row, for all vectors of classes.
   std::vector<uint8_t> active_of(int64_t first, int64_t last) const {
     const int64_t bytes = (last - first + 7) / 8;
     std::vector<uint8_t> bits(bytes * vectors(), 0);
@@ -190,13 +190,13 @@ class BinaryStream {
   }
   void set_active(int64_t first, int64_t last, const uint8_t* bits, int64_t size) {
     const int64_t bytes = (last - first + 7) / 8;
-    if (size != bytes * vectors()) throw std::invalid_argument("marks of other rows");
+    if (size != bytes * vectors()) throw std::invalid_argument("wrong number of marks for these rows");
     for (int64_t b = 0; b < vectors(); ++b)
       for (int64_t i = first; i < last; ++i)
         active_[b][i] = bits[b * bytes + (i - first) / 8] >> (i - first) % 8 & 1;
   }
 
-  // The coefficients of the rows in the weights, row by row.
+  // The coefficients of the weights, by row.
   struct Coefficients {
     std::vector<int64_t> ptr;
     std::vector<int32_t> cls;
@@ -208,7 +208,7 @@ class BinaryStream {
       for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) f(cls[e], value[e]);
     }
   };
-  // Of the rows with features of their own only: no others are asked for.
+  // Only for rows that have features of their own; SingleWeights needs no others.
   Coefficients coefficients() {
     Coefficients out;
     out.ptr.assign(rows_.n + 1, 0);
@@ -238,11 +238,11 @@ class BinaryStream {
  private:
   static constexpr int L = Wide<T>::L, parts = Wide<T>::parts;
 
-  // One of these a thread.
+  // Scratch memory of a thread.
   struct Work {
     explicit Work(int64_t n) : state(n * width), positive(n, 0) {}
     Buffer<T> state;
-    std::vector<uint16_t> positive;  // lanes whose label the row has
+    std::vector<uint16_t> positive;  // by row, the lanes whose class is among its labels
     std::vector<int32_t> active;
   };
 
@@ -315,8 +315,7 @@ class BinaryStream {
     }
   }
 
-  // The feature that is read some time after entry h, where rows are visited as they lie: weights are
-  // everywhere.
+  // The feature of an entry some way after h, to prefetch its weights while rows are visited in order.
   int64_t head_ahead(int64_t h) const {
     return rows_.head_index[std::min<int64_t>(h + 48, rows_.head_index.size() - 1)];
   }
@@ -381,7 +380,7 @@ class BinaryStream {
         worst.part[v] = larger<double>(worst.part[v], seen.violation);
       }
     }
-    // A row without features has margin 0 whatever the weights: its loss is what its dual value can reach.
+    // A row without features has margin 0 for any weights, and its largest dual value equals its loss.
     const double empty = double(many(b)) * empty_C_ * BinaryLoss<loss>::at_zero;
     return {losses.sum(many(b)) + empty, gains.sum(many(b)) + empty, worst.largest(many(b))};
   }
@@ -390,13 +389,14 @@ class BinaryStream {
   const Binary loss_;
   Layout<T> rows_;
   std::vector<T> C_;
-  std::vector<int32_t> filled_;  // the rows that take part and have features
-  double empty_C_ = 0;           // sum of C_i over those without
+  std::vector<int32_t> filled_;  // the rows with C_i > 0 and features
+  double empty_C_ = 0;           // sum of C_i over rows without features
   std::vector<int64_t> own_ptr_;
-  std::vector<std::pair<int32_t, int32_t>> own_;  // by vectors of classes: rows and lanes of their labels
-  std::vector<BlockVariables<T>> variables_;      // by vectors of classes
-  std::vector<std::vector<uint8_t>> active_;      // by vectors of classes: whether each row is
-  std::vector<Buffer<T>> W_;                      // by vectors of classes
+  // All by vector of classes:
+  std::vector<std::pair<int32_t, int32_t>> own_;  // rows, and the lanes of their labels
+  std::vector<BlockVariables<T>> variables_;
+  std::vector<std::vector<uint8_t>> active_;  // whether each row is active
+  std::vector<Buffer<T>> W_;
 };
 
 }  // namespace manyclass

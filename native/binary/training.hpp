@@ -1,11 +1,11 @@
-// One block of binary problems, trained to its end by one thread: by coordinate ascent on the duals of
-// binary/loss.hpp, where one row, all problems of the block at once, is a step; the smooth losses also by
-// Newton's method on the primal (binary/newton.hpp), from the start or where the dual turns out to be slow,
-// as it is with long rows and with features on different scales.
+// Trains one block of binary problems to the end, on one thread. The default is coordinate ascent on the
+// duals of binary/loss.hpp, one row at a time for all problems of the block (binary/step.hpp). Smooth losses
+// can also be trained by Newton's method on the primal (binary/newton.hpp): from the start, or once the dual
+// turns out to be slow, as with long rows or features on different scales.
 //
-// A row rests after a visit that changed none of its variables (to speak of, where the loss has no bounds to
-// rest at); before a block is done all rows are visited again, and its certificate covers every variable in
-// float64.
+// A row rests after a visit that changed none of its variables (or none noticeably, for the logistic loss,
+// whose variables have no bounds to rest at). Before a block is done, all rows are visited again, and a
+// certificate is computed in float64 over every variable.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -32,10 +32,10 @@
 
 namespace manyclass {
 
-// How a block is trained; `either` begins with the dual.
+// `either` begins with the dual, and changes to Newton's method if that seems slow.
 enum class Method { dual, newton, either };
 
-// When a block is done: relative gap or largest violation at most `tol`.
+// A block is done when its relative gap, or its largest violation, is at most `tol`.
 struct BlockRule {
   bool by_gap;
   double tol;
@@ -51,13 +51,13 @@ struct BlockResult {
   int64_t epochs = 0;
   double visited = 0;  // rows visited, in units of all rows
   bool done = false;
-  bool cut = false;  // it may not be where it would have ended without an interrupt
+  bool cut = false;  // an interrupt may have ended it early
 };
 
 template <class T, Binary loss>
 class BlockTraining {
  public:
-  // Block b, from these variables on.
+  // Trains block b, starting from these variables.
   BlockTraining(const BinaryData<T>& data, int64_t b, const BlockVariables<T>& from, Method method,
                 const BlockRule& rule, BlockWork<T>& work, Interrupt& interrupt)
       : data_(data),
@@ -81,7 +81,7 @@ class BlockTraining {
   ~BlockTraining() { data_.clear_sides(b_, work_.sides); }
   BlockTraining(const BlockTraining&) = delete;
 
-  // `seed`: of the order of the rows. An interrupt ends the training where it is.
+  // seed: for the order of the rows. An interrupt ends training early.
   BlockResult train(uint64_t seed) {
     if constexpr (loss != Binary::hinge) {
       if (method_ == Method::newton) return by_newton({});
@@ -91,7 +91,7 @@ class BlockTraining {
     return by_dual(seed);
   }
 
-  // What training has come to: the variables that are not 0,
+  // The trained variables that are not 0.
   BlockVariables<T> variables() const {
     const uint32_t real = (1u << block_.many()) - 1;  // lanes that are problems
     const auto lanes_of = [&](int64_t i) { return nonzero_lanes<T>(variable(i) * signs(i)) & real; };
@@ -117,8 +117,8 @@ class BlockTraining {
     return kept;
   }
 
-  // and the weights, for a dense model: those of the variables, rounded, as the last certificate has left
-  // them; or Newton's.
+  // Copies the trained weights to a dense model: Newton's, or those of the variables, rounded, as the last
+  // certificate has set them.
   void copy_weights(ModelColumns<T>& model) const {
     if (by_weights_)
       copy_weights(model, work_.newton->weights(), [&](int32_t i) { return work_.newton->own_weight(i); });
@@ -130,24 +130,25 @@ class BlockTraining {
   static constexpr int width = Lanes<T>::count;
   using Loss = BinaryLoss<loss>;
 
-  // How much smaller than seen a gap is taken to be, at most.
+  // The gap after a pass is estimated to be at least this share of the gap that the pass has seen.
   static constexpr double most_trusted = 0.2;
-  // From this share of the rows on a pass tells enough for a certificate.
+  // A pass over at least this share of the rows is enough to ask for a certificate.
   static constexpr double nearly_all = 0.7;
-  // Resting rows are visited again when the others see this share of the gap that all have seen last.
+  // Visit resting rows again when the active ones see this share of the gap last seen over all rows.
   static constexpr double wake = 0.2;
-  // The dual is judged from `judged_at` passes on, by how many more passes over all rows it seems to need.
+  // From `judged_at` passes on, the dual is judged by the number of further passes over all rows that it
+  // seems to need, at its pace since pass `judged_from`. Beyond `most_before_it`, Newton's method takes over.
   static constexpr int64_t judged_from = 10, judged_at = 30;
   static constexpr double most_before_it = 60;
 
-  // After a pass: passes so far, rows visited so far (in units of all rows), and gap over objective.
+  // After a pass: the passes so far, the rows visited so far (in units of all rows), and gap over objective.
   struct Seen {
     int64_t epochs = 0;
     double visited = 0, gap = 0;
   };
 
-  // Whether Newton's method should take over. (It measures violations in another way, so a target for these
-  // means something else to it.)
+  // Whether Newton's method should take over. (Not if the target is a violation, which Newton's method
+  // measures differently.)
   bool seems_slow(const Seen& then, const Seen& now, double tol) const {
     if (method_ != Method::either || !rule_.by_gap || now.epochs < judged_at) return false;
     const double gained = std::log(then.gap / now.gap), left = std::log(now.gap / tol) / gained;
@@ -157,7 +158,7 @@ class BlockTraining {
 
   BlockResult by_dual(uint64_t seed) {
     BlockResult result;
-    double last = 0, last_of_all = 0;  // gaps that passes have seen
+    double last = 0, last_of_all = 0;  // the gap seen by the last pass, and by the last one over all rows
     work_.active = work_.rows;
     double tol = rule_.tol;
     Seen then;
@@ -167,12 +168,12 @@ class BlockTraining {
       const double share = work_.rows.empty() ? 1 : double(work_.active.size()) / double(work_.rows.size());
       shuffle(work_.active, scramble(seed ^ scramble(b_ * 0x10001 + epoch)));
       result.visited += share;
-      // A step of the logistic loss by less than this is left for later: its share of the gap is its square.
+      // The logistic loss leaves smaller violations for later; the gap is of the order of their squares.
       const T rest = static_cast<T>(rule_.by_gap ? 0.2 * std::sqrt(tol) : 0.5 * tol);
       const BlockSums sums = visit_rows(rest);
       ++result.epochs;
-      // A pass sees each row before its step. What it leaves is less: by as much as this pass saw less than
-      // the last one, or nearly so.
+      // A pass measures each row before its step, so the gap after it is smaller: by about the same factor as
+      // from the last pass to this one.
       const double left = sums.gap * (last > 0 ? std::max(most_trusted, sums.gap / last) : 1.0);
       last = sums.gap;
       if (share == 1) last_of_all = sums.gap;
@@ -200,13 +201,13 @@ class BlockTraining {
     }
   }
 
-  // Whether the block has to end as it is for others to be begun in time.
+  // Whether the block has to end early so that others can still begin in time.
   bool cut_short(BlockResult& result, const Stopwatch& watch) const {
     result.cut = result.epochs >= 3 && interrupt_.hurries(watch.seconds() / result.visited);
     return result.cut;
   }
 
-  // From the weights of the variables as they are; `result`: what the dual has come to.
+  // Starts from the weights of the current variables. result: that of the dual so far.
   BlockResult by_newton(BlockResult result) {
     if (!work_.newton || block_.pairs) work_.newton.emplace(rows_, data_.C, work_.rows);
     Newton<T>& newton = *work_.newton;
@@ -234,7 +235,7 @@ class BlockTraining {
         result.done = rule_.met(result.certificate);
         if (result.done || out_of_epochs) return result;
         tol /= 2;
-        ++result.epochs;  // a certificate reads all rows, too; and where rounding hides the rest, passes end
+        ++result.epochs;  // a certificate reads all rows too; also ends the loop if rounding stalls progress
         continue;
       }
       at = newton.template advance<loss>(at, active, result.epochs, signs_of);
@@ -247,7 +248,7 @@ class BlockTraining {
     return Loss::variable(load(work_.state.data() + i * width), data_.C[i]);
   }
 
-  // Rows and features of the block: one-vs-rest always has all of them.
+  // The rows and features of the block; in one-vs-rest these are all rows and features.
   void choose_rows() {
     if (!block_.pairs) {
       if (!work_.rows.empty()) return;
@@ -284,7 +285,7 @@ class BlockTraining {
                               block_.many(), [this] { return interrupted(); });
   }
 
-  // single(i): by problems, the weights of features of row i alone over their values
+  // single(i): by problem, the weights of features that only row i has, divided by their values.
   template <class Single>
   void copy_weights(ModelColumns<T>& model, const T* W, Single single) const {
     const int64_t many = block_.many();
@@ -310,8 +311,8 @@ class BlockTraining {
   Interrupt& interrupt_;
   const BinaryCertificate<T, loss> certificate_;
   const bool warm_;
-  bool slow_ = false;        // the dual was
-  bool by_weights_ = false;  // what training has come to is what Newton's method has
+  bool slow_ = false;        // the dual was given up
+  bool by_weights_ = false;  // Newton's method has the result
 };
 
 }  // namespace manyclass

@@ -1,4 +1,4 @@
-// The dual variables of binary problems: by blocks while they are trained, by rows for models and states.
+// The dual variables of binary problems: by block for training, by row for models and warm starts.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace manyclass {
 
-// Those of one block that are not 0: for each row that has any, which lanes and their states
-// (binary/loss.hpp), which tell the variables more closely than T could.
+// The non-zero variables of one block: for each row that has any, its lanes and their states
+// (binary/loss.hpp), which resolve the variables more finely than T could.
 template <class T>
 struct BlockVariables {
   static_assert(Lanes<T>::count <= 16);
@@ -48,10 +48,10 @@ struct BlockVariables {
   }
 };
 
-// Those of some blocks, one block after the other: to be sent or stored.
+// The variables of several blocks, one after the other, to be sent or stored.
 template <class T>
 struct PackedVariables {
-  std::vector<int64_t> counts;  // rows of each block
+  std::vector<int64_t> counts;  // the number of rows of each block
   std::vector<int32_t> row;
   std::vector<uint16_t> lanes;
   std::vector<T> values;
@@ -76,8 +76,8 @@ struct PackedVariables {
   }
 };
 
-// The other way, with the arrays of a PackedVariables of n rows. block(k): which block is the k-th of
-// `blocks`, and the lanes that it has, a bit each.
+// The inverse, from the arrays of a PackedVariables of n rows. block(k): the number of the k-th of `blocks`
+// blocks, and a mask of its lanes.
 template <class T, class BlockOf>
 void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* counts, int64_t rows,
                       const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values,
@@ -85,7 +85,7 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
   for (int64_t k = 0; k < blocks; ++k) {
     const auto [number, real] = block(k);
     const int64_t count = counts[k];
-    if (count < 0 || count > rows) throw std::invalid_argument("arrays of different lengths");
+    if (count < 0 || count > rows) throw std::invalid_argument("the arrays have different lengths");
     int64_t own = 0;
     for (int64_t r = 0; r < count; ++r) {
       if (row[r] < 0 || row[r] >= n || (lanes[r] & ~real) != 0)
@@ -93,7 +93,7 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
       if (r > 0 && row[r] <= row[r - 1]) throw std::invalid_argument("variables whose rows do not ascend");
       own += __builtin_popcount(lanes[r]);
     }
-    if (own > entries) throw std::invalid_argument("arrays of different lengths");
+    if (own > entries) throw std::invalid_argument("the arrays have different lengths");
     all[number] = {{row, row + count}, {lanes, lanes + count}, {values, values + own}};
     row += count;
     lanes += count;
@@ -101,10 +101,10 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
     values += own;
     entries -= own;
   }
-  if (rows != 0 || entries != 0) throw std::invalid_argument("arrays of different lengths");
+  if (rows != 0 || entries != 0) throw std::invalid_argument("the arrays have different lengths");
 }
 
-// That the states (binary/loss.hpp) of rows are such as training leaves them. C(i): the penalty of row i.
+// Checks that states (binary/loss.hpp) are within the bounds that training keeps. C(i): the penalty of row i.
 template <Binary loss, class T, class Penalty>
 void check_states(const char* name, const BlockVariables<T>& states, Penalty C) {
   constexpr T most = std::numeric_limits<T>::max();
@@ -117,7 +117,8 @@ void check_states(const char* name, const BlockVariables<T>& states, Penalty C) 
   });
 }
 
-// All of them by rows, as coefficients of the weights, t_i a_i: in float64, as the certificates have them.
+// The variables of all blocks by row; also the coefficients t_i a_i of the weights, in float64, as
+// certificates compute them. Keeps a reference to `data`.
 template <class T>
 struct VariablesByRow {
   std::vector<int64_t> ptr;
@@ -127,7 +128,7 @@ struct VariablesByRow {
   const BinaryData<T>& data;
   const Binary loss;
 
-  // `release`: the blocks' own are not needed any more.
+  // release: whether to free the variables of each block once they have been copied.
   VariablesByRow(std::vector<BlockVariables<T>>& blocks, const BinaryData<T>& data, Binary loss, bool release)
       : ptr(data.rows.n + 1, 0), data(data), loss(loss) {
     for (const auto& block : blocks)
@@ -152,7 +153,7 @@ struct VariablesByRow {
     }
   }
 
-  // a_i of the e-th state, which is of row i.
+  // The variable of the e-th state, which belongs to row i.
   double variable(int64_t i, int64_t e) const {
     return loss == Binary::logistic ? double(data.C[i]) / (1 + std::exp(-double(state[e])))
                                     : double(state[e]);
@@ -175,7 +176,7 @@ struct VariablesByRow {
   }
 };
 
-// The other way, from arrays as VariablesByRow gives them: blocks of variables, not of states.
+// The inverse: sorts variables given by row into blocks. The values of the blocks are variables, not states.
 template <class T>
 void divide_variables(const BinaryProblems<T>& problems, int64_t n, const int64_t* ptr,
                       const int32_t* problem, const T* values, std::vector<BlockVariables<T>>& blocks) {

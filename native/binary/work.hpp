@@ -1,4 +1,4 @@
-// What a thread needs to train one block after another.
+// The memory with which a thread trains one block after another.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,11 +23,11 @@ struct BlockWork {
         sides(data.no_sides()) {}
 
   Buffer<T> W, state;             // state: see binary/loss.hpp
-  Buffer<double> exact;           // W as the certificate makes it
-  RowSides sides;                 // of the rows, in the block's problems
-  std::vector<int32_t> rows;      // of the block, those that have features
-  std::vector<int32_t> features;  // of these rows, in the head
-  std::vector<char> seen;         // one-vs-one: whether a feature of the head is among them
+  Buffer<double> exact;           // W in float64, for the certificate
+  RowSides sides;                 // in the block's problems; all 0 between blocks
+  std::vector<int32_t> rows;      // the block's rows that have features
+  std::vector<int32_t> features;  // the head features of these rows
+  std::vector<char> seen;         // one-vs-one: whether a head feature is among them
   std::vector<int32_t> active;
   std::optional<Newton<T>> newton;
 };

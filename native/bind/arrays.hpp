@@ -1,4 +1,4 @@
-// Arrays of Python's, in and out.
+// NumPy arrays as arguments and results, with checks of their contents.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -54,7 +54,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<2>> to_numpy(Buffer<T> buffer, int64_t rows, 
       held->data(), {static_cast<size_t>(rows), static_cast<size_t>(columns)}, owner);
 }
 
-// An array of Python's, zeroed.
+// A new NumPy array of zeros.
 template <class T>
 nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
   size_t size = 1;
@@ -68,7 +68,7 @@ nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
   return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
 }
 
-// The solver's own memory, for as long as the solver is there.
+// A view of a solver's own memory. It is valid only until the solver is deleted or resets the buffer.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> shared(Buffer<T>& buffer) {
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())});
@@ -84,13 +84,13 @@ std::span<const T> span_of(const In<T>& a) {
   return {a.data(), a.size()};
 }
 
-// The layout of a Python object, which has no rows from then on.
+// Moves the layout out of a Python object, which has no rows afterwards.
 template <class T>
 Layout<T> taken(Layout<T>& rows) {
   return std::exchange(rows, Layout<T>());
 }
 
-// Room for a matrix of so many rows and columns, given by Python to be written.
+// The memory of an output array, after a check of its shape.
 template <class T>
 T* room_in(const char* name, const Out<T>& out, int64_t rows, int64_t columns) {
   if (out.ndim() != 2 || static_cast<int64_t>(out.shape(0)) != rows ||
@@ -104,7 +104,7 @@ T* room_in(const char* name, const Out<T>& out, int64_t entries) {
   return out.data();
 }
 
-// The caller's matrix, whose numbers and indices come in two widths each.
+// The caller's CSR matrix, after a check of its arrays.
 template <class X, class I>
 CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In<X>& value, int64_t features,
                             double constant = 0) {
@@ -112,7 +112,7 @@ CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In
   return {ptr.data(), index.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, features, constant};
 }
 
-// One label and penalty for each row.
+// Checks one label and penalty per row.
 template <class T>
 void check_labelled(const Layout<T>& rows, const In<int32_t>& labels, const In<T>& C, int64_t classes) {
   check_number("classes", classes, 0, INT32_MAX);
@@ -122,7 +122,7 @@ void check_labelled(const Layout<T>& rows, const In<int32_t>& labels, const In<T
   check_not_negative("C", span_of(C));
 }
 
-// Any number of labels for each row, none twice.
+// Checks any number of distinct labels, and one penalty, per row.
 template <class T>
 void check_labelled(const Layout<T>& rows, const In<int64_t>& ptr, const In<int32_t>& labels, const In<T>& C,
                     int64_t classes) {
@@ -134,7 +134,7 @@ void check_labelled(const Layout<T>& rows, const In<int64_t>& ptr, const In<int3
   check_not_negative("C", span_of(C));
 }
 
-// Dual variables of n rows for K classes, in any order.
+// Checks dual variables of n rows for K classes; the classes of a row may be in any order.
 template <class T>
 void check_dual_rows(const In<int64_t>& ptr, const In<int32_t>& classes, const In<T>& values, int64_t n,
                      int64_t K) {
@@ -145,15 +145,15 @@ void check_dual_rows(const In<int64_t>& ptr, const In<int32_t>& classes, const I
   check_not_negative("values", span_of(values));
 }
 
-// That weights of so many features have room for those of the rows.
+// Checks that the features of the rows are below `features`.
 template <class T>
 void check_features(const Layout<T>& rows, int64_t features) {
   for (const auto* some : {&rows.head_features, &rows.tail_features, &rows.single_index})
     check_range("features", std::span<const int64_t>(*some), 0, features);
 }
 
-// The model's weights (features x classes): an array if that is small or at least no larger than the arrays
-// of a sparse matrix, else those.
+// The model's weights (features x classes): a dense array if that is small, or no larger than a sparse
+// matrix; else the arrays of a sparse matrix.
 template <class T, class Coefs>
 nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K, int threads) {
   const int64_t features = columns.features(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));

@@ -1,5 +1,5 @@
-// The module. This folder is all that knows Python: arrays in, arrays out, the GIL
-// released while a kernel runs.
+// The Python module. Only this folder knows Python: it takes and returns arrays, and releases the GIL while a
+// kernel runs.
 #include "bind/bindings.hpp"
 
 #include <nanobind/nanobind.h>
@@ -12,7 +12,7 @@ using namespace manyclass;
 
 namespace {
 
-// Runs Python's signal handlers from within a long call. A handler that raises counts as a request to stop.
+// Runs Python's signal handlers during a long call. A handler that raises counts as a request to stop.
 void bind_interrupt(nb::module_& m) {
   nb::class_<Interrupt>(m, "Interrupt")
       .def("__init__",

@@ -1,4 +1,4 @@
-// What each part of the module binds: a part is compiled alone, so that a change in one kernel builds one
+// The parts of the module. Each is compiled on its own, so that a change in one kernel rebuilds only its
 // part.
 #pragma once
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// Blocks of binary problems.
+// Bindings of blocks of binary problems (binary/blocks.hpp).
 #pragma once
 #include <cmath>
 

@@ -1,12 +1,12 @@
-// Who is to be trained next, asked of Python.
+// A Python function as the dealer of blocks to train (parallel/dealt_blocks.hpp).
 #pragma once
 #include "bind/arrays.hpp"
 #include "parallel/dealt_blocks.hpp"
 
 namespace manyclass {
 
-// `deal()` gives a block, or -1. It is called by threads that do not hold the GIL; what it raises ends the
-// training and comes out of it.
+// deal() returns a block, or -1. Threads call it without holding the GIL. An exception that it raises ends
+// the calling thread's work, and `train` raises it at the end. Keeps a reference to `deal`.
 inline Deal deal_of(const nb::callable& deal) {
   return [&deal] {
     const nb::gil_scoped_acquire gil;

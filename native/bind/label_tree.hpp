@@ -1,4 +1,4 @@
-// A tree over the labels of a model.
+// Bindings of label trees (predict/label_tree.hpp).
 #pragma once
 #include "bind/arrays.hpp"
 #include "predict/label_clusters.hpp"
@@ -19,7 +19,7 @@ SparseRowsView<T> label_vectors(const In<int64_t>& ptr, const In<int32_t>& featu
 
 template <class T, class X, class I>
 void bind_search(nb::class_<LabelTree<T>>& tree) {
-  // out: labels and scores (rows x k)
+  // Writes labels and scores (rows x k).
   tree.def(
       "best_labels",
       [](const LabelTree<T>& self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, int64_t beam,

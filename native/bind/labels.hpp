@@ -1,4 +1,4 @@
-// Labels with an elastic net.
+// Bindings of labels with an elastic net (labels/blocks.hpp).
 #pragma once
 #include <cstdint>
 #if defined(__GLIBC__)
@@ -12,15 +12,15 @@
 
 namespace manyclass {
 
-// What was freed in small pieces stays with the process otherwise.
+// Returns freed memory to the system; glibc would keep what was freed in small pieces.
 inline void give_back_memory() {
 #if defined(__GLIBC__)
   malloc_trim(0);
 #endif
 }
 
-// features x labels: an array if that is no larger than the arrays of a sparse matrix, else those. The blocks
-// are given up on the way.
+// The weights (features x labels), dense or sparse as in `model_weights`. Sparse ones are moved out of the
+// blocks, which are empty afterwards.
 template <class T>
 nb::object label_weights(LabelBlocks<T>& labels) {
   const bool constant = labels.data().net.constant != 0;
@@ -46,14 +46,14 @@ nb::object label_weights(LabelBlocks<T>& labels) {
   }
   labels.release_work();
   give_back_memory();
-  // Values first, then classes, so that each can take the place of what it was made from.
+  // Values first, then classes: each can take over the memory of what it was made from.
   auto values = new_array<T>({nonzeros});
   std::vector<int64_t> next(ptr.begin(), ptr.end() - 1);
   for (int64_t b = 0; b < labels.blocks(); ++b) {
     for_each(b, [&](int64_t f, int64_t, T w) { values.data()[next[f]++] = w; });
     BlockOfLabels<T>& block = labels.block(b);
-    for (T& w : block.constant) w = w != 0;  // all that is asked of it from now on
-    block.weight = std::vector<T>();         // an empty list would keep its memory
+    for (T& w : block.constant) w = w != 0;  // from now on only this matters
+    block.weight = std::vector<T>();         // clear() would keep the memory
   }
   give_back_memory();
   auto classes = new_array<int32_t>({nonzeros});
@@ -72,7 +72,8 @@ int64_t checked_block(const LabelBlocks<T>& s, int64_t b) {
   return b;
 }
 
-// Weights of a block by label, features ascending, and constants; all empty where it was not trained.
+// Checks the weights of a block by label, features ascending, and its constants; all are empty if it was not
+// trained.
 template <class T>
 void check_block_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>& ptr,
                            const In<int32_t>& feature, const In<T>& weight, const In<T>& constant) {
@@ -87,7 +88,7 @@ void check_block_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>
   check_ascending("features", span_of(ptr), span_of(feature), s.data().X.d);
 }
 
-// Variables of a block by label, rows ascending; empty where none are kept.
+// Checks the variables of a block by label, rows ascending; empty if they are not kept.
 template <class T>
 void check_variables_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>& ptr,
                                const In<int32_t>& row, const In<T>& variable) {
@@ -110,7 +111,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
   nb::class_<Labels>(m, ("LabelBlocks" + suffix).c_str())
       .def(
           "__init__",
-          // The arrays of the rows are not copied: they must live as long as this does.
+          // Does not copy the arrays of the rows: the caller must keep them alive as long as this object.
           [](Labels* self, In<int64_t> ptr, In<int32_t> index, In<T> value, int64_t features, In<double> C,
              In<int64_t> own_ptr, In<int32_t> own, double lambda, double tau, double constant, bool squared,
              int64_t draws, int64_t together, bool keep_variables, int threads) {
@@ -144,7 +145,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
           "tau"_a, "constant"_a, "squared"_a, "draws"_a, "together"_a, "keep_variables"_a, "threads"_a)
       .def(
           "train",
-          // The blocks that were dealt, and a line a label: primal, dual, violation, rounds, visited,
+          // Returns the blocks trained, and one line per label: primal, dual, violation, rounds, visited,
           // support, done, cut.
           [](Labels& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_rounds, uint64_t seed,
              int threads, Interrupt& interrupt) {

@@ -1,4 +1,4 @@
-// Leagues, and dual variables by rows as they take them.
+// Bindings of leagues (leagues/solver.hpp), and of the dual variables of all rows that they take.
 #pragma once
 #include "bind/arrays.hpp"
 #include "coupled/certificate.hpp"
@@ -21,7 +21,7 @@ League<T>& league_here(Leagues<T>& s, int64_t l) {
   return league;
 }
 
-// Matches go on side by side: no league is in two of them.
+// Matches run in parallel, so no league may be in two of them.
 template <class T>
 void check_matches(Leagues<T>& s, const std::vector<std::pair<int32_t, int32_t>>& matches) {
   std::vector<int64_t> playing;
@@ -33,7 +33,7 @@ void check_matches(Leagues<T>& s, const std::vector<std::pair<int32_t, int32_t>>
   check_order("matches", playing, s.leagues());
 }
 
-// Variables of all rows and classes.
+// Checks the variables of all rows for all classes.
 template <class T>
 void check_alpha(const Leagues<T>& s, const DualRows<T>& alpha) {
   check_number("rows", alpha.n(), s.rows().n, s.rows().n);
@@ -41,7 +41,7 @@ void check_alpha(const Leagues<T>& s, const DualRows<T>& alpha) {
     check_range("classes", std::span(alpha[i].classes, alpha[i].size), 0, s.classes());
 }
 
-// The variables of league a's rows for league b's classes; where those of each row begin.
+// Checks the variables of league a's rows for league b's classes. Returns where those of each row begin.
 template <class T>
 std::vector<int64_t> checked_duel(Leagues<T>& s, int64_t a, int64_t b, const In<int32_t>& sizes,
                                   const In<int32_t>& classes, const In<T>& values, const In<uint8_t>& rests) {
@@ -156,7 +156,8 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
            })
       .def("members",
            [](L& s, int64_t l) { return to_numpy(std::vector<int32_t>(checked_league(s, l).members)); })
-      // The same exactly as they are: by members, classes by their places; and who rests.
+      // The same in their internal form, for checkpoints: by member, with classes as places in league b; and
+      // which members rest.
       .def("duel",
            [](L& s, int64_t a, int64_t b) {
              checked_league(s, a), checked_league(s, b);
@@ -181,7 +182,7 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
                duel.alpha.assign(m, classes.data() + ptr[m], values.data() + ptr[m], ptr[m + 1] - ptr[m]);
              duel.rests = to_vector(rests);
            })
-      // From here on, of all variables, by rows.
+      // From here on, `alpha` are the variables of all rows for all classes.
       .def("set_variables",
            [](L& s, std::vector<std::pair<int32_t, int32_t>> matches, const DualRows<T>& alpha) {
              check_alpha(s, alpha);

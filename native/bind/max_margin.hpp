@@ -1,4 +1,4 @@
-// The max-margin loss with an elastic net.
+// Bindings of the max-margin loss with an elastic net (max_margin/solver.hpp).
 #pragma once
 #include "bind/arrays.hpp"
 #include "max_margin/solver.hpp"
@@ -6,7 +6,7 @@
 
 namespace manyclass {
 
-// Weights (features x classes) as `model_weights` gives them.
+// The weights (features x classes), dense or sparse as in `model_weights`.
 template <class T>
 nb::object to_matrix(SparseModel<T> model, int64_t features, int64_t K) {
   model.ptr.resize(features + 1, model.ptr.back());
@@ -22,7 +22,7 @@ nb::object to_matrix(SparseModel<T> model, int64_t features, int64_t K) {
   return nb::cast(W);
 }
 
-// The sums V of a fit under way: a list of labels and values for each feature of the head.
+// The sums V during a fit: a list of labels and values for each head feature.
 template <class T>
 std::tuple<nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>, nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>,
            nb::ndarray<nb::numpy, T, nb::ndim<1>>>
@@ -53,7 +53,7 @@ void set_held_sums(MaxMarginSolver<T>& s, In<int64_t> ptr, In<int32_t> labels, I
   }
 }
 
-// The variables of a row for its own labels add up to C_i at most, and so do those for others.
+// The variables of a row for its own labels sum to at most C_i, and so do those for others.
 template <class T>
 void check_feasible(const MaxMarginSolver<T>& s, const In<int64_t>& ptr, const In<T>& values) {
   for (int64_t i = 0; i < s.rows().n; ++i) {

@@ -1,4 +1,4 @@
-// Measures of predicted label sets.
+// Bindings of metrics of predicted label sets (predict/ranking_metrics.hpp).
 #pragma once
 #include "bind/arrays.hpp"
 #include "predict/ranking_metrics.hpp"
@@ -12,7 +12,7 @@ inline LabelSetView label_sets(const In<int64_t>& ptr, const In<int32_t>& index,
 }
 
 inline void bind_measures(nb::module_& m) {
-  // out: sums (k x ranking_sums) and first_hit (labels)
+  // Writes sums (k x ranking_sums) and first_hit (by label).
   m.def(
       "ranking_sums",
       [](In<int64_t> ptr, In<int32_t> index, nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig> best,

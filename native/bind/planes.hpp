@@ -1,4 +1,4 @@
-// Byte planes of block files.
+// Bindings of the byte planes of block files (formats/planes.hpp).
 #pragma once
 #include "bind/arrays.hpp"
 #include "formats/planes.hpp"
@@ -6,7 +6,7 @@
 
 namespace manyclass {
 
-// For each plane its bytes, packed or not, and its palette; none for zeros and for no palette.
+// For each plane its bytes, packed or not (none for a plane of zeros), and its palette (none if not packed).
 using Stored = std::vector<std::pair<std::optional<In<uint8_t>>, std::optional<In<uint8_t>>>>;
 
 // Planes of `count` bytes each.
@@ -18,7 +18,7 @@ inline std::vector<Plane> planes_of(const Stored& stored, int64_t count) {
     if (colours > largest_palette) throw std::invalid_argument("a palette is too large");
     const int64_t size = palette ? packed_size(count, palette_bits(colours)) : count;
     if (bytes && static_cast<int64_t>(bytes->size()) != size)
-      throw std::invalid_argument("a plane is not as long as it should be");
+      throw std::invalid_argument("a plane has the wrong length");
     planes.emplace_back(bytes ? bytes->data() : nullptr, palette ? palette->data() : nullptr, colours);
   }
   return planes;
@@ -26,7 +26,7 @@ inline std::vector<Plane> planes_of(const Stored& stored, int64_t count) {
 
 using Numbers = nb::ndarray<nb::numpy, nb::ndim<1>>;
 
-// Calls make.operator()<T>(room) with T of as many bytes as there are planes, and gives what it put there.
+// Calls make(T* data) to fill a new array, where T has as many bytes as there are planes. Returns the array.
 template <class Four, class Eight, class Make>
 Numbers recycled_array(size_t planes, int64_t count, Make make) {
   const auto made = [&]<class T>(T) {
@@ -41,7 +41,7 @@ Numbers recycled_array(size_t planes, int64_t count, Make make) {
   };
   if (planes == sizeof(Four)) return made(Four());
   if (planes == sizeof(Eight)) return made(Eight());
-  throw std::invalid_argument("numbers have 4 planes or 8");
+  throw std::invalid_argument("numbers must have 4 or 8 planes");
 }
 
 inline Numbers join_stored(Stored stored, int64_t count) {
@@ -52,7 +52,7 @@ inline Numbers join_stored(Stored stored, int64_t count) {
   });
 }
 
-// How many entries the rows have.
+// The number of entries of the rows, after a check of the pointers.
 inline int64_t checked_entries(const In<int64_t>& ptr, int64_t n_features) {
   const int64_t entries = ptr.size() == 0 ? 0 : ptr.data()[ptr.size() - 1];
   check_pointers("indptr", span_of(ptr), entries);

@@ -1,4 +1,4 @@
-// Scores and the best classes of a model.
+// Bindings of the scores and the best classes of a model (predict/scorer.hpp).
 #pragma once
 #include <memory>
 
@@ -15,7 +15,7 @@ Finish<T> finish_of(const In<T>& intercept, const std::optional<In<T>>& scale) {
   return {intercept.data(), scale ? scale->data() : nullptr};
 }
 
-// Weights of some more classes; the arrays have to live as long as the scorer.
+// Adds a part with sparse weights. The scorer keeps the arrays alive and does not copy them.
 template <class T, class V, class I, class Stored>
 void bind_sparse_part(nb::class_<Scorer<T>>& scorer) {
   scorer.def(
@@ -41,7 +41,8 @@ void bind_sparse_part(nb::class_<Scorer<T>>& scorer) {
 
 template <class T, class X, class I, class P>
 void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
-  // Of the rows from `begin` to `end`: with `codes` the best classes (rows x k), without all scores.
+  // Predicts the rows [begin, end): the k best classes and their scores (rows x k) if `codes` is given, else
+  // all scores.
   scorer.def(
       "predict",
       [](Scorer<T>& self, In<P> ptr, In<I> index, In<X> value, int64_t begin, int64_t end,

@@ -1,4 +1,4 @@
-// A module of its own, compiled for any processor: it tells which builds of the core run on this one.
+// A separate module, compiled for any processor, that tells which builds of the core can run on this one.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

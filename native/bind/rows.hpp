@@ -1,4 +1,4 @@
-// The solvers that go through rows: the layout, the coupled losses, maximum entropy.
+// Bindings of the layout of rows, and of the solvers of the coupled losses and of maximum entropy.
 #pragma once
 #include "bind/arrays.hpp"
 #include "bind/planes.hpp"
@@ -31,7 +31,7 @@ void bind_layout(nb::class_<Layout<T>>& cls) {
       "indptr"_a, "indices"_a, "values"_a, "n_features"_a, "constant"_a, "places"_a, NoGil());
 }
 
-// Rows as a block has them on disk; on an error, rows that were added before it stay.
+// Adds rows as a block stores them on disk. On an error, rows that were added before it stay.
 template <class T>
 void bind_packed_rows(nb::class_<Layout<T>>& cls) {
   cls.def(
@@ -59,14 +59,14 @@ inline auto to_tuple(const PassStats& p) {
   return std::make_tuple(p.loss, p.gap, p.alpha_sum, p.violation, p.waves, p.theta, p.asleep);
 }
 
-// No sum over the rows of a pass is larger, and no number of waves.
+// An upper bound of all sums over the rows of a pass, and of the number of waves.
 inline constexpr double most_of_a_pass = 0x1p62;
-// The logarithms of shares, -30 to 0, as far as they are exact.
+// The tolerance for the logarithms of shares, which are from -30 to 0.
 inline constexpr float rounding_of_logs = 0.01f;
-// Products of all rows of a group are held at the same time.
+// The most rows of a group: the products of all pairs are in memory at the same time.
 inline constexpr int64_t most_alike = 64;
 
-// That rows can be visited in this order, `wave` at a time.
+// Checks that rows can be visited in this order, `wave` at a time.
 template <class Solver>
 void check_visit(const Solver& s, const In<int64_t>& order, int64_t wave, int64_t most_new, int threads) {
   check_length("labels", s.labelled(), s.rows().n);
@@ -76,7 +76,7 @@ void check_visit(const Solver& s, const In<int64_t>& order, int64_t wave, int64_
   check_number("threads", threads, 1);
 }
 
-// Groups of at least one row, none in two of them.
+// Checks groups of rows: no row is in two of them.
 inline void check_groups(const In<int64_t>& ptr, const In<int64_t>& rows, int64_t n) {
   check_pointers("groups", span_of(ptr), static_cast<int64_t>(rows.size()));
   check_order("rows of groups", span_of(rows), n);
@@ -85,7 +85,7 @@ inline void check_groups(const In<int64_t>& ptr, const In<int64_t>& rows, int64_
   check_number("rows of a group", most, 0, most_alike);
 }
 
-// That dual variables are within the bounds of their row.
+// Checks that dual variables are within the bounds of their row.
 template <class Solver, class T>
 void check_feasible(const Solver& s, const In<int64_t>& ptr, const In<int32_t>& classes,
                     const In<T>& values) {
@@ -106,13 +106,14 @@ void check_feasible(const Solver& s, const In<int64_t>& ptr, const In<int32_t>& 
   }
 }
 
-// What both solvers have: sizes, other processes, and what they need besides their variables to go on in the
-// middle of a pass: weights with the rounding they have accumulated, and the sums of the pass so far (6
-// numbers for each PassStats).
+// The interface that both solvers share: sizes, other processes, and everything besides the variables that is
+// needed to resume in the middle of a pass: the weights with their accumulated rounding errors, and the sums
+// of the pass so far (6 numbers per PassStats).
 template <class Solver>
 void bind_pass(nb::class_<Solver>& solver) {
   solver
-      // gather: a function from bytes to everyone's bytes; bounds: of the classes of each process.
+      // gather: a function that takes this process's bytes and returns those of all processes. bounds: the
+      // boundaries of the classes of each process.
       .def("join",
            [](Solver& s, nb::callable gather, const std::vector<int64_t>& bounds, int rank) {
              check_pointers("bounds", std::span(bounds), s.classes());
@@ -133,7 +134,7 @@ void bind_pass(nb::class_<Solver>& solver) {
              };
              s.join(std::move(processes));
            })
-      // First and last class held here, the column of the first one, and of the mean or -1.
+      // The range of classes held here, the column of the first one, and the column of the mean or -1.
       .def_prop_ro("held_columns", &Solver::held_columns)
       .def_prop_ro("heads", [](const Solver& s) { return s.rows().heads(); })
       .def_prop_ro("data_bytes", [](const Solver& s) { return s.rows().bytes(); })
@@ -167,7 +168,7 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
   bind_layout<T, double, int32_t>(layout);
   bind_layout<T, double, int64_t>(layout);
   bind_packed_rows<T>(layout);
-  // Rows in parts: begin_rows, with as many rows and entries at the most as will come, then add_rows or
+  // For rows in parts: begin_rows, with upper bounds of the numbers of rows and entries, then add_rows or
   // add_planes.
   layout.def(nb::init<>())
       .def(
@@ -291,11 +292,11 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
 
   bind_pass(coupled);
   bind_row_stream<T>(coupled);
-  // Lists of weights of the features of the tail, where rows come in parts.
+  // Lists of weights of tail features, for rows in parts.
   coupled.def_prop_ro("list_bytes", [](const Coupled& s) { return s.lists().bytes(); })
       .def_prop_ro("list_entries", [](const Coupled& s) { return s.lists().entries(); })
       .def("clear_lists", [](Coupled& s) { s.lists().clear(); })
-      // Adds those of some features to a matrix (these features x K).
+      // Adds the listed weights of some features to a matrix (these features x K).
       .def(
           "add_listed",
           [](const Coupled& s, In<int64_t> tails, Out<T> out) {
@@ -308,7 +309,7 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
             }
           },
           "tails"_a, "weights"_a, NoGil());
-  // The same calls as Coupled has.
+  // The same interface as Coupled; arguments that have no meaning here are ignored.
   using MaxEnt = MaximumEntropySolver<T>;
   nb::class_<MaxEnt> maximum_entropy(m, ("MaximumEntropy" + suffix).c_str());
   maximum_entropy
@@ -373,7 +374,7 @@ void bind_rows(nb::module_& m, const std::string& suffix) {
            })
       .def_prop_ro(
           "variables", [](MaxEnt& s) { return shared(s.variables()); }, nb::rv_policy::reference_internal)
-      // Of the rows [first, last), as `variables` has them.
+      // Sets the variables of the rows [first, last), in the form of `variables`.
       .def(
           "set_variables",
           [](MaxEnt& s, int64_t first, int64_t last, In<T> values) {

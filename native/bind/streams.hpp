@@ -1,4 +1,4 @@
-// Solvers whose rows come a block at a time.
+// Bindings of solvers whose rows arrive block by block.
 #pragma once
 #include "binary/enclosing_ball.hpp"
 #include "binary/pegasos.hpp"
@@ -30,13 +30,13 @@ inline void bind_places(nb::module_& m) {
       .def("tail_features", [](const FeaturePlaces& p) { return to_numpy(p.tail_features); });
 }
 
-// That a solver has the labels and penalties of the rows that it has.
+// Checks that a solver has labels and penalties for its current rows.
 template <class Solver>
 void check_loaded(const Solver& s, int threads) {
   check_number("threads", threads, 1);
   check_length("labels", s.labelled(), s.rows().n);
 }
-// How many features of the tail have lists of weights in a solver.
+// The number of tail features with lists of weights in a solver.
 template <class Solver>
 int64_t listed_features(const Solver& s) {
   if constexpr (requires { s.lists(); })
@@ -47,15 +47,15 @@ int64_t listed_features(const Solver& s) {
 template <class T, class Solver>
 void check_heads(const Solver& s, const Layout<T>& rows) {
   if (rows.tails() != listed_features(s) || rows.heads() != s.heads() || (rows.tails() != 0 && !rows.listed))
-    reject("rows", "those of other features");
+    reject("rows", "their features are not those of the solver");
 }
 template <class T, class Solver>
 void check_exact(const Solver& s, const ExactWeights<T>& w) {
   if (w.heads() != s.heads() || w.classes() != s.classes() || w.tails() != listed_features(s))
-    reject("exact", "weights of other features");
+    reject("exact", "features or classes are not those of the solver");
 }
 
-// That a solver has the rows [first, last).
+// Checks that a solver has the rows [first, last).
 template <class Solver>
 void check_part(const Solver& s, int64_t first, int64_t last) {
   check_loaded(s, 1);
@@ -63,7 +63,8 @@ void check_part(const Solver& s, int64_t first, int64_t last) {
   check_number("last", last, first, s.rows().n);
 }
 
-// What all of them have in common: exact weights go in and out, and weights of features of one row.
+// The interface that all of them share: exact weights, swapped rows, and the weights of features of a single
+// row.
 template <class T, class Solver>
 void bind_stream(nb::class_<Solver>& solver) {
   solver
@@ -82,13 +83,13 @@ void bind_stream(nb::class_<Solver>& solver) {
                     });
           },
           NoGil())
-      // Gives back the rows that `swap_rows` has taken, and takes those that it has given.
+      // Reverses `swap_rows`: exchanges the rows of the solver and of the layout.
       .def("return_rows",
            [](Solver& s, Layout<T>& rows) {
-             if (rows.n > 0) check_heads(s, rows);  // it may have been without rows before
+             if (rows.n > 0) check_heads(s, rows);  // the solver may have had no rows before
              s.return_rows(rows);
            })
-      // The class of each row with the largest score.
+      // The class with the largest score, for each row.
       .def(
           "best_classes",
           [](const Solver& s, int threads) {
@@ -155,7 +156,7 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
           "heads"_a, "low"_a, "high"_a, "classes"_a, "tails"_a = 0)
       .def_prop_ro("low", &Exact::low)
       .def_prop_ro("high", &Exact::high)
-      // By class of the range: squares of the weights as they are, and as they are stored.
+      // By class of the range: the squares of the exact weights, and of the rounded ones.
       .def("squares", [](const Exact& w) {
         return std::make_tuple(to_numpy(w.exact_squares()), to_numpy(w.rounded_squares()));
       });
@@ -170,7 +171,7 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
             new (self) Balls(vectors);
           },
           "vectors"_a)
-      // By vectors of classes and lanes: what the variables they have left are to be multiplied by.
+      // By vector of classes and lane: the factors that turn the stored u into dual variables.
       .def("factors", [](const Balls& all) {
         std::vector<double> out;
         for (const auto& ball : all.ball) {
@@ -200,14 +201,14 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
             s.swap_rows(rows, ptr.data(), labels.data(), to_vector(C));
           },
           "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, NoGil())
-      // visits: vector, all, rest, rounds, quiet of each; gives loss, gap, norm, violation, visited, kept.
+      // visits: the fields of a StreamVisit. Returns loss, gap, norm, violation, visited, kept of each.
       .def(
           "visit",
           [](Stream& s, const std::vector<std::tuple<int64_t, bool, double, int64_t, double>>& visits,
              uint64_t seed, int threads, Interrupt& interrupt) {
             check_loaded(s, threads);
             std::vector<StreamVisit> how;
-            std::vector<int64_t> visited;  // by one thread each
+            std::vector<int64_t> visited;  // threads visit different vectors, so none may occur twice
             for (const auto& [vector, all, rest, rounds, quiet] : visits) {
               how.push_back({vector, all, rest, rounds, quiet});
               visited.push_back(vector);
@@ -219,7 +220,7 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
             return out;
           },
           "visits"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
-      // time: begin, end, visits, unit of PegasosTime; gives loss, gap, norm, violation of each vector.
+      // time: the fields of a PegasosTime. Returns loss, gap, norm, violation of each vector of classes.
       .def(
           "visit_by_pegasos",
           [](Stream& s, std::tuple<double, double, double, double> time, bool together, uint64_t seed,
@@ -292,7 +293,7 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
              check_part(s, first, last);
              s.set_active(first, last, bits.data(), static_cast<int64_t>(bits.size()));
            })
-      // The weights of a vector of classes, features of the head x lanes.
+      // The weights of a vector of classes: head features x lanes.
       .def(
           "weights_of",
           [](Stream& s, int64_t b) {

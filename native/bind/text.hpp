@@ -1,4 +1,4 @@
-// Text formats: svmlight and XMC.
+// Bindings of the text formats svmlight and XMC.
 #pragma once
 #include "bind/arrays.hpp"
 #include "formats/svmlight.hpp"
@@ -9,7 +9,7 @@ namespace manyclass {
 template <class T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// None, or the line, the column and the reason of what `parse` rejected, with the key of a remedy.
+// None, or the line, column and reason of what `parse` has rejected, with the key of a remedy.
 template <class Parse>
 nb::object failure_of(Parse parse) {
   std::int64_t line = 0, column = 0;
@@ -29,7 +29,7 @@ nb::object failure_of(Parse parse) {
   return nb::make_tuple(line, column, reason, remedy);
 }
 
-// What a parser has is moved into arrays of exactly its length.
+// The memory of an output array, whose length must be exactly `count`.
 template <class T>
 T* room_for(std::int64_t count, const Array<T>& out) {
   check_length("room", out.size(), count);
@@ -116,7 +116,7 @@ void bind_row_parser(nb::module_& m, const char* name) {
   bind_labels_of<double, Value>(parser);
 }
 
-// Where the entries of each row end: never falling, within all of them.
+// Checks the ends of rows: never decreasing, and at most `entries`.
 inline void check_ends(const char* name, const Array<const std::int64_t>& ends, std::size_t entries) {
   check_range(name, std::span<const std::int64_t>(ends.data(), ends.size()), 0,
               static_cast<std::int64_t>(entries) + 1);

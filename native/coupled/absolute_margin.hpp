@@ -2,13 +2,13 @@
 //
 //   Fix all rows but one, with label y and k = x.x. With the excess e_c of each class (coupled/loss.hpp) let
 //     v_c = alpha_c + e_c / k,   z = change of (alpha_y - sum_{c != y} alpha_c),   t = z / K.
-//   Centring takes t x from every weight vector, so the best new values are
+//   Centring subtracts t x from every weight vector, so the optimal new values are
 //     beta_y = clip(v_y + t - tau),   beta_c = clip(v_c - t - tau),
-//   tau >= 0 being the multiplier of a simplex (0 for a box, or while the sum stays below C_i), and t the
-//   root of
-//     F(t) = beta_y - alpha_y - sum_{c != y} (beta_c - alpha_c) - K t,
-//   which never rises: its slope is the number of free variables minus K. Where all K are free it is flat,
-//   and then either zero (any t will do) or the root lies beyond.
+//   where tau >= 0 is the multiplier of the simplex constraint (0 for a box, and while the sum stays below
+//   C_i), and t is the root of
+//     F(t) = beta_y - alpha_y - sum_{c != y} (beta_c - alpha_c) - K t.
+//   F never increases: its slope is the number of free variables minus K. Where all K are free F is flat; it
+//   is then either 0, and any t will do, or the root lies further on.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -22,10 +22,10 @@ namespace manyclass {
 
 template <class T>
 struct AbsoluteRow {
-  const T* v;         // of the other classes, in any order; the lowest number where there is none
+  const T* v;         // of the other classes, in any order; padded with the lowest number of T
   int64_t width;      // of v, whole vectors
   double others;      // sum of their variables before the step
-  double v_own, own;  // of the own class; ignored without a cap for it
+  double v_own, own;  // of the own class; ignored if its cap is 0
   int64_t classes;    // K
   FeasibleSet<T> set;
 };
@@ -33,7 +33,7 @@ struct AbsoluteRow {
 struct AbsoluteSolution {
   double own;        // beta_y
   double shift;      // beta_c = scale clip(v_c - shift, 0, cap)
-  double scale = 1;  // of a full simplex, within rounding of 1: the sum is C_i to the last digit
+  double scale = 1;  // 1 up to rounding; makes the sum over a full simplex C_i to the last digit
 };
 
 namespace absolute {
@@ -42,7 +42,7 @@ struct Clipped {
   double sum, free;
 };
 
-// sum_c clip(v_c - shift, 0, cap), and how many are strictly between
+// sum_c clip(v_c - shift, 0, cap), and the number of terms strictly between 0 and cap.
 template <class T>
 Clipped clip_others(const AbsoluteRow<T>& row, double shift) {
   constexpr int L = Lanes<double>::count;
@@ -67,8 +67,8 @@ struct Line {
   double F, slope;
 };
 
-// A root of a function that never rises (or, with falling = false, never falls), from inside a bracket that
-// grows from `start` by `step` until it holds one.
+// A root of a function that never increases (with falling = false: never decreases). Extends a bracket from
+// `start` by doubling `step` until it contains a root, then safeguards Newton's method with bisection.
 template <class Function>
 double monotone_root(Function at, double start, double step, bool falling) {
   constexpr double tiny = 8 * std::numeric_limits<double>::epsilon();
@@ -111,7 +111,7 @@ double monotone_root(Function at, double start, double step, bool falling) {
 
 }  // namespace absolute
 
-// `k`: x.x, the scale of a first step.
+// k = x.x sets the length of the first step.
 template <class T>
 AbsoluteSolution solve_absolute(const AbsoluteRow<T>& row, double k) {
   using namespace absolute;
@@ -128,22 +128,23 @@ AbsoluteSolution solve_absolute(const AbsoluteRow<T>& row, double k) {
   AbsoluteSolution found{own_cap > 0 ? own_at(t) : 0.0, t};
   if (found.own + clip_others(row, t).sum <= C) return found;
 
-  // The simplex is full. Others alone: sum_c max(0, v_c - shift) = C.
+  // The simplex is full. If the other classes have all of it: sum_c max(0, v_c - shift) = C.
   const auto all_in_others = [&](double at) {
     const Clipped others = clip_others(row, at);
     return Line{others.sum - C, -others.free};
   };
   double top = std::numeric_limits<T>::lowest();
   for (int64_t c = 0; c < row.width; ++c) top = std::max(top, double(row.v[c]));
-  if (top == std::numeric_limits<T>::lowest() || row.width == 0) return {C, t};  // there are none
+  if (top == std::numeric_limits<T>::lowest() || row.width == 0) return {C, t};  // no other classes
   const double full = monotone_root(all_in_others, top - C, C, true);
   const auto filled = [&](double own, double shift) {
     const double sum = clip_others(row, shift).sum;
     return AbsoluteSolution{own, shift, sum > 0 ? (C - own) / sum : 1.0};
   };
   if (own_cap == 0) return filled(0, full);
-  // With the own class: beta_y = C - S, S = sum of the others at shift t + tau, and t - tau from both sides.
-  const double all_own = C - row.own + row.others;  // z if the own class had everything
+  // With the own class: beta_y = C - S, where S is the sum of the others at shift = t + tau. Eliminating
+  // t = (all_own - 2 S) / K from beta_y = v_y + t - tau leaves one equation for the shift.
+  const double all_own = C - row.own + row.others;  // z if the own class had all of C
   const auto balance = [&](double at) {
     const Clipped others = clip_others(row, at);
     return Line{at - row.v_own + C - others.sum - 2 / K * (all_own - 2 * others.sum),

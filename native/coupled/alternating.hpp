@@ -1,8 +1,10 @@
-// The published algorithm for LLW: for a fixed mean vector the classes are independent, one variable a step;
-// the mean is taken out of all weights after every tenth of a pass.
-//     a_ic <- clip(a_ic + (1 + s_ic) / k_i, 0, C_i),   w_c -= (change) x_i     for c != y_i
-// Threads and processes share the classes. The mean is summed by chunks of classes, in their order, and the
-// chunks belong to the problem: the result does not depend on who has which.
+// The published algorithm for LLW, for comparison. Given the mean of the weight vectors, the classes are
+// independent and are trained one variable at a time,
+//     a_ic <- clip(a_ic + (1 + s_ic) / k_i, 0, C_i),   w_c -= (change) x_i     for c != y_i,
+// and after every tenth of a pass the mean is subtracted from all weights.
+//
+// Threads and processes share the classes. The mean is summed over chunks of classes in a fixed order; the
+// chunks depend on the problem only, and so the result does not depend on threads or processes.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -25,15 +27,15 @@ struct AlternatingPass {
   const std::vector<T>& C;
   const int64_t K;
   const Processes& processes;
-  const std::vector<int64_t>& chunks;  // where they begin, and K; each in the range of one process
-  DualRows<T>& alpha;                  // read and written
+  const std::vector<int64_t>& chunks;  // their boundaries, from 0 to K; each is in the range of one process
+  DualRows<T>& alpha;
   Buffer<T>& W;                 // heads x wide: centred weights of this process's classes, all features
   const int64_t columns, wide;  // columns: this process's classes, padded
 
-  // While a pass lasts:
-  Buffer<T> a_{};                  // rows x columns: the variables
-  std::vector<PassStats> seen_{};  // by vectors of classes
-  std::vector<double> sums_{};     // of weights, heads x chunks
+  // During a pass:
+  Buffer<T> a_{};                  // the variables, rows x columns
+  std::vector<PassStats> seen_{};  // by vector of classes
+  std::vector<double> sums_{};     // of the weights, heads x chunks
 
   // One pass over the given rows.
   PassStats run(const int64_t* order, int64_t count, int threads) {
@@ -137,7 +139,7 @@ struct AlternatingPass {
     for (int64_t c = 0; c < processes.mine().size(); ++c) W[h * wide + c] -= mean;
   }
 
-  // Everyone's variables and statistics, in the order of the classes.
+  // Gathers the variables and statistics of all processes, in the order of the classes.
   PassStats finish(const int64_t* order, int64_t count) {
     BytesOut out;
     out.put(static_cast<int64_t>(seen_.size()));

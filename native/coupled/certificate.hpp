@@ -1,11 +1,11 @@
-// The certificate of the coupled losses, from the dual variables alone and in float64:
+// The certificate of the coupled losses, computed in float64 from the dual variables alone:
 //
 //     P = 1/2 |W|^2 + sum_i C_i loss_i,    D = sum_ic target_c alpha_ic - 1/2 |W|^2.
 //
-// P is taken at the weights as the model will store them, D at the float64 weights of the dual variables. The
-// model may have these weights times a factor: where most rows would rather have larger margins than the dual
-// variables give them yet, that is a much better primal point.
-// What threads add up is put together in a fixed order: the result does not depend on their number.
+// P is evaluated at the weights as the model will store them, D at the float64 weights of the dual variables.
+// The model may have these weights times a factor: while most margins are still too small, larger weights are
+// a much better primal point. Partial sums are added up in a fixed order, so the result does not depend on
+// the number of threads.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -29,9 +29,9 @@
 
 namespace manyclass {
 
-// The dual variables as coefficients of the weights: -alpha_ic for the other classes, and for the own class
-// their sum (relative margins) or its own variable (absolute ones, to be centred). What rounding has put
-// above C_i comes back to the feasible set here.
+// The coefficients of the weights that follow from the dual variables: -alpha_ic for the other classes, and
+// for the own class their sum (relative margins) or its own variable (absolute margins, to be centred).
+// Variables whose sum rounding has put above C_i are scaled back into the feasible set here.
 template <class T>
 class CoupledCoefficients {
  public:
@@ -56,7 +56,7 @@ class CoupledCoefficients {
   bool reduced() const { return reduced_; }
   std::span<const int32_t> labels(int64_t i) const { return {&y_[i], 1}; }
   int64_t size(int64_t i) const { return alpha_[i].size + (alpha_[i].size > 0 || alpha_[i].own > 0); }
-  double others(int64_t i) const { return sum_[i]; }                 // sum of their variables
+  double others(int64_t i) const { return sum_[i]; }                 // sum of the other classes' variables
   double own(int64_t i) const { return scale_[i] * alpha_[i].own; }  // variable of the own class
 
   template <class F>
@@ -76,7 +76,7 @@ class CoupledCoefficients {
   std::vector<double> scale_, sum_;
 };
 
-// The same times a factor: the coefficients of the model's weights.
+// These coefficients times a factor: those of the model's weights.
 template <class T>
 class ScaledCoefficients {
  public:
@@ -102,7 +102,8 @@ class ScaledCoefficients {
 template <class T>
 class CoupledCertificate {
  public:
-  // `scale`: of the model's weights. `further`: factors to try on top of it.
+  // scale: the factor of the model's weights. further: more factors, relative to `scale`, at which to
+  // evaluate the primal.
   CoupledCertificate(const Layout<T>& rows, const std::vector<int32_t>& labels, const std::vector<T>& C,
                      const DualRows<T>& alpha, int64_t classes, const CoupledLoss& loss, bool reduced,
                      double scale, std::vector<double> further, const WeightLists<T>& lists)
@@ -117,8 +118,8 @@ class CoupledCertificate {
         further_(std::move(further)),
         lists_(lists) {}
 
-  // Primal, dual and largest violation over all variables; and the primal at the further factors. W (heads x
-  // stride) is set to the weights of the dual variables times `scale`, rounded. Processes share the rows.
+  // The certificate, and the primal at the further factors. Sets W (heads x stride) to the weights of the
+  // dual variables times `scale`, rounded. Processes share the rows.
   std::pair<Certificate, std::vector<double>> certify(Buffer<T>& W, int64_t stride,
                                                       const Processes& processes, int threads) const {
     Certificate total = set_weights(W, stride, threads);
@@ -128,11 +129,11 @@ class CoupledCertificate {
     return {total, primals};
   }
 
-  // What the rows add to it, with the weights as they are.
+  // Adds the contributions of the rows at the given weights.
   void add_rows(const Buffer<T>& W, int64_t stride, const Processes& processes, int threads,
                 Certificate& total, std::vector<double>& primals) const {
     const int64_t factors = static_cast<int64_t>(further_.size());
-    // What rows add, in parts of neighbouring ones, so that sums have a fixed order.
+    // One sum per group of neighbouring rows, so that the order of summation is fixed.
     std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
     const int64_t count = static_cast<int64_t>(parts.size());
     std::vector<double> losses(count * factors, 0.0);
@@ -155,7 +156,7 @@ class CoupledCertificate {
     for (size_t e = 0; e < losses.size(); ++e) primals[e % further_.size()] += losses[e];
   }
 
-  // Sets W alone: 1/2 |W|^2, as it enters primal and dual.
+  // Sets W, and returns 1/2 |W|^2 as it enters the primal and the dual.
   Certificate set_weights(Buffer<T>& W, int64_t stride, int threads) const {
     int64_t features = 0;
     for (int64_t f : rows_.head_features) features = std::max(features, f + 1);
@@ -171,7 +172,7 @@ class CoupledCertificate {
       if (head[f] < 0) return;
       T* w = W.data() + head[f] * stride;
       weights.copy_dense(w);
-      std::fill(w + K_, w + stride, T(0));  // the mean is in the weights now
+      std::fill(w + K_, w + stride, T(0));  // the weights are centred: their mean is 0
     });
     Certificate total;
     for (const auto& part : parts) total.add(part);
@@ -197,13 +198,13 @@ class CoupledCertificate {
     return part;
   }
 
-  // s: the scores from the head; all classes are here, with room behind them to a whole vector.
+  // s: the scores from the head, of all classes, padded to whole vectors.
   Certificate certify_row(int64_t i, double* s, int64_t stride, Scratch& mine, double* losses) const {
     const double Ci = C_[i];
-    if (Ci == 0) return {};  // a row that takes no part
+    if (Ci == 0) return {};
     const FeasibleSet<T> set(loss_, C_[i]);
     if (rows_.norm[i] == 0) {
-      // Every margin is 0 whatever the weights, and all variables stand at their bounds.
+      // Every margin is 0 for any weights, so at the optimum all variables are at their bounds.
       const double own = set.own_cap > 0 ? loss_.own_target : 0, other = set.cap > 0 ? 1 : 0;
       const double value =
           loss_.simplex ? Ci * std::max(own, other) : set.own_cap * own + set.cap * other * double(K_ - 1);
@@ -218,7 +219,7 @@ class CoupledCertificate {
     for (size_t f = 0; f < further_.size(); ++f)
       losses[f] += loss_at(further_[f], set, Ci, s, stride, own_score, base);
     const double primal = loss_at(1, set, Ci, s, stride, own_score, base);
-    // The rest is about the dual variables: at the weights they have by themselves.
+    // Violations are those of the dual variables, at their own weights: without the factor.
     const double by = 1 / scale_;
     const double held = coef_.own(i) + coef_.others(i);
     double worst = 0, most = 0, least = has_slack<T>(held, Ci) ? 0 : -nothing;
@@ -234,7 +235,7 @@ class CoupledCertificate {
       see(1 + by * (s[c] - base), -coef, set.cap);
       s[c] = nothing;
     });
-    // A class without a variable in use violates by its excess.
+    // A class whose variable is 0 violates by its positive excess.
     if (set.cap > 0) {
       const double top = std::max(0.0, 1 + by * (largest(s, stride) - base));
       worst = std::max(worst, top);
@@ -244,7 +245,8 @@ class CoupledCertificate {
     return {primal, dual, loss_.simplex ? most - std::min(least, most) : worst};
   }
 
-  // C_i times the loss at the scores times a factor; `base` is taken from the other classes' scores.
+  // C_i times the loss at `factor` times the scores. For relative margins `base` is the score of the own
+  // class, else 0.
   double loss_at(double factor, const FeasibleSet<T>& set, double Ci, const double* s, int64_t stride,
                  double own_score, double base) const {
     const double own = set.own_cap > 0 ? std::max(0.0, loss_.own_target - factor * own_score) : 0;
@@ -265,7 +267,7 @@ class CoupledCertificate {
     return top;
   }
 
-  // s += the part of the features without dense weights, each weight rounded as the model will have it.
+  // Adds the scores of features without dense weights, each weight rounded as the model will store it.
   void score_rest(int64_t i, double* s, Scratch& mine) const {
     if (rows_.listed) lists_.score(rows_, i, s);
     const int64_t behind = rows_.listed ? rows_.tail_ptr[i] : rows_.tail_ptr[i + 1];
@@ -280,7 +282,7 @@ class CoupledCertificate {
       for (int64_t e = begin; e < end; ++e)
         scaled_.for_each(rows_.column_row[e], [&](int32_t c, double) {
           s[c] += x * static_cast<T>(mine.sums[c]);
-          mine.sums[c] = 0;  // a class that comes again adds nothing more
+          mine.sums[c] = 0;  // so that further rows with this class add nothing
         });
     }
     const int64_t first = rows_.single_ptr[i], last = rows_.single_ptr[i + 1];
@@ -312,7 +314,7 @@ class CoupledCertificate {
   const double scale_;
   const ScaledCoefficients<T> scaled_;
   const std::vector<double> further_;
-  const WeightLists<T>& lists_;  // of rows that come in parts
+  const WeightLists<T>& lists_;  // empty unless rows_.listed
 };
 
 }  // namespace manyclass

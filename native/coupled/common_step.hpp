@@ -1,11 +1,12 @@
-// How far the rows of a wave of a coupled loss move together.
+// The step length theta <= 1 that all rows of a wave have in common.
 //
-// They all see the weights from before the wave, and move by a common factor theta <= 1. With delta_i the
-// change of row i's coefficients and gain_i the slope of the dual along it, the dual changes by
+// The rows of a wave are solved at the weights from before the wave, independently of each other. Let delta_i
+// be the change of row i's coefficients, and gain_i the slope of the dual along it. Moving all rows by theta
+// changes the dual by
 //     theta sum_i gain_i - theta^2 / 2 Q,     Q = sum_{i,i'} (x_i . x_i') (delta_i . delta_i'),
-// so theta = min(1, sum_i gain_i / Q) never lowers the dual. (Of steps that are relaxed it takes back what
-// goes beyond the best common one; to leave that in gained nothing on WordNet.) Rows of text share few
-// features and fewer of the classes they change: theta is nearly always 1.
+// so theta = min(1, sum_i gain_i / Q) is the best common step and never lowers the dual. (This also cuts
+// relaxed steps back to the best common one; exempting them gained nothing on WordNet.) Rows of text share
+// few features, and even fewer of the classes they change, so theta is nearly always 1.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +30,7 @@ class CommonStep {
         mark_(rows.heads() + rows.tails(), T(0)),
         overlap_(wave * wave) {}
 
-  // theta of the first `size` places; relax: by how much each step goes beyond the best one of its row
+  // theta for the first `size` places of the wave. relax: the factor of over-relaxation of each row's step.
   T of(const WavePlaces<RowStep<T>>& steps, int64_t size, T relax) {
     if (size == 1) return 1;
     double gain = 0, Q = 0;
@@ -50,7 +51,7 @@ class CommonStep {
       });
       const double own = rows_.norm[step.row] * square;
       Q += own;
-      gain += std::max(step.gain, own / relax);  // near the optimum rounding may hide that it is not less
+      gain += std::max(step.gain, own / relax);  // a lower bound that rounding may violate near the optimum
     }
     for (const auto& change : changes_) latest_[change.cls] = -1;
     for (int64_t r = 0; r < size; ++r) {
@@ -73,7 +74,7 @@ class CommonStep {
   const std::vector<int32_t>& y_;
   const int64_t K_;
   std::vector<Change> changes_;  // of the wave, chained by class
-  std::vector<int32_t> latest_;  // by class, and for the mean
+  std::vector<int32_t> latest_;  // the last change of each class, and of the mean
   std::vector<T> mark_;
   std::vector<double> overlap_;  // delta_i . delta_i'
 };

@@ -1,9 +1,9 @@
 // The losses that couple the classes of a row, as lines of one table.
 //
-//   Variables alpha_c >= 0 of a row, with a margin and its target for each class that has one:
-//     relative   s_y - s_c >= 1                                c != y; coefficients sum to zero by themselves
-//     absolute   s_y >= own_target,  -s_c >= other_target      weights are centred: sum_c w_c = 0
-//   The excess e_c is the target minus the margin. Aggregation and feasible set belong together:
+//   A row has a dual variable alpha_c >= 0 for each class with a margin. Margins and their targets are
+//     relative   s_y - s_c >= 1  for c != y       the coefficients of a row sum to zero by construction
+//     absolute   s_y >= own_target,  -s_c >= 1    the weights are centred: sum_c w_c = 0
+//   The excess e_c is the target minus the margin. The aggregation of excesses determines the feasible set:
 //     box       loss = sum_c (cap_c / C_i) max(0, e_c),  0 <= alpha_c <= cap_c
 //     simplex   loss = max(0, max_c e_c),  sum_c alpha_c <= C_i
 #pragma once
@@ -18,7 +18,7 @@ namespace manyclass {
 
 struct CoupledLoss {
   bool relative, simplex;
-  double own, others;  // caps in units of C_i; 0: no variable. Of a simplex: whether there is one
+  double own, others;  // caps in units of C_i, 0 for no variable; for a simplex, whether there is a variable
   double own_target = 1;
 
   // RM weighs the own class by `gamma` and the others by 1 - gamma.
@@ -35,7 +35,7 @@ struct CoupledLoss {
   }
 };
 
-// The feasible set of one row. A cap of 0: no variable.
+// The feasible set of one row. A cap of 0 means that there is no variable.
 template <class T>
 struct FeasibleSet {
   T own_cap, cap;  // of one variable
@@ -50,15 +50,16 @@ struct FeasibleSet {
   static constexpr T unlimited = std::numeric_limits<T>::infinity();
 };
 
-// The curvature with which variables that share a total C move. Where C k is so small that a unit of the
-// margin, which moves them by 1 / k, hides C from the rounding of A, the dual is taken to curve more than it
-// does: each step still raises it.
+// The curvature for the step of variables that share a total C. A unit of margin moves them by 1 / k; if C k
+// is so small that C would vanish in the rounding of such a step, a larger curvature is assumed. Shorter
+// steps still raise the dual.
 template <class A>
 A workable_curvature(A k, A C) {
   return C > 0 ? std::max(k, std::sqrt(std::numeric_limits<A>::epsilon()) / C) : k;
 }
 
-// Simplex: what the variables leave of C_i is the variable of "no violation". Is it in use, but for rounding?
+// For a simplex, C_i minus the sum of the variables is the variable of "no violation". Whether it is
+// positive, beyond rounding.
 template <class T>
 bool has_slack(double sum, double C) {
   return C - sum > 32 * std::numeric_limits<T>::epsilon() * C;

@@ -1,15 +1,16 @@
-// Maximum entropy (multinomial logistic regression): coordinate ascent on its dual, a row at a time, all
+// Maximum entropy (multinomial logistic regression): coordinate ascent on the dual, one row at a time, all
 // classes at once.
 //
 //   P(W) = 1/2 |W|^2 + sum_i C_i (log sum_c exp s_ic - s_iy)
 //   D(a) = -1/2 |W|^2 - sum_ic a_ic log(a_ic / C_i),   a_ic > 0,  sum_c a_ic = C_i
 //   w_c = sum_i (C_i [y_i = c] - a_ic) x_i
 //
-// All variables are in use, so they are kept dense, as log(a_ic / C_i). Rows go in waves with a common step
-// theta, as in coupled/solver.hpp; the step of a row is that of coupled/maximum_entropy_step.hpp. A row's
-// dual value is concave along its step and largest at its end: the part of the way is worth at least that
-// part of the gain, so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual, X being what the rows of
-// the wave take from each other.
+// All variables are positive, so they are stored dense, as log(a_ic / C_i). Rows move in waves with a common
+// step theta, as in coupled/solver.hpp; coupled/maximum_entropy_step.hpp has the step of a row. Along the
+// step of row i the dual is concave and largest at the end, so a fraction theta of the step gains at least
+// theta gain_i. The interaction of the rows costs theta^2 X, where
+//     X = sum_{i < i'} (x_i . x_i') (delta_i . delta_i'),
+// so theta = min(1, sum_i gain_i / (2 X)) never lowers the dual.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -57,14 +58,15 @@ class MaximumEntropySolver {
   }
   MaximumEntropySolver(const MaximumEntropySolver&) = delete;
 
-  // Processes share the classes to score and to update, and the rows to solve; they begin at whole vectors.
-  // Everyone has all variables, and place for all weights, but only its own classes' are up to date.
+  // Processes share the classes for scoring and updating, and the rows for solving. Ranges of classes begin
+  // at whole vectors. Every process has all variables and room for all weights, but only the weights of its
+  // own classes are up to date.
   void join(Processes processes) {
     if (!kept_.all()) throw std::logic_error("reduced weights cannot be shared among processes");
     processes_ = std::move(processes);
   }
 
-  // As in coupled/solver.hpp; these begin as all rows do.
+  // As in coupled/solver.hpp. The variables of the new rows are set to their initial values.
   void swap_rows(Layout<T>& layout, std::vector<int32_t> labels, std::vector<T> C) {
     std::swap(rows_, layout);
     y_ = std::move(labels);
@@ -97,7 +99,7 @@ class MaximumEntropySolver {
         width, K_, threads);
   }
 
-  // Of the weights: C_i [y_i = c] - a_ic.
+  // The coefficients of the weights: C_i [y_i = c] - a_ic.
   struct Coefficients {
     const MaximumEntropySolver& of;
     std::vector<double> log_sums;
@@ -132,7 +134,7 @@ class MaximumEntropySolver {
     const int64_t tiles = (columns + tile_width<T> - 1) / tile_width<T>, vectors = columns / L;
     const WaveShape shape(wave, tiles, std::max<int64_t>(1, vectors), threads);
     Team team(threads);
-    std::vector<T> mark(rows_.heads(), T(0));  // only ever one thread looks for theta
+    std::vector<T> mark(rows_.heads(), T(0));  // used by the one thread that computes theta
     run_waves<T>(
         team, count, shape, processes_.alone(), slots_.waves,
         [&](int64_t tile, int64_t first, int64_t low, int64_t high) {
@@ -158,8 +160,8 @@ class MaximumEntropySolver {
     return total;
   }
 
-  // In float64 and from the dual variables alone, which are scaled to their sums; the training weights are
-  // set to theirs, rounded as the model will store them.
+  // Computed in float64 from the dual variables alone, which are scaled to sum to C_i. Sets the training
+  // weights to the weights of the dual variables, rounded as the model will store them.
   Certificate certificate(int threads) {
     std::vector<double> log_sums(rows_.n);
     const int64_t blocks = (K_ + block_width - 1) / block_width,
@@ -196,7 +198,7 @@ class MaximumEntropySolver {
     return total;
   }
 
-  // The model (features x classes), from the weights that the last certificate has set.
+  // Copies the model (features x classes) from the weights that the last certificate has set.
   void copy_model(T* out) const {
     for (int64_t h = 0; h < rows_.heads(); ++h)
       std::copy_n(W_.data() + h * stride_, K_, out + rows_.head_features[h] * K_);
@@ -218,7 +220,7 @@ class MaximumEntropySolver {
   Buffer<T>& variables() { return state_; }
   Buffer<T>& weights() { return W_; }
   T* weight(int64_t head, int64_t c) { return W_.data() + head * stride_ + c; }
-  auto& places() { return slots_; }  // with the sums of the pass so far
+  auto& places() { return slots_; }
   std::tuple<int64_t, int64_t, int64_t, int64_t> held_columns() const {
     return {processes_.mine().low, processes_.mine().high, processes_.mine().low, -1};
   }
@@ -243,7 +245,7 @@ class MaximumEntropySolver {
     PassStats stats, total;
   };
 
-  // All of C_i on the own class: W is 0.
+  // Puts all of C_i on the own class, so that W = 0.
   void begin() {
     for (int64_t i = 0; i < rows_.n; ++i) {
       std::fill(state(i), state(i) + stride_, least);
@@ -251,7 +253,6 @@ class MaximumEntropySolver {
     }
   }
 
-  // Of the classes of a row; what pads them is below all others.
   double log_sum_exp(const T* l) const {
     double most = l[0];
     for (int64_t c = 1; c < K_; ++c) most = std::max<double>(most, l[c]);
@@ -281,7 +282,7 @@ class MaximumEntropySolver {
                     .solve(slot.stats);
   }
 
-  // What the tiles have not: the features of this row alone.
+  // Adds the features that only this row has, which the tiles leave out.
   void complete_scores(int64_t i, T* s) const {
     const T* old = state(i);
     const T coef = rows_.tail_norm[i] * C_[i];
@@ -293,7 +294,7 @@ class MaximumEntropySolver {
     std::fill(s + K_, s + stride_, Step::least_score);
   }
 
-  // The steps of the rows of a wave, which processes solve in turn.
+  // Exchanges the steps of a wave, whose rows the processes have solved in turn.
   void tell_steps(int64_t size) {
     processes_.exchange([&](int of, auto piece) {
       for (int64_t r = of; r < size; r += processes_.size()) {
@@ -308,7 +309,7 @@ class MaximumEntropySolver {
     });
   }
 
-  // What blocks of classes and groups of rows add to a certificate.
+  // Exchanges the contributions of blocks of classes and groups of rows to a certificate.
   void tell_parts(std::vector<Certificate>& of_block, std::vector<Certificate>& of_group) {
     processes_.exchange([&](int of, auto piece) {
       const auto [block, block_end] = blocks_of(processes_.ranges[of]);
@@ -342,7 +343,7 @@ class MaximumEntropySolver {
     return 2 * shared > gain ? static_cast<T>(gain / (2 * shared)) : T(1);
   }
 
-  // W += step x_i change_i for the classes [low, high), rows in order
+  // W += step x_i change_i for the classes [low, high), rows in order.
   void update(int64_t size, T step, int64_t low, int64_t high) {
     for (int64_t r = 0; r < size; ++r) {
       if (!slots_[r].changed) continue;
@@ -371,7 +372,7 @@ class MaximumEntropySolver {
       std::copy_n(next, stride_, l);
       return;
     }
-    // The full step has been taken before: from its end a part of the way back.
+    // The full step has already been taken: go back part of the way.
     const T back = (1 - theta) / C_[slot.row];
     for (int64_t c = 0; c < stride_; c += L) {
       const vec<T> p = exp_of<T>(load(next + c)) + back * load(change + c);
@@ -380,7 +381,8 @@ class MaximumEntropySolver {
     }
   }
 
-  // Sets the weights of the classes from `first` on; gives 1/2 |w|^2 as it enters primal and dual.
+  // Sets the weights of the block of classes that starts at `first`. Returns 1/2 |w|^2 as it enters the
+  // primal and the dual.
   Certificate set_weights(int64_t first, const std::vector<double>& log_sums, Buffer<double>& exact) {
     const int64_t many = std::min<int64_t>(block_width, K_ - first);
     std::fill(exact.data(), exact.data() + exact.size(), 0.0);
@@ -429,8 +431,8 @@ class MaximumEntropySolver {
 
   Certificate certify_row(int64_t i, double* s, double log_sum) const {
     const double Ci = C_[i];
-    if (Ci == 0) return {};    // it takes no part
-    if (rows_.norm[i] == 0) {  // all classes alike, whatever the weights
+    if (Ci == 0) return {};
+    if (rows_.norm[i] == 0) {  // all classes have the same score for any weights
       const double value = Ci * std::log(double(K_));
       return {value, value, 0};
     }
@@ -450,7 +452,6 @@ class MaximumEntropySolver {
     for (int64_t c = 0; c < stride_; c += L64) {
       const vec<double> l = load_as<double>(state(i) + c) - log_sum, p = exp_of<double>(l);
       const vec<double> d = p - exp_of<double>(load(s + c) - log_partition);
-      // What pads the classes takes no part.
       for (int v = 0; v < L64; ++v)
         if (c + v < K_) {
           entropy[v] -= p[v] * l[v];

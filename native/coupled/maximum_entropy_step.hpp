@@ -1,8 +1,8 @@
 // The step of one row of maximum entropy: from its scores to its new dual variables, all classes at once.
 //
-//   With k = x.x the new a solve  log a_c + k a_c = s_c + k (old a_c) - mu,  mu such that they add up to C.
-//   In l_c = log(a_c / C) and with q = k C this is l_c + q exp(l_c) = h_c - mu: two nested Newton iterations,
-//   a vector of classes at a time.
+//   With k = x.x, the new a_c solve  log a_c + k a_c = s_c + k (old a_c) - mu,  where mu makes them sum to C.
+//   In terms of l_c = log(a_c / C) and q = k C this is  l_c + q exp(l_c) = h_c - mu,  which two nested Newton
+//   iterations solve for l and mu, one vector of classes at a time.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,21 +17,21 @@ namespace manyclass {
 template <class T>
 class MaximumEntropyStep {
  public:
-  static constexpr T least = -30;                                          // of l: as good as nothing
-  static constexpr T least_score = sizeof(T) == 4 ? T(-1e30) : T(-1e300);  // of what pads the classes
+  static constexpr T least = -30;                                          // lower bound of l: a_c is about 0
+  static constexpr T least_score = sizeof(T) == 4 ? T(-1e30) : T(-1e300);  // score of padding
 
   struct Row {
     int32_t label;
     T C, k;
   };
 
-  // Arrays by class, whole vectors. old: l as it is; s: the scores. Set are the new l, and the change of the
-  // coefficients.
+  // Arrays by class, in whole vectors. Reads the old l and the scores s; writes the new l and the change of
+  // the coefficients.
   MaximumEntropyStep(const Row& row, int64_t stride, const T* old, const T* s, T* l, T* change)
       : y_(row.label), C_(row.C), k_(row.k), stride_(stride), old_(old), s_(s), l_(l), change_(change) {}
 
-  // What the row adds to loss, gap and violation before its step goes to `stats`. Returns what the dual gains
-  // if the row moves alone.
+  // Sets `stats` to the row's loss, gap and violation before its step. Returns the gain of the dual if only
+  // this row moves.
   double solve(PassStats& stats) {
     measure(stats);
     find();
@@ -66,14 +66,15 @@ class MaximumEntropyStep {
     for (int v = 0; v < L; ++v) stats.violation = std::max<double>(stats.violation, worst[v]);
   }
 
-  // l, but for its scale
+  // Finds l up to a constant.
   void find() {
     const T q = k_ * C_, log_q = std::log(q);
     T* h = change_;
     for (int64_t c = 0; c < stride_; c += L) store(h + c, load(s_ + c) + q * exp_of<T>(load(old_ + c)));
-    T mu = static_cast<T>(fit_ + entropy_);  // the weighted mean of what it would be for each class
+    T mu = static_cast<T>(fit_ + entropy_);  // sum_c p_c (s_c - l_c), the mean of what each class asks for
     double low = -1e30, high = 1e30;
-    // Near the root of l + q exp(l) = target: q exp(l) is w with w + log w = z, z = target + log q.
+    // A starting point close to the root of l + q exp(l) = target: with w = q exp(l) it reads w + log w = z,
+    // where z = target + log q.
     const auto guess = [&] {
       for (int64_t c = 0; c < stride_; c += L) {
         const vec<T> target = load(h + c) - mu, z = target + log_q;
@@ -119,7 +120,7 @@ class MaximumEntropyStep {
     }
   }
 
-  // Scaled to its sum; then the change of the coefficients and what it is worth.
+  // Normalizes l, and computes the change of the coefficients and the gain of the dual.
   double finish() {
     double sum = 0;
     for (int64_t c = 0; c < stride_; c += L) sum += sum_lanes<T>(exp_of<T>(load(l_ + c)));
@@ -135,7 +136,7 @@ class MaximumEntropyStep {
       slope += sum_lanes<T>(d * (load(s_ + c) > least_score ? load(s_ + c) : zero));
       new_entropy -= sum_lanes<T>(p * at);
     }
-    const double least_gain = 0.5 * k_ * square;  // near the optimum rounding may hide it
+    const double least_gain = 0.5 * k_ * square;  // a lower bound that rounding may violate near the optimum
     return std::max(least_gain, C_ * (new_entropy - entropy_) - slope - 0.5 * k_ * square);
   }
 
@@ -144,7 +145,7 @@ class MaximumEntropyStep {
   const int64_t stride_;
   const T *const old_, *const s_;
   T *const l_, *const change_;
-  double entropy_ = 0, fit_ = 0;  // as the row is: -sum p l, sum p s
+  double entropy_ = 0, fit_ = 0;  // before the step: -sum_c p_c l_c and sum_c p_c s_c
 };
 
 }  // namespace manyclass

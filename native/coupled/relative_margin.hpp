@@ -2,9 +2,9 @@
 //
 //   Fix all rows but one, with label y and k = x.x. For the classes c != y let
 //     g_c = s_y - s_c - 1      the gradient,      v_c = alpha_c - g_c / k,      A = sum_c alpha_c.
-//   The best new values are beta_c = clip(v_c - tau, 0, cap), tau being the root of
+//   The optimal new values are beta_c = clip(v_c - tau, 0, cap), where tau is the root of
 //     F(tau) = sum_c clip(v_c - tau, 0, cap) - min(total, A + tau),
-//   strictly decreasing and piecewise linear.
+//   a decreasing, piecewise linear function, found by Newton's method with bisection as a safeguard.
 //     WW: cap = C_i, total = infinity  (each variable in a box)
 //     CS: cap = infinity, total = C_i  (all variables in a capped simplex)
 #pragma once
@@ -18,8 +18,8 @@
 
 namespace manyclass {
 
-// v_c of the classes whose variable is 0, as they come from the scores: v = s * scale + shift. Classes that
-// are listed by hand (`v` below), and the row's own class, have a score of minus infinity here.
+// The values v_c = s_c * scale + shift of the classes whose variable is 0. The row's own class, and classes
+// whose v_c is listed separately (`v` below), have the lowest score of T here.
 template <class T>
 struct DenseValues {
   const T* s = nullptr;
@@ -27,10 +27,10 @@ struct DenseValues {
   T scale = 0, shift = 0;
 };
 
-// Value and (negated) slope of F.
+// The value of F and its negated slope.
 template <class T>
 struct Line {
-  T F, slope, scale;  // scale: the size of the terms that F is the difference of
+  T F, slope, scale;  // scale: the magnitude of the two terms of F
 };
 
 template <class T>
@@ -64,8 +64,8 @@ Line<T> evaluate(const T* v, int64_t m, const DenseValues<T>& dense, const Feasi
   return {sum - target, free + (rising ? T(1) : T(0)), sum + std::abs(target)};
 }
 
-// The root of F, at least `lo`, at most `hi` (no v_c is larger). Classes left out can only raise F, hence the
-// root: the result for fewer classes is a lower bound for more.
+// The root of F in [lo, hi]; no v_c may exceed `hi`. Further classes can only raise F and its root, so the
+// root for some of the classes is a lower bound of the root for all.
 template <class T>
 T solve_threshold(const T* v, int64_t m, const DenseValues<T>& dense, const FeasibleSet<T>& set, T A, T lo,
                   T hi) {

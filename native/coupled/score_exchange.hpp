@@ -1,10 +1,11 @@
-// What processes that hold the weights of different classes tell each other of the scores of a wave.
+// The exchange of scores between processes that hold the weights of different classes.
 //
-// Each scores the rows of a wave against its own classes. For losses on relative margins only few scores
-// matter: those of the row's own class and of the classes it uses, which everyone tells first; they give a
-// lower bound of the sub-problem's threshold (see coupled/relative_margin.hpp), and then everyone names its
-// classes above it, and those with a loss. What nobody names is never read: minus infinity in its place
-// leaves every sum and every comparison as it is. For the other losses all scores are told.
+// Each process scores the rows of a wave for its own classes. For losses on relative margins few scores
+// matter. First, processes exchange the scores of each row's own class and of the classes whose variables are
+// positive. They give a lower bound of the sub-problem's threshold (coupled/relative_margin.hpp). Then each
+// process sends its scores above that bound, and those with a positive loss. Classes that no process reports
+// are never read: they count as the lowest number of T, which leaves every sum and every comparison as it is.
+// For the other losses, all scores are exchanged.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace manyclass {
 
-// rows x stride, by class.
+// scores: rows x stride, by class.
 template <class T>
 class ScoreExchange {
  public:
@@ -26,7 +27,7 @@ class ScoreExchange {
 
   void tell_all() const { processes_.exchange_columns(scores_, stride_, rows_); }
 
-  // in_use(r, f): f(class) for the own class of row r and for those it uses
+  // in_use(r, f) calls f(class) for the own class of row r and for those with positive variables.
   template <class InUse>
   void tell_in_use(InUse in_use) const {
     processes_.exchange([&](int of, auto piece) {
@@ -37,14 +38,14 @@ class ScoreExchange {
     });
   }
 
-  // These, and the classes that matter besides.
-  //   rests(r)       whether nobody wants to know of row r
-  //   lowest(r, s)   the score that a class must exceed to matter, from those of the classes in use
+  // Exchanges the scores of the classes in use, and of all other classes that matter.
+  //   rests(r)       whether row r is not visited, so that its scores are not needed
+  //   lowest(r, s)   the score that a class must exceed to matter, given those of the classes in use
   template <class InUse, class Rests, class Lowest>
   void tell_what_matters(InUse in_use, Rests rests, Lowest lowest) const {
     forget_others();
     tell_in_use(in_use);
-    std::vector<int32_t> counts(rows_, 0), named;  // of all rows, one after the other
+    std::vector<int32_t> counts(rows_, 0), named;  // the classes that matter, row after row
     for (int64_t r = 0; r < rows_; ++r)
       if (!rests(r)) counts[r] = name(row(r), lowest(r, row(r)), named);
     processes_.exchange([&](int of, auto piece) {
@@ -72,10 +73,10 @@ class ScoreExchange {
     }
   }
 
-  // Adds the classes of this process that matter; how many they are.
+  // Appends the classes of this process that matter to `named`, and returns their number.
   int32_t name(const T* s, T lowest, std::vector<int32_t>& named) const {
     const ClassRange& mine = processes_.mine();
-    const int64_t best = std::max_element(s + mine.low, s + mine.high) - s;  // the largest always counts
+    const int64_t best = std::max_element(s + mine.low, s + mine.high) - s;  // always needed for the loss
     const size_t before = named.size();
     for (int64_t c = mine.low; c < mine.high; ++c)
       if (s[c] > lowest || c == best) named.push_back(static_cast<int32_t>(c));

@@ -1,16 +1,19 @@
-// Coordinate ascent on the dual of the coupled losses, a row at a time, all its variables at once.
+// Coordinate ascent on the dual of the coupled losses, one row at a time, all its variables at once:
+//
+//   min_W  1/2 |W|^2 + sum_i C_i loss_i(W' x_i),      W = sum_i x_i coef_i',  coef linear in alpha
 //
 //   for each wave of rows:
-//     each tile of classes:   s_i = W' x_i for all rows of the wave          tiles shared out to the threads
-//     each row:               solve its sub-problem                          rows shared out
-//     each slice of classes:  W += x_i (change of alpha_i), in row order     slices shared out
-// Weights of words that many rows of a wave have are so read once a wave. The step of a row is that of
-// coupled/step.hpp. The weights of losses on absolute margins are centred: they are kept as u_c, with their
-// mean as one class more, and the scores are s_c - s_mean.
+//     for each tile of classes:   s_i = W' x_i for all rows of the wave          threads share the tiles
+//     for each row:               solve its sub-problem                          threads share the rows
+//     for each slice of classes:  W += x_i (change of coef_i)', in row order     threads share the slices
 //
-// The rows of a wave all see the weights from before the wave, and move together by the factor theta of
-// coupled/common_step.hpp. The wave's size belongs to the problem, never to the number of threads, and each
-// weight receives its changes in row order: the result does not depend on who computes what.
+// coupled/loss.hpp lists the losses, and coupled/step.hpp has the step of a row. Weights of features that
+// many rows of a wave have are read from memory only once per wave. Losses on absolute margins have centred
+// weights: W holds uncentred ones and their mean as an additional class, and scores are s_c - s_mean.
+//
+// The rows of a wave are solved at the weights from before the wave, and move by a common factor theta
+// (coupled/common_step.hpp). The size of a wave depends on the problem, never on the number of threads, and
+// each weight receives its changes in row order. So the result does not depend on the number of threads.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -65,15 +68,16 @@ class CoupledSolver {
     kept_ = KeptWeights(rows_, [this](int64_t i) { return std::span(&y_[i], 1); }, K_);
   }
 
-  // Other processes hold the weights of other classes; dual variables are everyone's. Ranges begin at whole
-  // vectors. All training weights are 0 afterwards.
+  // From now on each process holds the weights of its own range of classes, and all dual variables. Ranges
+  // begin at whole vectors. Sets all training weights to 0.
   void join(Processes processes) {
     if (!kept_.all()) throw std::logic_error("reduced weights cannot be shared among processes");
     processes_ = std::move(processes);
     lay_out_weights();
   }
 
-  // Other rows from now on, of which no variable is in use yet; the weights stay as they are.
+  // Replaces the rows, and sets all dual variables to 0. The weights stay as they are. `layout` receives the
+  // old rows.
   void swap_rows(Layout<T>& layout, std::vector<int32_t> labels, std::vector<T> C) {
     std::swap(rows_, layout);
     y_ = std::move(labels);
@@ -83,7 +87,7 @@ class CoupledSolver {
   }
   void return_rows(Layout<T>& layout) { std::swap(rows_, layout); }
 
-  // What these rows add to the certificate at the weights as they are.
+  // The contribution of these rows to the certificate, at the current weights.
   Certificate measure(int threads) const {
     Certificate total;
     std::vector<double> none;
@@ -101,16 +105,18 @@ class CoupledSolver {
         stride_, K_, threads);
   }
 
-  // What `sweep` gives covers all rows visited since, so that sums do not depend on how a pass is divided.
+  // Statistics returned by `sweep` cover all rows visited since this call, so that sums do not depend on how
+  // a pass is divided into sweeps.
   void begin_pass() {
     steps_.begin_pass();
     if (!loss_.relative) centre();
   }
 
-  // With reduced weights a row goes alone: k and the products of rows are then only bounds of what they stand
-  // for. That is enough for every step to raise the dual; and for the sum of the steps to end at its optimum.
+  // Visits the given rows once, `wave` at a time. Except at the end of a pass, `count` is a multiple of
+  // `wave`.
   //
-  // One visit of the given rows, `wave` at a time (but at a pass's end their number is a multiple of that).
+  // With reduced weights each row moves alone: k and the products of rows are then only upper bounds, which
+  // is enough for every step to raise the dual and for the steps to converge to its optimum.
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, const Visit<T>& visit, int threads) {
     if (!kept_.all()) wave = 1;
     steps_.make_room(wave);
@@ -122,7 +128,7 @@ class CoupledSolver {
     Team team(threads);
     std::vector<Scratch> scratch;
     for (int t = 0; t < threads; ++t) scratch.emplace_back(*this);
-    CommonStep<T> common(rows_, y_, K_, wave);  // only ever one thread looks for theta
+    CommonStep<T> common(rows_, y_, K_, wave);  // used by the one thread that computes theta
     const auto scores_of = [&](int64_t r) { return scores_.data() + r * stride_; };
     run_waves<T>(
         team, count, shape, alone, steps_.waves,
@@ -148,7 +154,7 @@ class CoupledSolver {
           if (alone) visit.full ? score_tail(i, scores, scratch[me]) : score_support(i, scores, scratch[me]);
           scratch[me].solver.solve(steps_[r], row_of(i), scores, visit);
         },
-        [](int64_t) {},  // everyone solves all rows
+        [](int64_t) {},  // every process solves all rows
         [&](int, int64_t size) { return common.of(steps_, size, relax_); },
         [&](int me, int64_t size, int64_t slice, int64_t low, int64_t high, T theta) {
           const T by = theta == 1 ? T(1) : theta - 1;
@@ -162,9 +168,10 @@ class CoupledSolver {
     return total;
   }
 
-  // Rows that are much alike undo each other's steps: visited in turn they need very many. Such a group
-  // (rows[ptr[g]] to rows[ptr[g + 1]]) is visited again and again, its scores following from the products of
-  // its rows, until it gains little or `rounds` are over; the weights learn of it once.
+  // Similar rows of different classes undo each other's steps, and would need very many passes. So each group
+  // of such rows, rows[ptr[g]] to rows[ptr[g + 1]], is visited repeatedly, until it gains little or `rounds`
+  // are over. In between, its scores are updated by the products of its rows; the weights are updated once at
+  // the end.
   void settle(const int64_t* ptr, const int64_t* rows, int64_t groups, int64_t rounds,
               const Visit<T>& visit) {
     int64_t most = 0;
@@ -176,7 +183,7 @@ class CoupledSolver {
       settle_group(rows + ptr[g], ptr[g + 1] - ptr[g], rounds, visit, at, mine);
   }
 
-  // One pass of the published algorithm for LLW; the mean is summed by these chunks of classes.
+  // One pass of the published algorithm for LLW (coupled/alternating.hpp).
   PassStats alternate(const int64_t* order, int64_t count, const std::vector<int64_t>& chunks, int threads) {
     const int64_t columns = processes_.alone() ? padded<T>(K_) : columns_;
     return AlternatingPass<T>{rows_, y_, C_, K_, processes_, chunks, alpha_, W_, columns, wide_}.run(
@@ -185,9 +192,9 @@ class CoupledSolver {
 
   CoupledCoefficients<T> coefficients() const { return {alpha_, y_, C_, loss_, !kept_.all()}; }
 
-  // Primal, dual and largest violation over all variables, in float64, for a model with the weights of the
-  // dual variables times `scale`; and the primal at further factors. The training weights are set to the
-  // model's: `refresh` before going on if that is not 1.
+  // The certificate, in float64, of a model with the weights of the dual variables times `scale`; and the
+  // primal at further factors. Sets the training weights to the model's: if scale is not 1, call `refresh`
+  // before training continues.
   std::pair<Certificate, std::vector<double>> certificate(int threads, double scale,
                                                           std::vector<double> further) {
     return with_all_classes([&](Buffer<T>& W) {
@@ -195,18 +202,18 @@ class CoupledSolver {
     });
   }
 
-  // The training weights anew from the dual variables: without what rounding has accumulated.
+  // Recomputes the training weights from the dual variables, without accumulated rounding errors.
   void refresh(int threads) {
     with_all_classes([&](Buffer<T>& W) { return certificate_of(1, {}).set_weights(W, stride_, threads); });
   }
 
-  // By how much steps go beyond the best one of their row: less than 2.
+  // Over-relaxation: the factor, less than 2, by which the curvature of each row's sub-problem is reduced.
   void set_relaxation(T factor) { relax_ = factor; }
 
   std::tuple<int64_t, int64_t, int64_t, int64_t> held_columns() const {
     return {processes_.mine().low, processes_.mine().high, 0, loss_.relative ? -1 : mean_at_};
   }
-  auto& places() { return steps_; }  // with the sums of the pass so far
+  auto& places() { return steps_; }
   const Layout<T>& rows() const { return rows_; }
   const std::vector<int32_t>& labels() const { return y_; }
   int64_t heads() const { return rows_.heads(); }
@@ -216,10 +223,10 @@ class CoupledSolver {
   DualRows<T>& alpha() { return alpha_; }
   Buffer<T>& weights() { return W_; }
   T* weight(int64_t head, int64_t c) { return W_.data() + head * wide_ + c; }
-  WeightLists<T>& lists() { return lists_; }  // of the features of the tail, where rows come in parts
+  WeightLists<T>& lists() { return lists_; }  // of tail features; empty unless the rows are listed
   const WeightLists<T>& lists() const { return lists_; }
 
-  // Training is over: makes room for the model.
+  // Frees memory for the model after training.
   void release() {
     W_.reset(0);
     lists_.clear();
@@ -230,8 +237,8 @@ class CoupledSolver {
  private:
   using Step = RowStep<T>;
 
-  // Columns of W: the classes of this process from 0 on, and their mean over all classes, where there is one:
-  // behind all classes, or behind those of this process.
+  // The columns of W are the classes of this process and, for centred losses, the mean over all classes
+  // behind them.
   void lay_out_weights() {
     const int64_t classes = processes_.mine().size();
     mean_at_ = processes_.alone() ? K_ : padded<T>(classes);
@@ -240,13 +247,13 @@ class CoupledSolver {
     W_.reset(rows_.heads() * wide_);
   }
 
-  // The column of a class, or of the mean, or -1 if it is another process's.
+  // The column of a class, or of the mean (class K); -1 for classes of other processes.
   int64_t column(int64_t c) const {
     if (c == K_) return mean_at_;
     return processes_.mine().has(c) ? c - processes_.mine().low : -1;
   }
 
-  // f(weights of all classes, heads x stride), which sets them; those of this process become W.
+  // Calls f(W), which sets the weights of all classes (heads x stride), and keeps those of this process.
   template <class F>
   auto with_all_classes(F f) {
     if (processes_.alone()) return f(W_);
@@ -263,7 +270,7 @@ class CoupledSolver {
     return {rows_, y_, C_, alpha_, K_, loss_, !kept_.all(), scale, std::move(further), lists_};
   }
 
-  // Takes the mean into the weights: far from it, their differences would drown in rounding.
+  // Subtracts the mean from the weights. As it grows, differences between classes would drown in rounding.
   void centre() {
     const int64_t classes = processes_.mine().size();
     for (int64_t h = 0; h < rows_.heads(); ++h) {
@@ -282,11 +289,11 @@ class CoupledSolver {
           by_class(s.rows_.listed ? s.stride_ : 0, T(0)) {}
     RowSolver<T> solver;
     Buffer<T> scores, v;
-    std::vector<std::pair<int32_t, T>> others;  // score_tail: rows that share a rare feature, and its weight
+    std::vector<std::pair<int32_t, T>> others;  // score_tail: rows that share a rare feature, and x_ij x_i'j
     std::vector<std::pair<int32_t, int32_t>> wanted;  // score_support: classes and their columns
     std::vector<int32_t> slice_column;
     std::vector<T> slice_change;
-    std::vector<T> by_class;  // apply_to_lists: the changes of a row; 0 before and after
+    std::vector<T> by_class;  // apply_to_lists: the changes of a row; all 0 before and after
   };
 
   struct GroupScratch {
@@ -296,13 +303,13 @@ class CoupledSolver {
           seen(s.stride_),
           products(most * most),
           mark(s.rows_.heads() + s.rows_.tails(), T(0)) {}
-    Buffer<T> scores, moved, seen;  // moved: changes of the coefficients so far
+    Buffer<T> scores, moved, seen;  // moved: total changes of the coefficients
     std::vector<T> products, mark;
   };
 
   void settle_group(const int64_t* group, int64_t size, int64_t rounds, const Visit<T>& visit,
                     GroupScratch& at, Scratch& mine) {
-    constexpr double little = 0.01;  // of what the first round found
+    constexpr double little = 0.01;  // of the gap in the first round
     for (int64_t r = 0; r < size; ++r) {
       T* s = at.scores.data() + r * stride_;
       const int64_t i = group[r];
@@ -343,9 +350,10 @@ class CoupledSolver {
       }
   }
 
-  // s += the tail features' part: from their lists, or through the dual variables of the other rows that have
-  // them, and of the row itself (tail_norm, which also covers the features of this row alone). The other rows
-  // lie anywhere in memory: where they are is asked for first, then what is there, a few rows ahead.
+  // Adds the scores of tail features: from their lists, or from the dual variables of the other rows that
+  // have them and of the row itself (tail_norm, which includes the features that only this row has). The
+  // other rows are scattered in memory, so their slots, and then their variables, are prefetched a few rows
+  // ahead.
   void score_tail(int64_t i, T* s, Scratch& mine) const {
     if (!kept_.all()) {
       s[y_[i]] += rows_.tail_norm[i] * alpha_[i].sum;
@@ -377,13 +385,13 @@ class CoupledSolver {
     }
   }
 
-  // The scores of the columns from `low` on, for as many classes as a tile has.
+  // Scores the tile of columns that starts at `low`.
   void score_tile_of(int64_t i, int64_t low, T* s) const {
     score_row(rows_, i, W_.data() + low, wide_, s + processes_.mine().low + low,
               std::min(columns_ - low, tile_width<T>));
   }
 
-  // What the tiles have not: the mean, where it lies apart, and the tail.
+  // Adds what the tiles leave out: the tail, and the mean where it is not in the last tile.
   void complete_scores(int64_t i, T* s, Scratch& mine) const {
     if (!processes_.alone() && !loss_.relative) {
       s[K_] = 0;
@@ -416,7 +424,7 @@ class CoupledSolver {
     return rows_.norm[i] == 0 || (!full && alpha_[i].size == 0 && alpha_[i].own == 0);
   }
 
-  // Everyone's scores for the rows of a wave; the mean is known to all.
+  // Exchanges the scores of a wave; each process computes the mean itself.
   void exchange(const int64_t* rows, int64_t size, bool full, RowSolver<T>& solver) {
     const ScoreExchange<T> scores(processes_, scores_.data(), stride_, size);
     const auto in_use = [&](int64_t r, auto f) {
@@ -435,13 +443,13 @@ class CoupledSolver {
           [&](int64_t r, const T* s) { return solver.lowest_that_matters(row_of(rows[r]), s); });
   }
 
-  // With a relaxation steps are taken as if the dual curved less than it does: each still raises it.
+  // Over-relaxed steps assume a smaller curvature than the dual has; they still raise it.
   typename RowSolver<T>::Row row_of(int64_t i) const {
     const T k = rows_.norm[i] / relax_;
     return {alpha_[i], y_[i], C_[i], loss_.simplex ? workable_curvature(k, C_[i]) : k};
   }
 
-  // W += theta x_i (change of the coefficients) for the columns [low, high), rows in order
+  // W += theta x_i (change of coef_i)' for the columns [low, high), rows in order.
   void apply_slice(int64_t size, T theta, int64_t low, int64_t high, Scratch& mine) {
     for (int64_t r = 0; r < size; ++r) {
       const Step& step = steps_[r];
@@ -478,7 +486,7 @@ class CoupledSolver {
     }
   }
 
-  // The same for the lists of the tail: each of them belongs to one slice.
+  // The same for the lists of the tail; each list belongs to one slice.
   void apply_to_lists(int64_t size, T theta, int64_t slice, int64_t slices, Scratch& mine) {
     for (int64_t r = 0; r < size; ++r) {
       const Step& step = steps_[r];
@@ -502,7 +510,7 @@ class CoupledSolver {
     }
   }
 
-  // alpha = before + theta (change); other threads still read the step.
+  // alpha = before + theta (after - before). Leaves the step unchanged, because other threads still read it.
   void commit(Step& step, T theta, Scratch& mine) {
     step.total.add(std::exchange(step.stats, {}));
     if (!step.changed) return;

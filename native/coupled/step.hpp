@@ -1,7 +1,6 @@
-// The step of one row of a coupled loss: from its scores to its new dual variables, all of them at once.
-//
-// The sub-problems are those of coupled/relative_margin.hpp and coupled/absolute_margin.hpp. What the row
-// adds to loss, gap and violation before its step comes with it.
+// The step of one row of a coupled loss: from its scores to all its new dual variables at once, by the
+// sub-problems of coupled/relative_margin.hpp and coupled/absolute_margin.hpp. Also measures the row's loss,
+// gap and violation before the step.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,8 +18,9 @@
 
 namespace manyclass {
 
-// How rows are visited. `full`: every class is scored, and classes that violate by more than `enter` join, at
-// most `most_new` of them; otherwise only the classes a row already uses are scored.
+// How rows are visited. In a full visit every class is scored, and at most `most_new` classes that violate by
+// more than `enter` join the row's classes in use (those with positive variables). Otherwise only the latter
+// are scored.
 template <class T>
 struct Visit {
   bool full;
@@ -28,21 +28,21 @@ struct Visit {
   int64_t most_new;
 };
 
-// A row's step, computed by one thread and applied by all.
+// The step of a row, computed by one thread and applied by all.
 template <class T>
 struct RowStep {
   int64_t row = 0;
   std::vector<int32_t> classes;
   std::vector<T> before, after;  // alpha of these classes
-  T own_before = 0, own = 0;     // variable of the own class, if the loss has one
+  T own_before = 0, own = 0;     // the variable of the own class, if the loss has one
   T own_change = 0;              // of the coefficient for the row's own class
   T mean_change = 0;             // of the mean of the coefficients
   double gain = 0;               // slope of the dual along the step
   bool changed = false;
-  PassStats stats,
-      total;  // of this visit; of all visits in this place of a wave, so that sums have a fixed order
+  // Of this visit, and of all visits of the pass in this place of a wave: so sums have a fixed order.
+  PassStats stats, total;
 
-  // f(class, change of the row's coefficient in the weights of this class); the mean is one class more
+  // f(class, change of the row's coefficient in the weights of this class); class K stands for the mean.
   template <class F>
   void for_each_change(int32_t own_class, int64_t K, F f) const {
     for (size_t e = 0; e < classes.size(); ++e)
@@ -52,7 +52,7 @@ struct RowStep {
   }
 };
 
-// One of these a thread.
+// Solves the sub-problems of rows, one at a time. Each thread has its own.
 template <class T>
 class RowSolver {
  public:
@@ -60,14 +60,14 @@ class RowSolver {
   struct Row {
     typename DualRows<T>::Row held;
     int32_t label;
-    T C, curvature;  // curvature: of the dual along the row's variables, or less (but more than half of it)
+    T C, curvature;  // curvature: of the dual along the row's variables; smaller with over-relaxation
   };
 
-  // Arrays by class have `stride` places.
+  // stride: the length of arrays by class.
   RowSolver(const CoupledLoss& loss, int64_t classes, int64_t stride)
       : loss_(loss), K_(classes), stride_(stride), v_(stride), found_(stride + Lanes<T>::count) {}
 
-  // s: the scores, of all classes or of those in use; they are lost. Sets all of `step` but its row.
+  // s: the scores, of all classes or of those in use; overwritten. Sets all of `step` except its row.
   void solve(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
     step.changed = false;
     step.stats = {};
@@ -79,9 +79,8 @@ class RowSolver {
       solve_absolute_margins(step, a, s, visit);
   }
 
-  // A score that a class without a variable in use must exceed to join, or to have a loss; given those of the
-  // row's own class and of the classes in use. For losses on relative margins; a little too low rather than
-  // too high.
+  // For losses on relative margins: a score that every class must exceed to join the classes in use or to
+  // have a positive loss, given the scores of the own class and of the classes in use. Errs on the low side.
   T lowest_that_matters(const Row& a, const T* s) {
     const T own = s[a.label], k = a.curvature;
     T highest = -a.held.sum;
@@ -96,8 +95,8 @@ class RowSolver {
   }
 
  private:
-  // Of the classes found, about the `most` best: halve the range of scores until few enough are left. Where
-  // scores are tied (most are, early on) the row's number decides, so that no class is favoured.
+  // Selects about the `most` best of the classes found, by halving the range of scores until few enough are
+  // left. Ties, which are common early on, are broken by the number of the row, so that no class is favoured.
   static int64_t keep_largest(const T* s, int32_t* found, int64_t count, int64_t most, int64_t row, T low,
                               T high) {
     for (int round = 0; round < 8 && count > most; ++round) {
@@ -155,7 +154,7 @@ class RowSolver {
     if (visit.full) {
       s[y] = std::numeric_limits<T>::lowest();
       for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
-      // Without `enter`: every class whose variable would leave 0.
+      // With enter = 0, every class whose variable would become positive joins.
       const T level = loss_.simplex && least < std::numeric_limits<T>::max() ? least : T(0);
       T threshold = own - 1 + (visit.enter > 0 ? std::max(k * tau, level + visit.enter) : k * tau);
       int32_t* found = found_.data();
@@ -168,8 +167,7 @@ class RowSolver {
       }
       highest = std::max(highest, scan.largest * inverse);
       if (scan.count > 32) {
-        // Most of these will not stay: find the root with the scores as they lie, then take only the classes
-        // above it.
+        // Most of these will not stay: find the root over all scores, then take only the classes above it.
         tau =
             solve_threshold(v, m, {s, stride_, inverse, (1 - own) * inverse}, set, a.held.sum, tau, highest);
         threshold = std::max(threshold, own - 1 + k * tau);
@@ -200,7 +198,7 @@ class RowSolver {
       sum += step.after[e];
       if (step.after[e] > step.after[largest]) largest = e;
     }
-    // All of C_i is in use: what rounding has left of it would look like the variable of "no violation".
+    // The variables use all of C_i. A remainder from rounding would look like the variable of "no violation".
     if (m > 0 && a.held.sum + tau >= set.total) step.after[largest] += static_cast<T>(set.total - sum);
     double change = 0, gain = 0;
     for (int64_t e = 0; e < m; ++e) {
@@ -213,7 +211,7 @@ class RowSolver {
     step.gain = k * gain;
   }
 
-  // In a full visit the values v lie by class, else by the order of the row's classes in use.
+  // In a full visit v is indexed by class, else by position among the row's classes in use.
   void solve_absolute_margins(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
     constexpr int L = Lanes<T>::count;
     constexpr T none = std::numeric_limits<T>::lowest();
@@ -226,7 +224,7 @@ class RowSolver {
     const int64_t width = full ? stride_ : padded<T>(a.held.size);
     PassStats& stats = step.stats;
 
-    // Loss, gap and violation of the classes in use, then of the others; v on the way.
+    // Loss, gap, violation and v of the classes in use, then of the others.
     double loss = 0, alpha_e = 0, most = 0, worst = 0;
     double least =
         has_slack<T>(double(a.held.sum) + a.held.own, Ci) ? 0 : std::numeric_limits<double>::infinity();
@@ -285,7 +283,7 @@ class RowSolver {
     for (int32_t e = 0; e < a.held.size; ++e) {
       const T at = v[full ? a.held.classes[e] : e];
       step.after[e] = beta(at);
-      if (full) v[a.held.classes[e]] = none;  // what is left are the classes that may join
+      if (full) v[a.held.classes[e]] = none;  // leaves the classes that may join
       const double moved = double(step.after[e]) - step.before[e];
       change += moved;
       gain += moved * (double(at) - step.before[e]);

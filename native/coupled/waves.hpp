@@ -1,6 +1,6 @@
-// Rows in waves: all rows of a wave are scored and solved with the weights from before it, then move together
-// by a factor theta <= 1. Threads share out the tiles of classes to score, the rows to solve, and the slices
-// of classes to update, and meet in between.
+// Waves of rows: all rows of a wave are scored and solved at the weights from before the wave, and then move
+// by a common factor theta <= 1. Threads share the tiles of classes to score, the rows to solve, and the
+// slices of classes to update, and meet in between.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace manyclass {
 
 struct WaveShape {
   int64_t rows;    // of a wave
-  int64_t tiles;   // of classes, to score; 0: rows are scored where they are solved
+  int64_t tiles;   // of classes, to score; 0 if each row is scored by the thread that solves it
   int64_t slices;  // of classes, to update
-  int64_t groups;  // of rows, scored by different threads where tiles are few
+  int64_t groups;  // of rows, scored by different threads if there are few tiles
 
   WaveShape(int64_t rows, int64_t tiles, int64_t most_slices, int threads)
       : rows(rows),
@@ -24,8 +24,9 @@ struct WaveShape {
         groups(tiles == 0 ? 1 : std::min(rows, (2 * threads + tiles - 1) / tiles)) {}
 };
 
-// The places of a wave. Each has the step of its row, and of the pass so far what it has seen (`total`): sums
-// have a fixed order, however a pass is divided into pieces.
+// The places of a wave. Each holds the step of its current row, and sums over all rows that were in this
+// place during the pass (`total`). So the order of summation does not depend on how a pass is divided into
+// pieces.
 template <class Step>
 class WavePlaces {
  public:
@@ -37,14 +38,14 @@ class WavePlaces {
     waves = {};
     for (auto& step : steps_) step.total = {};
   }
-  // Of all rows visited since.
+  // Over all rows visited since `begin_pass`.
   PassStats total() const {
     PassStats sum = waves;
     for (const auto& step : steps_) sum.add(step.total);
     return sum;
   }
 
-  // What `total` adds up: of the waves, then of each place.
+  // The terms of `total`: the waves first, then each place.
   std::vector<PassStats> sums() const {
     std::vector<PassStats> all{waves};
     for (const auto& step : steps_) all.push_back(step.total);
@@ -62,15 +63,16 @@ class WavePlaces {
   std::vector<Step> steps_;
 };
 
-// Over `count` rows; adds to `waves` and `theta` of the statistics.
-//   score(tile, first, low, high)        the rows first + [low, high)
-//   prepare(me, first, r)                where processes share the classes: what a row's scores still lack
-//   exchange(first, size)                then tell the others, and hear from them
-//   tell_steps(size)                     and where they share the rows to solve, once more
-//   solve(me, first, r)                  row first + r, in place r of the wave
-//   find_theta(me, size)                 for a wave of `size` rows
-//   move(me, size, slice, low, high, theta)   the slice's weights, and the variables of the rows [low, high);
-//                                        called again with theta < 1 where a full step was too long
+// Visits `count` rows in waves; row first + r is in place r of its wave. Adds to `waves` and `theta` of the
+// statistics. With several processes (not alone), prepare, exchange and tell_steps are called as well.
+//   score(tile, first, low, high)   scores the rows first + [low, high) for a tile
+//   prepare(me, first, r)           completes the scores of a row
+//   exchange(first, size)           exchanges the scores of a wave
+//   solve(me, first, r)             solves the sub-problem of a row
+//   tell_steps(size)                exchanges the steps, if processes share the rows to solve
+//   find_theta(me, size)            computes the common step of a wave
+//   move(me, size, slice, low, high, theta)   updates the weights of a slice, and the variables of the rows
+//                                   [low, high); called with theta = 1, and again if theta < 1
 template <class T, class Score, class Prepare, class Exchange, class Solve, class TellSteps, class FindTheta,
           class Move>
 void run_waves(Team& team, int64_t count, const WaveShape& shape, bool alone, PassStats& stats, Score score,
@@ -102,7 +104,7 @@ void run_waves(Team& team, int64_t count, const WaveShape& shape, bool alone, Pa
       const auto move_slice = [&](int64_t slice, T by) {
         move(me, size, slice, slice * size / shape.slices, (slice + 1) * size / shape.slices, by);
       };
-      // Rows all but always move by a full step: one thread finds out while the others take it.
+      // theta is nearly always 1, so the others take the full step while one thread computes theta.
       team.share_out(1 + shape.slices, me, [&](int64_t t) {
         if (t == 0)
           theta = find_theta(me, size);

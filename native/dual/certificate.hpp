@@ -1,4 +1,5 @@
-// What every fit ends with. The values cover all variables.
+// The primal and dual objectives and the largest violation of the optimality conditions, over all variables.
+// Every fit ends with one.
 #pragma once
 #include <algorithm>
 

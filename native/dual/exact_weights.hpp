@@ -1,7 +1,7 @@
-// The weights of the dual variables in float64, where the rows come a block at a time:
+// The weights that follow from the dual variables, in float64, when the rows arrive block by block:
 //     w_fc = sum_i x_if coef_ic, blocks and rows in order,
-// for a range of the classes: as many as there is room for. Certificates and models of such fits come from
-// here. (dual/feature_weights.hpp is for rows that are all there.)
+// for as many neighbouring classes as memory allows. Certificates and models of fits on disk come from here.
+// (dual/feature_weights.hpp is the counterpart for rows in memory.)
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace manyclass {
 template <class T>
 class ExactWeights {
  public:
-  // For the classes [low, high) of so many, low being a multiple of a vector's length.
-  // tails: how many features have lists.
+  // For the classes [low, high) out of `classes`; low must be a multiple of the vector length. tails: the
+  // number of features with lists.
   ExactWeights(int64_t heads, int64_t low, int64_t high, int64_t classes, int64_t tails)
       : heads_(heads),
         low_(low),
@@ -33,7 +33,7 @@ class ExactWeights {
         exact_(wide_, 0.0),
         rounded_(wide_, 0.0) {
     if (low < 0 || low > high || high > classes || low % Lanes<T>::count != 0)
-      throw std::invalid_argument("there are no such classes");
+      throw std::invalid_argument("classes [low, high) out of range, or low not at a whole vector");
   }
 
   int64_t low() const { return low_; }
@@ -42,10 +42,10 @@ class ExactWeights {
   int64_t heads() const { return heads_; }
   int64_t tails() const { return lists_.features(); }
 
-  // The sum for a feature of the head and a class of the range.
+  // The sum for a head feature and a class of the range.
   double* at(int64_t head, int64_t c) { return sums_.data() + head * wide_ + (c - low_); }
 
-  // A weight of a feature that only one row has: it enters squares alone.
+  // Adds a weight to the squares only.
   void add_square(int64_t c, double w) {
     const double stored = static_cast<T>(w);
     exact_[c - low_] += w * w;
@@ -78,8 +78,9 @@ class ExactWeights {
     });
   }
 
-  // All rows have been added: weight(head, class) = the sum, rounded; list(feature of the tail, size) is to
-  // give a function that takes its classes and weights. The lists of the sums are given back on the way.
+  // To be called after all rows have been added: sets *weight(head, class) to the rounded sum. For each tail
+  // feature, list(feature, size) must return a function that takes its classes and weights one by one. Frees
+  // the lists of sums as it goes.
   template <class Weight, class NewList>
   void round(Weight weight, NewList list) {
     for (int64_t t = 0; t < tails(); ++t) {
@@ -102,7 +103,7 @@ class ExactWeights {
     }
   }
 
-  // By class, the squares of all weights: as they are, and as they are stored.
+  // Sums of squared weights by class: exact, and rounded as the model stores them.
   const std::vector<double>& exact_squares() const { return exact_; }
   const std::vector<double>& rounded_squares() const { return rounded_; }
 
@@ -156,7 +157,7 @@ class ExactWeights {
     bool is_dense = false;
   };
 
-  // Each list belongs to one thread.
+  // Each list is written by one thread only.
   template <class Coefs>
   void add_to_lists(const Layout<T>& rows, int64_t i, const Coefs& coef, Slice& row, int me, int threads) {
     bool loaded = false;
@@ -171,12 +172,13 @@ class ExactWeights {
 
   const int64_t heads_, low_, high_, classes_, wide_;
   Buffer<double> sums_;
-  WeightLists<double> lists_;            // the sums of features of the tail
-  std::vector<double> mean_;             // of centred weights, by features of the head
+  WeightLists<double> lists_;            // the sums of tail features
+  std::vector<double> mean_;             // over all classes, of centred weights, by head feature
   std::vector<double> exact_, rounded_;  // by class
 };
 
-// The weights of features that one row alone has, as the model stores them: by features, classes ascending.
+// The weights of features that occur in one row only, as the model stores them: by feature, classes
+// ascending.
 template <class T>
 struct SingleWeights {
   std::vector<int64_t> feature, ptr{0};

@@ -1,6 +1,7 @@
-// The weights of one feature for all classes, in float64, straight from the coefficients of the rows:
+// The weights of one feature for all classes, in float64, directly from the coefficients of the rows:
 //     w_fc = sum_i x_if coef_ic, rows in order.
-// Certificates and the final model come from here, never from the weights that training has added to.
+// Certificates and the final model come from here, never from the training weights, which accumulate rounding
+// errors.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,10 +14,10 @@
 
 namespace manyclass {
 
-// Bytes up to which a model is dense whatever its zeros.
+// Models of at most this many bytes are stored dense, however many weights are 0.
 inline constexpr int64_t small_model = int64_t(1) << 24;
 
-// The rows by features, in the caller's numbering: who has feature f.
+// The rows by feature, in the caller's numbering of the features.
 template <class T>
 struct Columns {
   std::vector<int64_t> ptr;
@@ -47,9 +48,11 @@ struct Columns {
   int64_t features() const { return static_cast<int64_t>(ptr.size()) - 1; }
 };
 
-// One feature at a time. Coefs: size(i), and for_each(i, f(class, coefficient of row i in w_class));
-// centred(): the mean over the classes is to be taken from every weight; reduced(): only the classes of rows
-// that have the feature, labels(i), have a weight.
+// Computes one feature at a time. Coefs has
+//   size(i)          the number of coefficients of row i
+//   for_each(i, f)   calls f(class, coefficient of row i in w_class)
+//   centred()        whether to subtract the mean over the classes from every weight
+//   reduced()        whether a feature has weights only for the classes, labels(i), of rows that have it
 template <class T, class Coefs>
 class FeatureWeights {
  public:
@@ -77,7 +80,7 @@ class FeatureWeights {
     if (coef_.reduced()) reduce(f);
   }
 
-  // Of the weights as the model stores them:
+  // The number of weights that are not 0 as the model stores them.
   int64_t nonzeros() const {
     int64_t found = 0;
     if (few_)
@@ -87,7 +90,7 @@ class FeatureWeights {
     return found;
   }
 
-  // The non-zero ones; classes ascend.
+  // Copies the non-zero weights as the model stores them; classes ascend.
   void copy_sparse(int32_t* classes, T* values) const {
     const auto put = [&](int64_t c) {
       const T w = static_cast<T>(sums_[c]);
@@ -118,12 +121,11 @@ class FeatureWeights {
     for (int64_t c = 0; c < sums_.size(); ++c) put(c);
   }
 
-  // All of them.
   void copy_dense(T* out) const {
     for (int64_t c = 0; c < classes_; ++c) out[c] = static_cast<T>(sums_[c]);
   }
 
-  // f(class, weight in float64) for those that are not 0; classes ascend.
+  // f(class, weight in float64) for the weights that are not 0; classes ascend.
   template <class F>
   void for_each(F f) const {
     const int64_t many = few_ ? static_cast<int64_t>(touched_.size()) : sums_.size();
@@ -133,7 +135,7 @@ class FeatureWeights {
     }
   }
 
-  // Adds sum_c w_fc^2, of the float64 weights and of the weights as the model stores them.
+  // Adds sum_c w_fc^2 for the weights in float64, and for the weights as the model stores them.
   void add_squares(double& exact, double& rounded) const {
     const int64_t many = few_ ? static_cast<int64_t>(touched_.size()) : sums_.size();
     double e = 0, r = 0;
@@ -185,14 +187,14 @@ class FeatureWeights {
   const Coefs& coef_;
   const int64_t classes_;
   Buffer<double> sums_;
-  bool few_ = true;               // `touched_` lists the classes that may have a weight; else any may
+  bool few_ = true;               // whether only the classes in `touched_` may have a weight
   std::vector<int32_t> touched_;  // ascending
   std::vector<int32_t> kept_;     // reduce: the classes that have a weight
 };
 
-// visit(f, its weights) for all features, shared out to the threads.
 inline constexpr int64_t features_a_chunk = 64;
 
+// Calls visit(feature, its FeatureWeights) for all features, on several threads.
 template <class T, class Coefs, class F>
 void for_each_feature(const Columns<T>& columns, const Coefs& coef, int64_t classes, int threads, F visit) {
   const int64_t features = columns.features();

@@ -1,5 +1,6 @@
-// Feature reduction: class c has weights only for features that some of its rows have. A bit a weight, by
-// features, for those with dense weights; a feature of one row alone has weights for that row's classes only.
+// Feature reduction: class c has weights only for features that occur in rows of class c. One bit per weight
+// says whether it is kept, by feature, for the head. (A feature of a single row has weights for the classes
+// of that row only, and needs no bits.)
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -12,7 +13,7 @@ namespace manyclass {
 
 class KeptWeights {
  public:
-  KeptWeights() = default;  // all of them
+  KeptWeights() = default;  // keeps all weights
 
   // labels(i): the classes of row i.
   template <class T, class Labels>
@@ -28,7 +29,8 @@ class KeptWeights {
   bool all() const { return stride_ == 0; }
   bool has(int64_t feature, int64_t c) const { return bits_[feature * stride_ + c / 8] >> c % 8 & 1; }
 
-  // v where the weights of the classes from c on, a multiple of the vector's length, are kept; else 0.
+  // v in the lanes whose weights are kept, else 0. Lane l is class c + l; c is a multiple of the vector
+  // length.
   template <class T>
   vec<T> where_kept(int64_t feature, int64_t c, vec<T> v) const {
     constexpr int L = Lanes<T>::count;

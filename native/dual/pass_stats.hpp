@@ -1,4 +1,5 @@
-// What a pass over some rows saw, each row before its own step.
+// Sums over the rows visited in a pass, each measured just before its own step: an estimate of the
+// certificate at no extra cost.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,12 +8,12 @@ namespace manyclass {
 
 struct PassStats {
   double loss = 0;       // sum_i C_i loss_i
-  double gap = 0;        // sum_i (C_i loss_i + sum_c alpha_ic g_ic): the duality gap, row by row
+  double gap = 0;        // sum_i (C_i loss_i + sum_c alpha_ic g_ic): the duality gap as a sum over rows
   double alpha_sum = 0;  // sum_ic alpha_ic
   double violation = 0;  // the largest
   int64_t waves = 0;
-  double theta = 0;   // summed over the waves
-  double asleep = 0;  // seconds that threads waited for each other
+  double theta = 0;   // sum of the common steps of the waves
+  double asleep = 0;  // seconds that threads slept, waiting for each other
 
   void add(const PassStats& o) {
     loss += o.loss;

@@ -1,5 +1,5 @@
-// The sparse dual variables: for each row the classes c != y_i with alpha_ic > 0, and the values; and the
-// variable of the own class, where the loss has one.
+// Sparse dual variables: for each row i, the classes c != y_i with alpha_ic > 0 and their values, and the
+// variable of the row's own class if the loss has one.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -25,7 +25,7 @@ class DualRows {
   DualRows(const DualRows&) = delete;
   ~DualRows() { reset(0); }
 
-  // Those of n other rows, all 0.
+  // Starts over with n rows whose variables are all 0.
   void reset(int64_t n) {
     for (auto& row : rows_) std::free(row.memory);
     rows_.assign(n, {});
@@ -37,7 +37,7 @@ class DualRows {
     return {classes, reinterpret_cast<const T*>(classes + r.room), r.size, r.sum, r.own};
   }
 
-  // Ask for the place where row i lies; then, from there, for its variables.
+  // Prefetch the slot of row i, and, once that has arrived, its variables.
   void prefetch_place(int64_t i) const { __builtin_prefetch(&rows_[i]); }
   void prefetch(int64_t i) const {
     const Slot& r = rows_[i];
@@ -48,7 +48,7 @@ class DualRows {
 
   int64_t n() const { return static_cast<int64_t>(rows_.size()); }
 
-  // Keeps the positive ones of the m given values. Rows may be assigned from different threads.
+  // Stores those of the m values that are positive. Different threads may assign different rows.
   void assign(int64_t i, const int32_t* classes, const T* values, int64_t m, T own = 0) {
     Slot& r = rows_[i];
     r.own = own;

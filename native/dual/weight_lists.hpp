@@ -1,9 +1,8 @@
-// Weights of features that few rows have, where most classes have none: a list of classes and weights per
-// feature, which grows as rows take classes into use.
+// Sparse weights of rare features: for each feature a list of classes and weights, which grows as the dual
+// variables of more classes become positive.
 //
-// Only sums for one class and feature are ever formed, in the order in which they are added, so nothing
-// depends on where in its list a class stands. Lists of different features may be changed by different
-// threads.
+// Each weight is a sum in the order of its additions, so results do not depend on the position of a class in
+// its list. Different threads may change lists of different features.
 #pragma once
 #include <malloc.h>
 
@@ -48,7 +47,7 @@ class WeightLists {
       append(f, c, value);
   }
 
-  // For a class that the list does not have yet.
+  // For a class that is not in the list yet.
   void append(int64_t f, int32_t c, T value) {
     Slot& s = slots_[f];
     if (s.size == s.room) grow(s, s.size + std::max(4, s.size / 4));
@@ -56,8 +55,8 @@ class WeightLists {
     s.values()[s.size++] = value;
   }
 
-  // Adds x times `count` changes, of different classes and none of them 0. by_class: the same changes by
-  // class, and 0 elsewhere.
+  // Adds x times `count` non-zero changes of distinct classes. by_class: the same changes, indexed by class,
+  // and 0 elsewhere.
   template <class V>
   void add_changes(int64_t f, T x, const int32_t* classes, const V* changes, int64_t count,
                    const V* by_class) {
@@ -83,8 +82,8 @@ class WeightLists {
     }
   }
 
-  // s += what the rare features of row i add to its scores. (GCC 12 takes this for a function without
-  // effects, and leaves out the calls, unless it is told not to look into it.)
+  // Adds the contribution of the rare features of row i to its scores s. (noipa: GCC 12 would otherwise
+  // conclude that this function has no effect, and drop the calls.)
   template <class A>
   [[gnu::noipa]] void score(const Layout<T>& rows, int64_t i, A* s) const {
     for (int64_t t = rows.tail_ptr[i]; t < rows.tail_ptr[i + 1]; ++t) {
@@ -138,7 +137,7 @@ class WeightLists {
   }
 
   static void grow(Slot& s, int32_t room) {
-    room = (room + 3) / 4 * 4;  // values lie at a multiple of 16 bytes
+    room = (room + 3) / 4 * 4;  // aligns the values to 16 bytes
     Slot larger{std::malloc(static_cast<size_t>(room) * (sizeof(int32_t) + sizeof(T))), s.size, room};
     if (!larger.memory) throw std::bad_alloc();
     std::copy_n(s.classes(), s.size, larger.classes());

@@ -1,5 +1,5 @@
-// An array that grows without ever copying what it holds and gives memory back while it is read out: the peak
-// is the data plus one block, where a doubling vector would need up to three times the data.
+// An array that grows without copying its elements, and frees its memory while it is read out. The peak is
+// the data plus one block; a doubling vector would need up to three times the data.
 #pragma once
 
 #include <sys/mman.h>
@@ -37,7 +37,7 @@ class GrowingArray {
     }
   }
 
-  // Hand every element to `take(block, count)` in order, freeing each block after it; the array is then
+  // Passes all elements to `take(block, count)` in order, and frees each block afterwards. Leaves the array
   // empty.
   template <class Take>
   void drain(Take take) {
@@ -55,7 +55,7 @@ class GrowingArray {
   static constexpr std::int64_t block_size = std::int64_t{1} << 20;
   static constexpr std::size_t block_bytes = block_size * sizeof(T);
 
-  // Straight from the system: malloc may keep freed blocks, and the peak would be twice the data after all.
+  // Mapped, because malloc may keep freed blocks, and then the peak would be twice the data after all.
   struct Unmap {
     void operator()(T* block) const { munmap(block, block_bytes); }
   };

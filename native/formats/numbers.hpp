@@ -1,10 +1,9 @@
 // Decimal text to numbers, correctly rounded.
 //
-// A decimal m * 10^e with m <= 2^53 and |e| <= 22 costs one exact conversion and one division or
-// multiplication by an exact power of ten, so IEEE arithmetic rounds it correctly by itself (Clinger 1990). A
-// double found so may be rounded once more to float unless it is itself the midpoint of two floats: rounding
-// is monotone, hence the true value lies on the same side of every midpoint that the double is not equal to.
-// Everything else goes to std::from_chars.
+// A decimal m * 10^e with m <= 2^53 and |e| <= 22 takes one exact conversion and one multiplication or
+// division by an exact power of ten, so IEEE arithmetic rounds it correctly (Clinger 1990). The resulting
+// double may be rounded once more to float unless it is the midpoint of two floats: rounding is monotone, so
+// the true value is on the same side of every other midpoint. Everything else goes to std::from_chars.
 #pragma once
 
 #include <bit>
@@ -24,7 +23,7 @@ inline constexpr double exact_powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1
                                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-// Can the correctly rounded double `x` be rounded to float without rounding twice in the wrong direction?
+// Whether rounding the correctly rounded double x to float gives the correctly rounded float.
 inline bool rounds_once_to_float(double x) {
   constexpr std::uint64_t dropped = (std::uint64_t{1} << 29) - 1;
   constexpr std::uint64_t midpoint = std::uint64_t{1} << 28;
@@ -32,7 +31,7 @@ inline bool rounds_once_to_float(double x) {
   return x == 0 || (normal && (std::bit_cast<std::uint64_t>(x) & dropped) != midpoint);
 }
 
-// Is the text at `p` (after a sign) one of the names of NaN and infinity, in any case?
+// Whether the text at `p` (after a sign) begins with "nan" or "inf", in upper or lower case.
 inline bool names_nonfinite(const char* p) {
   const auto lower = [](char c) { return static_cast<char>(c | 0x20); };
   const char a = lower(p[0]);
@@ -42,8 +41,8 @@ inline bool names_nonfinite(const char* p) {
   return b == 'n' && lower(p[2]) == 'f';
 }
 
-// Parse the number that starts at `p` and move `p` behind it. The text must end with a newline somewhere: no
-// number contains one, which spares a bounds check a character.
+// Parses the number that starts at `p`, and moves `p` behind it. The text must contain a newline: no number
+// does, which saves a bounds check per character.
 template <class Value>
 NumberStatus parse_number(const char*& p, Value& value) {
   const char* const start = p;
@@ -84,7 +83,7 @@ NumberStatus parse_number(const char*& p, Value& value) {
     p = q;
   }
 
-  // 19 digits always fit in 64 bits; with more, `mantissa` may have wrapped around and is not looked at.
+  // 19 digits always fit in 64 bits. With more, `mantissa` may have wrapped around.
   if (digits <= 19 && mantissa <= (std::uint64_t{1} << 53) && exponent >= -22 && exponent <= 22) {
     const double m = static_cast<double>(mantissa);
     const double x = exponent < 0 ? m / exact_powers_of_ten[-exponent] : m * exact_powers_of_ten[exponent];
@@ -95,7 +94,7 @@ NumberStatus parse_number(const char*& p, Value& value) {
   }
   const auto [end, error] = std::from_chars(unsigned_start, p, value);
   if (error == std::errc::result_out_of_range) {
-    // Only the order of magnitude tells a number too large from one that rounds to zero.
+    // The order of magnitude distinguishes a number that is too large from one that rounds to zero.
     const char* first = unsigned_start;
     std::int64_t before_point = 0, leading_zeros = 0;
     bool seen_point = false, seen_nonzero = false;

@@ -1,10 +1,11 @@
-// Numbers in byte planes: the lowest bytes of all of them, then the next ones, and so on. What neighbours
-// have in common comes together there, where a general compressor finds it.
+// Numbers as byte planes: the lowest bytes of all numbers, then the next ones, and so on. This brings
+// together the bytes that neighbours have in common, where a general compressor finds them.
 //
-// A plane of zeros need not be there. One of few different bytes has these as its palette, and numbers of 1,
-// 2 or 4 bits that say which of them each byte is, the first one lowest: that is less to compress.
+// A plane of zeros is omitted. A plane with at most 16 different bytes is packed: its palette lists them, and
+// each byte becomes a palette index of 1, 2 or 4 bits, the first in the lowest bits. That leaves less to
+// compress.
 //
-// The indices of a row ascend, and are kept as differences: the first one as it is.
+// The indices of a row ascend, and are stored as differences, the first one as it is.
 #pragma once
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -20,7 +21,7 @@
 
 namespace manyclass {
 
-// planes: one behind the other, `count` bytes each.
+// planes: one after the other, `count` bytes each.
 template <class Word>
 void split_planes(const Word* numbers, int64_t count, uint8_t* planes) {
   for (size_t p = 0; p < sizeof(Word); ++p)
@@ -30,7 +31,7 @@ void split_planes(const Word* numbers, int64_t count, uint8_t* planes) {
 
 constexpr size_t largest_palette = 16;
 
-// The bytes of a plane, ascending; none if they are too many.
+// The different bytes of a plane, ascending; empty if there are too many.
 inline std::vector<uint8_t> palette_of(const uint8_t* plane, int64_t count) {
   std::array<bool, 256> met{};
   size_t found = 0;
@@ -58,16 +59,16 @@ inline std::vector<uint8_t> pack(const uint8_t* plane, int64_t count, const std:
   return packed;
 }
 
-// A plane as it was stored.
+// A stored plane, which is unpacked part by part. Keeps a pointer to the bytes.
 class Plane {
  public:
-  static constexpr int64_t at_once = 4096;  // bytes: what was made of them is still in the cache
+  static constexpr int64_t at_once = 4096;  // bytes per part, few enough for the cache
 
-  // bytes: null for zeros. palette: null, or of `size` bytes, at most 16.
+  // bytes: null for a plane of zeros. palette: null, or `size` bytes, at most 16.
   Plane(const uint8_t* bytes, const uint8_t* palette, size_t size) : bytes_(bytes) {
     if (!palette) return;
     bits_ = palette_bits(size);
-    std::array<uint8_t, largest_palette> whole{};  // numbers beyond the palette are zeros
+    std::array<uint8_t, largest_palette> whole{};  // indices beyond the palette give 0
     std::copy_n(palette, size, whole.begin());
     const int a_byte = 8 / bits_;
     table_.resize(256 * a_byte);
@@ -76,8 +77,8 @@ class Plane {
         table_[packed * a_byte + k] = whole[packed >> (k * bits_) & ((1 << bits_) - 1)];
   }
 
-  // Bytes [first, first + count) of the plane, which may be put into `room`. `first` is a multiple of
-  // at_once, and `count` at most that.
+  // Bytes [first, first + count) of the plane, in the stored plane or in `room`. `first` is a multiple of
+  // at_once, and `count` is at most at_once.
   const uint8_t* part(int64_t first, int64_t count, uint8_t* room) const {
     if (!bytes_) return std::fill_n(room, count, uint8_t(0)), room;
     if (bits_ == 8) return bytes_ + first;
@@ -99,18 +100,18 @@ class Plane {
 
   const uint8_t* bytes_;
   int bits_ = 8;
-  std::vector<uint8_t> table_;  // for each packed byte, what it stands for
+  std::vector<uint8_t> table_;  // for each packed byte, the bytes that it stands for
 };
 
-// The numbers of sizeof(Word) planes, part by part.
+// Joins sizeof(Word) planes to numbers, part by part. Keeps a reference to the planes.
 template <class Word>
 class Joiner {
  public:
   explicit Joiner(const std::vector<Plane>& planes) : planes_(planes), room_(width * Plane::at_once) {
-    if (planes.size() != width) throw std::invalid_argument("numbers of another number of planes");
+    if (planes.size() != width) throw std::invalid_argument("wrong number of planes");
   }
 
-  // Numbers [first, first + count); `first` is a multiple of Plane::at_once, and `count` at most that.
+  // Numbers [first, first + count). `first` is a multiple of Plane::at_once, and `count` is at most that.
   void part(int64_t first, int64_t count, Word* out) {
     std::array<const uint8_t*, width> from;
     for (size_t p = 0; p < width; ++p)
@@ -128,14 +129,14 @@ class Joiner {
   std::vector<uint8_t> room_;
 };
 
-// f(first, count) for the parts of `total` numbers.
+// Calls f(first, count) for the parts of `total` numbers.
 template <class F>
 void for_each_part(int64_t total, F f) {
   for (int64_t first = 0; first < total; first += Plane::at_once)
     f(first, std::min(total - first, Plane::at_once));
 }
 
-// ptr: where each row begins, and the last one ends. Word is the unsigned type of Index.
+// Replaces the indices of each row by differences. Word is the unsigned type of Index.
 template <class Index, class Word>
 void to_differences(const int64_t* ptr, int64_t rows, const Index* index, Word* differences) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -148,7 +149,7 @@ void to_differences(const int64_t* ptr, int64_t rows, const Index* index, Word* 
   }
 }
 
-// Adds `sum` and all words before it to each word; the last one.
+// Replaces words by their partial sums, starting from `sum`. Returns the last one.
 template <class Word>
 Word sum_up(Word* words, int64_t count, Word sum) {
 #if defined(__AVX512F__)
@@ -173,7 +174,7 @@ Word sum_up(Word* words, int64_t count, Word sum) {
   return sum;
 }
 
-// How many words, the first one left out, are not larger than the one before.
+// The number of words that are not larger than the one before.
 template <class Word>
 Word not_ascending(const Word* words, int64_t count) {
   Word found = 0;
@@ -181,27 +182,27 @@ Word not_ascending(const Word* words, int64_t count) {
   return found;
 }
 
-// The other way, part by part. Differences may come from anywhere: indices that do not ascend (also because a
-// sum does not fit) or are not below n_features are refused.
+// The inverse of `to_differences`, part by part. The differences are not trusted: indices that do not ascend
+// (also because a sum has overflowed), or are not below n_features, are rejected.
 template <class Index, class Word>
 class RowIndices {
  public:
   RowIndices(const int64_t* ptr, uint64_t n_features)
       : ptr_(ptr), limit_(std::min(n_features, uint64_t(std::numeric_limits<Index>::max()) + 1)) {}
 
-  // Makes indices of the differences [first, first + count), which follow on those of the call before.
+  // Replaces the differences [first, first + count) by indices; parts must come in order.
   void part(Word* words, int64_t first, int64_t count) {
     int64_t falls = 0;  // indices not larger than the one before, within a row
     bool too_large = false;
     for (int64_t begin = first; begin < first + count; ++row_) {
       const int64_t end = std::min(ptr_[row_ + 1], first + count);
       if (begin == end) continue;
-      const bool begun = begin > ptr_[row_];  // in the part before
+      const bool begun = begin > ptr_[row_];  // the row began in an earlier part
       const Word before = begin > first ? words[begin - first - 1] : before_;
       if (!begun && begin > 0) falls -= words[begin - first] <= before;
       too_large |= sum_up(words + (begin - first), end - begin, begun ? before : Word(0)) >= limit_;
       begin = end;
-      if (end < ptr_[row_ + 1]) break;  // it goes on in the next part
+      if (end < ptr_[row_ + 1]) break;  // the row continues in the next part
     }
     falls += first > 0 && words[0] <= before_;
     falls += static_cast<int64_t>(not_ascending(words, count));
@@ -214,7 +215,7 @@ class RowIndices {
   const int64_t* ptr_;
   const uint64_t limit_;
   int64_t row_ = 0;
-  Word before_ = 0;  // the last one of the part before
+  Word before_ = 0;  // the last index of the part before
 };
 
 }  // namespace manyclass

@@ -1,10 +1,11 @@
-// Text with one row a line, in the two dialects of sparse classification data.
+// A parser for text with one row per line, in the two dialects of sparse classification data:
 //
 //   svmlight:  [label[,label...]] index:value index:value ... [# comment]
-//   XMC:       a first line "rows features labels", then rows as above with everything counted from 0
+//   XMC:       a first line "rows features labels", then rows as above, with everything counted from 0
 //
-// The parser is fed the text in pieces of any size and keeps only what it has parsed and one unfinished line.
-// It throws ParseFailure with the line and the column (both from 1, the column in bytes) of what it rejects.
+// The parser is fed the text in pieces of any size. It keeps only the parsed rows and one unfinished line. If
+// it rejects something, it throws ParseFailure with the line and the column (both from 1, the column in
+// bytes).
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@ namespace manyclass {
 enum class Choice { no = 0, yes = 1, detect = -1 };
 
 struct ReadOptions {
-  std::int64_t n_features = -1;  // -1: as many as occur
+  std::int64_t n_features = -1;  // -1: determined by the largest index
   Choice zero_based = Choice::detect;
   Choice multilabel = Choice::detect;
   bool allow_nonfinite = false;
@@ -75,12 +76,12 @@ class RowParser {
           "number the labels so, or give every row exactly one label");
   }
 
-  // After a part has been taken: counts begin anew.
+  // To be called after a part of the rows has been taken: resets the counts.
   void next_part() {
     rows_taken_ += n_rows_;
     n_rows_ = nnz_ = n_labels_ = 0;
   }
-  // Before the first piece of text, if that does not begin with the first line.
+  // To be called before the first piece of text if that does not begin with the first line of the file.
   void go_on_after(std::int64_t line, std::int64_t rows) {
     line_ = line;
     rows_taken_ = rows;
@@ -105,7 +106,7 @@ class RowParser {
     return max_index_ + (options_.zero_based == Choice::yes ? 1 : 0);
   }
 
-  // Each of these moves one part of the result into an array of the right length; call it once, after
+  // Each of these moves one array of the result to an array of the right length. Call each once, after
   // finish().
   template <class Index>
   void take_indices(Index* out) {
@@ -115,8 +116,8 @@ class RowParser {
     };
     is_wide_ ? wide_.drain(take) : narrow_.drain(take);
   }
-  // Of a part, which may be taken at any time, indices are as they are written: whether they count from 0 is
-  // known at the end only.
+  // For a part of the rows, which may be taken at any time: the indices as written, since only the end of the
+  // file shows whether they count from 0.
   template <class Index>
   void take_written_indices(Index* out) {
     const auto take = [&out](const auto* block, std::int64_t count) {
@@ -129,7 +130,7 @@ class RowParser {
   void take_label_ends(std::int64_t* out) { copy_out(label_ends_, out); }
   void take_labels(std::int64_t* out) { copy_out(integer_labels_, out); }
   void take_labels(double* out) {
-    // Labels met before the first one with a fraction were still kept as integers.
+    // Labels before the first non-integer one were stored as integers.
     integer_labels_.drain([&out](const std::int64_t* block, std::int64_t count) {
       for (std::int64_t k = 0; k < count; ++k) *out++ = static_cast<double>(block[k]);
     });
@@ -174,7 +175,7 @@ class RowParser {
       if (*p != '\n' && *p != '#') parse_header(p);
       return;
     }
-    // A blank line of an XMC file may be a row with neither labels nor features: the header knows.
+    // A blank line of an XMC file may be a row without labels and features, if the header promises more rows.
     if (*p == '#' || (*p == '\n' && !(options_.xmc && rows_read() < rows_promised_))) return;
     if (options_.xmc && rows_read() == rows_promised_)
       fail(p, "the header promises " + std::to_string(rows_promised_) +
@@ -211,7 +212,7 @@ class RowParser {
     label_limit_ = numbers[2];
   }
 
-  // The labels are the first token, unless that is a feature: then the row has none.
+  // The labels are the first token. If that is a feature, the row has no labels.
   const char* parse_labels(const char* p) {
     const char* const first = p;
     const char* const end = token_end(p);
@@ -248,7 +249,7 @@ class RowParser {
       if (label_limit_ >= 0 && (number < 0 || number >= label_limit_))
         fail(token, "label " + std::to_string(number) + " is outside 0.." + std::to_string(label_limit_ - 1) +
                         ", the range that the header allows; correct the label or the header");
-      // One more than the largest label must be a number of labels.
+      // The number of labels, one more than the largest, must fit 64 bits.
       if ((number < 0 || number == int64_max) && !not_a_class_.line) not_a_class_ = place(token);
       max_label_ = std::max(max_label_, number);
       ++n_labels_;
@@ -269,7 +270,7 @@ class RowParser {
     if (label_limit_ >= 0)
       fail(token, "label " + shown(token) + " is not an integer; XMC labels are integers from 0 up");
     if (!not_a_class_.line) not_a_class_ = place(token);
-    // Anything but an integer makes all labels real, those of this row first.
+    // The first non-integer label makes all labels real, including those of this row so far.
     if (integers_) {
       integer_labels_.append(row_labels_.data(), static_cast<std::int64_t>(row_labels_.size()));
       row_labels_.clear();
@@ -288,7 +289,7 @@ class RowParser {
   }
 
   void parse_features(const char* p, const char* newline) {
-    // The shortest feature and its blank are four bytes ("1:2 "), so the row cannot outgrow this.
+    // The shortest feature with its blank has four bytes ("1:2 "), so the row cannot outgrow this.
     const auto room = static_cast<std::size_t>((newline - p) / 4 + 1);
     if (row_indices_.size() < room) {
       row_indices_.resize(room * 2);
@@ -334,7 +335,7 @@ class RowParser {
     store_row(count, largest);
   }
 
-  // Everything but one to eighteen digits and a colon: a longer index that still fits, or an error.
+  // Anything but one to eighteen digits and a colon: a longer index that still fits 64 bits, or an error.
   std::int64_t parse_unusual_index(const char* token, const char*& p) const {
     const char* const end = token_end(token);
     const char* const colon = std::find(token, end, ':');
@@ -360,8 +361,8 @@ class RowParser {
                     "; write each feature as a non-negative integer, a colon and a number");
   }
 
-  // `status` is not ok or the number at `number` does not end at `p`: fail unless NaN and infinity are
-  // allowed.
+  // Called if `status` is not ok or the token does not end at `p`: fails unless it is an allowed NaN or
+  // infinity.
   void check_value(const char* token, const char* number, const char* p, NumberStatus status) const {
     if (status == NumberStatus::malformed || !ends_token(*p))
       fail(number, "expected a number after the colon of " + shown(token) + ", found " + shown(number) +
@@ -373,7 +374,7 @@ class RowParser {
       fail(number, "value " + shown(number) + " is not finite", "nonfinite");
   }
 
-  // Where the k-th feature of the current line starts.
+  // The start of the k-th feature of the current line.
   const char* feature_token(std::int64_t k) const {
     const char* p = line_begin_;
     while (true) {
@@ -454,7 +455,7 @@ class RowParser {
 
   std::int64_t rows_promised_ = 0, label_limit_ = -1;  // from the header of an XMC file
 
-  GrowingArray<std::int32_t> narrow_;  // indices as written, until one needs 64 bits; then all are in wide_
+  GrowingArray<std::int32_t> narrow_;  // indices as written; once one needs 64 bits, all move to wide_
   GrowingArray<std::int64_t> wide_;
   bool is_wide_ = false;
   GrowingArray<Value> values_;
@@ -467,7 +468,8 @@ class RowParser {
   GrowingArray<double> real_labels_;
   bool integers_ = true;
   std::int64_t n_labels_ = 0, max_label_ = -1;
-  Place other_than_one_, not_a_class_;  // the first row and label that decide what the labels are
+  // The first row whose number of labels is not 1, and the first label that cannot be one of several.
+  Place other_than_one_, not_a_class_;
 
   std::vector<std::int64_t> row_labels_, row_indices_, sorted_indices_, order_;
   std::vector<Value> row_values_, sorted_values_;

@@ -1,4 +1,4 @@
-// Rows back to text: the shortest decimals that read back as the same numbers.
+// Writes rows as svmlight or XMC text, with the shortest decimals that read back as the same numbers.
 #pragma once
 
 #include <charconv>
@@ -22,9 +22,9 @@ inline void append_label(std::string& text, double label) {
 }
 inline void append_label(std::string& text, std::int64_t label) { append_number(text, label); }
 
-// Lines for the rows whose features end at row_ends[0..n) and whose labels end at label_ends[0..n), both
-// counted from the start of the arrays given. With `mark_empty`, a row of nothing at all gets an explicit
-// zero, since a blank line is no row in svmlight text.
+// Formats the rows whose features end at row_ends[0..n) and whose labels end at label_ends[0..n), both
+// counted from the start of the arrays. With `mark_empty`, a row without labels and features gets an explicit
+// zero, since svmlight readers skip blank lines.
 template <class Value, class Label>
 std::string format_rows(const std::int64_t* row_ends, std::int64_t n, const std::int64_t* indices,
                         const Value* values, const std::int64_t* label_ends, const Label* labels,

@@ -1,5 +1,5 @@
-// What a line of text is made of, and how a complaint about it looks. The text must end with a newline: it
-// ends every token, which spares a bounds check a character.
+// The tokens of a line of text, and the error for a line that cannot be parsed. The text must end with a
+// newline, which ends every token and so saves a bounds check per character.
 #pragma once
 
 #include <charconv>
@@ -10,7 +10,7 @@
 
 namespace manyclass {
 
-// `remedy` is the key of an advice that each interface gives in its own words; see remedies.py.
+// remedy: the key of a piece of advice that each interface gives in its own words; see remedies.py.
 struct ParseFailure : std::runtime_error {
   ParseFailure(std::int64_t line, std::int64_t column, const std::string& what, const char* remedy = "")
       : std::runtime_error(what), line(line), column(column), remedy(remedy) {}
@@ -25,7 +25,7 @@ inline const char* token_end(const char* p) {
   return p;
 }
 
-// A whole number at `p` that fits 64 bits; on failure `p` does not move.
+// Parses an integer that fits 64 bits, and moves `p` behind it. On failure `p` does not move.
 inline bool parse_integer(const char*& p, std::int64_t& number) {
   const char* q = *p == '+' ? p + 1 : p;
   const auto [end, error] = std::from_chars(q, token_end(q), number);
@@ -34,7 +34,7 @@ inline bool parse_integer(const char*& p, std::int64_t& number) {
   return true;
 }
 
-// The token at `p` as it may be shown: cut when long, unprintable bytes escaped.
+// The token at `p` for an error message: truncated if long, with unprintable bytes escaped.
 inline std::string shown(const char* p) {
   const char* const end = token_end(p);
   std::string text = "'";

@@ -1,5 +1,5 @@
-// The rows that a label looks at while it is trained, copied out of the data with features of their own
-// numbering: what a pass over them reads is small and lies together.
+// The active rows of a label: the few rows on which it is trained. They are copied out of the data, with
+// their features renumbered, so that a pass over them reads little memory in one place.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -11,7 +11,7 @@
 
 namespace manyclass {
 
-// Sums over the rows of a pass, each as it was before its step.
+// Sums over the rows of a pass, each measured before its step.
 struct PassSums {
   double loss = 0, gap = 0;
 };
@@ -24,8 +24,8 @@ class ActiveRows {
   int64_t count() const { return static_cast<int64_t>(row.size()); }
   int64_t features() const { return static_cast<int64_t>(feature.size()); }
 
-  // place: the number of a feature here, by its number in the data; -1: none yet. It is kept by the caller
-  // from the first row to the last.
+  // place: maps the number of a feature in the data to its number here, or to -1 if it has none yet. The
+  // caller keeps it from the first call to the last.
   void add(const RowsInPlace<T>& X, int32_t i, bool positive, double C, double variable,
            std::vector<int32_t>& place) {
     double norm = net_.constant * net_.constant;
@@ -50,7 +50,7 @@ class ActiveRows {
     curve_.push_back(norm / net_.tau);
   }
 
-  // Sets the weights to those of the variables, so that no rounding adds up.
+  // Recomputes the weights from the variables, without accumulated rounding errors.
   void refresh() {
     std::fill(v.begin(), v.end(), 0.0);
     v_constant = 0;
@@ -80,7 +80,7 @@ class ActiveRows {
     return sums;
   }
 
-  // value(f): a weight of a feature here. The score of row r, without the constant.
+  // The score of row r without the constant, where weight(f) is the weight of feature f here.
   template <class Weight>
   double score_with(int64_t r, Weight weight) const {
     double s = 0;
@@ -90,7 +90,7 @@ class ActiveRows {
 
   double penalty_of(int64_t r) const { return C_[r]; }
 
-  // Leaves out the rows for which keep(r) is false. Their variables must be 0.
+  // Removes the rows for which keep(r) is false. Their variables must be 0.
   template <class Keep>
   void keep_only(Keep keep) {
     int64_t to = 0, to_entry = 0, from = 0;

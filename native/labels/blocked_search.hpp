@@ -1,9 +1,10 @@
-// Which rows do some labels score above -1? One pass over all rows for up to four vectors of labels at once:
-// in the type of the weights, with a bound on its rounding errors; rows that are near enough are scored again
-// in float64, one by one. So the answer is exact.
+// Finds the rows that labels score above -1, in one pass over all rows for up to four vectors of labels at
+// once. Scores are computed in T, with a bound on their rounding errors; rows within that bound are scored
+// again in float64. So the result is exact.
 //
-// Weights are sparse, and most features are used by few of the labels. Those that one label in eight uses
-// have a dense row of weights, a value a label: few enough, in text, for the caches. The others have lists.
+// Weights are sparse, and most features are used by few of the labels. A feature that at least one label in
+// eight uses has a dense row of weights, one per label; in text these are few enough for the caches. The
+// others have lists of labels and weights.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -23,12 +24,12 @@ template <class T>
 class BlockedSearch {
  public:
   static constexpr int lanes = Lanes<T>::count, most_vectors = 4;
-  static constexpr int64_t at_once = most_vectors * lanes;  // labels of one pass
+  static constexpr int64_t at_once = most_vectors * lanes;  // the most labels of one pass
 
   BlockedSearch(const RowsInPlace<T>& X, const RowBounds& bounds)
       : X_(X), bounds_(bounds), place_(X.d, 0), rare_(bounds.entries) {}
 
-  // Of each label, all rows above -1 in the order of rows.
+  // For each label, all rows above -1, in ascending order.
   std::vector<std::vector<ScoredRow>> rows_above(const std::vector<const LabelWeights*>& labels,
                                                  LabelSearch<T>& exact) {
     std::vector<std::vector<ScoredRow>> found(labels.size());
@@ -60,8 +61,8 @@ class BlockedSearch {
     T value;
   };
 
-  // Gives features their places: dense rows of W from 1 on (row 0 is all 0, for features without), lists from
-  // -1 down.
+  // Assigns places to features: p > 0 for row p of W, p < 0 for list -p. Row 0 of W is all 0, for features
+  // that no label uses.
   void lay_out(const std::vector<const LabelWeights*>& labels, int64_t width) {
     for (const LabelWeights* label : labels)
       for (int32_t f : label->feature)
@@ -88,7 +89,7 @@ class BlockedSearch {
         const T weight = static_cast<T>(labels[l]->weight[k]);
         if (place > 0)
           W_.data()[place * width + l] = weight;
-        else  // its end comes down to its beginning
+        else  // filled from the end, so list_ ends up at the beginnings
           listed_[--list_[-place]] = {static_cast<int32_t>(l), weight};
       }
   }
@@ -102,14 +103,14 @@ class BlockedSearch {
   void pass(const std::vector<const LabelWeights*>& labels, std::vector<std::vector<ScoredRow>>& found) {
     constexpr int64_t width = vectors * lanes;
     lay_out(labels, width);
-    // What a score has to exceed in T; lanes without a label never do.
+    // The bounds that scores in T have to exceed; infinity for lanes without a label.
     alignas(64) T least[width];
     std::fill_n(least, width, std::numeric_limits<T>::infinity());
     for (size_t l = 0; l < labels.size(); ++l) {
       const LabelWeights& w = *labels[l];
       double norm = 0;
       for (double weight : w.weight) norm += weight * weight;
-      // Each of n additions and products rounds by half an ulp of at most |w||x|.
+      // Each of n additions and products has a rounding error of at most half an ulp of |w||x|.
       const double unit = std::numeric_limits<T>::epsilon();
       const double error =
           unit * (double(bounds_.entries + 4) * std::sqrt(norm) * bounds_.norm + 2 + 2 * std::abs(w.bias));
@@ -143,12 +144,12 @@ class BlockedSearch {
 
   const RowsInPlace<T>& X_;
   const RowBounds bounds_;
-  std::vector<int32_t> place_;  // by feature; 0 between passes
+  std::vector<int32_t> place_;  // by feature; all 0 between passes
   std::vector<int32_t> feature_;
-  Buffer<T> W_;                // dense rows x labels of a pass
-  std::vector<int64_t> list_;  // where lists begin
+  Buffer<T> W_;                // dense features x labels of a pass
+  std::vector<int64_t> list_;  // the beginnings of the lists
   std::vector<Listed> listed_;
-  std::vector<RareEntry> rare_;  // of the row under way
+  std::vector<RareEntry> rare_;  // of the current row
 };
 
 }  // namespace manyclass

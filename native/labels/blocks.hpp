@@ -1,9 +1,11 @@
-// The labels of labels/training.hpp in blocks of neighbouring ones, each block trained to its end by one
-// thread, and the weights they come to. Labels share nothing but the rows, so nothing depends on who trains
-// what.
+// PPDSparse for many labels (labels/elastic_net.hpp states the problem): trains blocks of neighbouring
+// labels, each block on one thread to the end, and stores their weights and variables.
 //
-// Labels that the inverted index does not do for are searched for together: one pass over all rows scores a
-// vector of them.
+// A label normally finds its rows through the inverted index (labels/search.hpp). If that would read too
+// much, it waits until one pass over all rows can search for several labels of its block
+// (labels/blocked_search.hpp). Labels to which many rows matter are trained on all rows, a vector of labels
+// at a time (labels/together.hpp). Labels depend on other labels of their own block only, so the result does
+// not depend on the threads.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -25,17 +27,17 @@
 
 namespace manyclass {
 
-// How one label has ended.
+// The outcome of training one label.
 struct LabelResult {
   Certificate certificate;
   int64_t rounds = 0;
-  double visited = 0;  // active rows visited, in units of all rows
+  double visited = 0;  // rows visited, in units of all rows
   int64_t support = 0;
   bool done = false;
-  bool cut = false;  // by an interrupt: it may not be where it would have ended without
+  bool cut = false;  // an interrupt may have ended it early
 };
 
-// Weights and, if they are kept, dual variables of the labels of a block, one label after the other.
+// The weights and, if they are kept, the dual variables of the labels of a block, one label after the other.
 template <class T>
 struct BlockOfLabels {
   std::vector<int64_t> weight_ptr, row_ptr;
@@ -67,7 +69,7 @@ class LabelBlocks {
   int64_t many(int64_t b) const { return std::min(width_, labels_ - first(b)); }
   const LabelData<T>& data() const { return *data_; }
   BlockOfLabels<T>& block(int64_t b) { return held_.at(b); }
-  // What another object of the same problem has made of a block.
+  // Imports a block that another object of the same problem has trained.
   void set_block(int64_t b, BlockOfLabels<T> block) { held_[check(b)] = std::move(block); }
   int64_t held_bytes() const {
     int64_t total = 0;
@@ -83,8 +85,9 @@ class LabelBlocks {
     return total;
   }
 
-  // Trains the blocks that are dealt, each going on from the variables it has; a result for each of their
-  // labels. After an interrupt the labels under way end as they are, and those not begun have no rounds.
+  // Trains the blocks that are dealt, starting from their current variables. Returns a result for each of
+  // their labels. An interrupt ends the labels in training where they are; labels that have not begun have 0
+  // rounds.
   std::vector<std::pair<int64_t, std::vector<LabelResult>>> train(const Deal& deal, const LabelRule& rule,
                                                                   uint64_t seed, int threads,
                                                                   Interrupt& interrupt) {
@@ -97,8 +100,8 @@ class LabelBlocks {
   }
 
  private:
-  // Entries of the index that a search for all rows may read, as a share of all: one pass for many labels
-  // costs each of them about as much.
+  // A search by the index may read one in `share` of all entries. One pass over all rows costs each of the
+  // labels that share it about as much.
   static constexpr int64_t share = 64;
 
   static constexpr int most_explored = 5;
@@ -108,11 +111,11 @@ class LabelBlocks {
         : search(data.X, data.index), blocked(data.X, data.bounds), place(data.X.d, -1) {}
     LabelSearch<T> search;
     BlockedSearch<T> blocked;
-    std::vector<int32_t> place;  // by feature: its number among those of the label under way; -1: none
+    std::vector<int32_t> place;  // by feature: its number in the current label's active rows, or -1
     std::optional<LabelsTogether<T>> together;
   };
 
-  // The label's numbers of features, for as long as this lives.
+  // Sets `place` to the feature numbers of a label for the lifetime of this object.
   struct Placed {
     Placed(std::vector<int32_t>& place, const ActiveRows<T>& rows) : place(place), rows(rows) {
       for (int64_t f = 0; f < rows.features(); ++f) place[rows.feature[f]] = static_cast<int32_t>(f);
@@ -125,9 +128,9 @@ class LabelBlocks {
     const ActiveRows<T>& rows;
   };
 
-  // Labels that are trained together are of one block, a vector of them at best. Those that are searched for
-  // together wait for each other: the dearer a pass over all rows, the more of them should be there. But
-  // there should be blocks enough to be dealt.
+  // The number of labels per block. Labels that are trained together belong to one block, ideally a full
+  // vector of them. Labels of a block share passes over all rows: the more such a pass costs, the more labels
+  // should share it. On the other hand, there should be enough blocks for all threads.
   static int64_t width_for(int64_t labels, int64_t entries) {
     const int64_t most = entries < int64_t(1) << 22 ? 64 : 256;
     int64_t width = 4;
@@ -137,7 +140,7 @@ class LabelBlocks {
   }
 
   int64_t check(int64_t b) const {
-    if (b < 0 || b >= blocks()) throw std::out_of_range("there is no such block");
+    if (b < 0 || b >= blocks()) throw std::out_of_range("no such block");
     return b;
   }
 
@@ -167,7 +170,7 @@ class LabelBlocks {
     while (!(waiting.empty() && together.empty()) && !(cut = cut || interrupted(interrupt))) {
       train_together(std::exchange(together, {}), rule, seed, work, interrupt, waiting);
       const std::vector<LabelTraining<T>*> searched = std::exchange(waiting, {});
-      // A bias above -1 may leave all rows above it.
+      // With a bias above -1, nearly all rows may be above -1: search for fewer labels at once.
       const bool many_rows = std::any_of(searched.begin(), searched.end(),
                                          [](const LabelTraining<T>* l) { return l->weights.bias > -1; });
       const size_t at_once = many_rows ? Lanes<T>::count : BlockedSearch<T>::at_once;
@@ -196,7 +199,7 @@ class LabelBlocks {
     labels.clear();
   }
 
-  // Those that are not done then have to wait like others.
+  // Labels that are not done afterwards join `waiting`.
   void train_together(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, uint64_t seed,
                       Work& work, Interrupt& interrupt, std::vector<LabelTraining<T>*>& waiting) {
     for (size_t k = 0; k < labels.size(); k += Lanes<T>::count) {
@@ -217,10 +220,10 @@ class LabelBlocks {
         waiting.push_back(label);
       }
     }
-    work.together.reset();  // it is large, and few labels want it where there are many
+    work.together.reset();  // it is large, and if there are many labels, few need it
   }
 
-  // Ascends and searches until the label is done, or has to wait for a pass over all rows: whether it has to.
+  // Trains a label by the index until it is done (false) or has to wait for a pass over all rows (true).
   bool go_on(LabelTraining<T>& label, const LabelRule& rule, Work& work, Interrupt& interrupt,
              std::vector<ScoredRow>& found) {
     const int64_t most = data_->X.entries() / share;
@@ -240,7 +243,7 @@ class LabelBlocks {
     }
   }
 
-  // An interrupt has come before the label was searched for: a certificate still takes all rows.
+  // Computes the certificate of a label that was waiting when an interrupt came; it still needs all rows.
   void finish_early(LabelTraining<T>& label, LabelRule rule, Work& work) {
     rule.max_rounds = 0;
     label.round_weights();
@@ -256,7 +259,7 @@ class LabelBlocks {
     return work.blocked.rows_above(weights, work.search);
   }
 
-  // Labels that were not reached stay what they were.
+  // Stores the trained labels. Labels that training has not reached stay as they were in `from`.
   void keep(int64_t b, std::deque<LabelTraining<T>>& trained, const BlockOfLabels<T>& from, bool cut,
             LabelResult* results) {
     BlockOfLabels<T>& out = held_[b];

@@ -1,4 +1,4 @@
-// The rows by features: for each feature the rows that have it, largest absolute values first.
+// An inverted index: for each feature the rows that have it, by descending absolute value.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace manyclass {
 
-// Rows as the caller has them; not owned. Their values are finite, and none is stored twice.
+// CSR arrays that belong to the caller. Values are finite, and no row has a feature twice.
 template <class T>
 struct RowsInPlace {
   const int64_t* ptr;
@@ -22,7 +22,7 @@ struct RowsInPlace {
   int64_t entries() const { return ptr[n]; }
 };
 
-// The most entries and the largest norm that a row has.
+// The largest number of entries and the largest norm of any row.
 struct RowBounds {
   template <class T>
   explicit RowBounds(const RowsInPlace<T>& X) {
@@ -65,14 +65,14 @@ class InvertedIndex {
   const Entry* begin(int64_t f) const { return entries_.data() + ptr_[f]; }
   const Entry* end(int64_t f) const { return entries_.data() + ptr_[f + 1]; }
 
-  // How many entries of a feature have an absolute value above `least`.
+  // The number of entries of a feature whose absolute value is above `least`.
   int64_t count_above(int64_t f, double least) const {
     return std::partition_point(begin(f), end(f),
                                 [&](const Entry& e) { return std::abs(double(e.value)) > least; }) -
            begin(f);
   }
 
-  // The most that a weight of this feature can add to the score of any row.
+  // The most that weight w of feature f can add to the score of any row.
   double most(int64_t f, double w) const {
     const bool can_add = w > 0 ? signs_[f] & positive : signs_[f] & negative;
     return can_add ? std::abs(w) * std::abs(double(begin(f)->value)) : 0.0;
@@ -91,7 +91,7 @@ class InvertedIndex {
     Entry* const last = entries_.data() + ptr_[f + 1];
     for (const Entry* e = first; e < last; ++e)
       signs_[f] |= e->value > 0 ? positive : e->value < 0 ? negative : 0;
-    // Entries stand in the order of rows: where values are equal they stay there.
+    // Stable, so that entries of equal value stay in the order of rows.
     std::stable_sort(first, last,
                      [](const Entry& a, const Entry& b) { return std::abs(a.value) > std::abs(b.value); });
   }

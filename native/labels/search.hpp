@@ -1,11 +1,11 @@
-// Which rows outside the active ones does a label score above -1? These are all that its loss and its dual
-// variables have to do with: rows of other labels at -1 and below cost nothing.
+// Finds the rows that a label scores above -1, by an inverted index. Rows of other labels at -1 or below have
+// no loss, so only the rows found here, and the label's own, matter to its loss and dual variables.
 //
-// By the inverted index: with a bias of at most -1, a row has to gain theta = -1 - bias from the features
-// that it shares with the label. Entries of the index that add at most `cut` each are left out, where all
-// that is left out adds at most theta / 8 to any row. Rows that the others lift by the rest of theta are
-// scored in full. So the answer is exact, and reads few of the entries: weights are small for the features
-// that many rows have, and so are their values in text.
+// If the bias is at most -1, a row must gain theta = -1 - bias from the features that it shares with the
+// label. The search skips index entries that add at most `cut`, where `cut` is such that all skipped entries
+// together add at most theta / 8 to any row. Rows that gain 7/8 theta from the other entries are scored in
+// full. So the result is exact. The search reads few entries, because features of many rows have small
+// weights and, in text, small values.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -22,12 +22,12 @@ struct ScoredRow {
   double score;
 };
 
-// Highest scores first, of equal ones the lower row.
+// By descending score, then by ascending row.
 inline constexpr auto scored_before = [](const ScoredRow& a, const ScoredRow& b) {
   return a.score > b.score || (a.score == b.score && a.row < b.row);
 };
 
-// The weights of one label as its model will have them, the constant's part of the score apart.
+// The weights of one label as the model will store them. bias: the contribution of the constant feature.
 struct LabelWeights {
   std::vector<int32_t> feature;
   std::vector<double> weight;
@@ -40,7 +40,8 @@ class LabelSearch {
   LabelSearch(const RowsInPlace<T>& X, const InvertedIndex<T>& index)
       : X_(X), index_(index), gained_(X.n, 0.0), weight_(X.d, 0.0) {}
 
-  // All rows above -1, in the order of rows; false, and nothing, if that takes more than `most` entries.
+  // Finds all rows above -1, in ascending order. Returns false, and finds nothing, if the bias is above -1 or
+  // more than `most` entries would have to be read.
   bool rows_above(const LabelWeights& w, int64_t most, std::vector<ScoredRow>& found) {
     found.clear();
     const double theta = -1 - w.bias;
@@ -50,7 +51,7 @@ class LabelSearch {
     if (entries_above(cut, most) > most) return false;
     gather(cut);
     Expanded expanded(*this, w);
-    // Sums are in another order than scores: what is near is looked at.
+    // Sums are rounded differently from scores, so rows slightly below the bound are scored too.
     const double enough = theta - left_out - 1e-9;
     for (int32_t i : touched_) {
       if (gained_[i] > enough) {
@@ -63,8 +64,8 @@ class LabelSearch {
     return true;
   }
 
-  // About the `count` rows with the highest scores, best first, from about `most` entries of the index: those
-  // that add least to any score are left out. Their scores are exact.
+  // About the `count` rows with the highest scores, best first, from about `most` entries of the index: skips
+  // the entries that add least to a score. The scores returned are exact.
   void best_rows(const LabelWeights& w, int64_t count, int64_t most, std::vector<ScoredRow>& found) {
     found.clear();
     choose_features(w);
@@ -98,7 +99,7 @@ class LabelSearch {
     double weight, most;
   };
 
-  // The label's weights as an array, for as long as this lives.
+  // Expands the weights of a label to an array for the lifetime of this object.
   struct Expanded {
     Expanded(LabelSearch& search, const LabelWeights& w) : search(search), w(w) {
       for (size_t f = 0; f < w.feature.size(); ++f) search.weight_[w.feature[f]] = w.weight[f];
@@ -119,7 +120,7 @@ class LabelSearch {
     }
   }
 
-  // The largest cut, nearly, at which no row misses more than this.
+  // Nearly the largest cut at which no row loses more than `left_out`.
   double cut_for(double left_out) const {
     double cut = 0;
     for (int round = 0; round < 4; ++round) {
@@ -169,8 +170,8 @@ class LabelSearch {
 
   const RowsInPlace<T>& X_;
   const InvertedIndex<T>& index_;
-  std::vector<double> gained_;  // by row; 0 between calls
-  std::vector<double> weight_;  // by feature; 0 between calls
+  std::vector<double> gained_;  // by row; all 0 between calls
+  std::vector<double> weight_;  // by feature; all 0 between calls
   std::vector<Used> used_;
   std::vector<int32_t> touched_;
 };

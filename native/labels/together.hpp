@@ -1,7 +1,7 @@
-// A vector of labels of labels/elastic_net.hpp trained together, a lane each, on all rows: for labels that
-// have to do with so many rows that looking for them does not pay. A row rests after a visit that changed
-// none of its variables; when the others look done all are visited again, and each label ends with its own
-// certificate in float64 over all rows.
+// Trains a vector of labels (labels/elastic_net.hpp) together on all rows, one label per lane. This is for
+// labels to which so many rows matter that searching for them does not pay. A row rests after a visit that
+// changed none of its variables; when the active rows look done, all rows are visited again. Each label ends
+// with its own certificate, in float64 over all rows.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -45,9 +45,9 @@ class LabelsTogether {
     }
   }
 
-  // Trains these, from the variables of the rows they have so far, until all are done, or for some passes:
-  // few hard ones had better go on alone. They keep the weights and the variables that they end with.
-  // interrupted(): whether to stop where they are.
+  // Trains these labels, starting from the variables of their active rows, until all are done or
+  // `most_passes` are over: a few hard labels are better trained alone after that. Sets their weights,
+  // variables and certificates.
   template <class Interrupted>
   void train(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, uint64_t seed,
              Interrupted interrupted) {
@@ -120,20 +120,20 @@ class LabelsTogether {
       for (int64_t r = 0; r < rows.count(); ++r)
         a_[int64_t(rows.row[r]) * width + l] = static_cast<T>(rows.a[r]);
     }
-    // A row without features has margin 0, which asks for this.
+    // A row without features has margin 0, for which a = C_i is optimal.
     for (int64_t i = 0; i < X_.n; ++i)
       if (curve_[i] == 0) store(a_.data() + i * width, vec<T>{} + static_cast<T>(data_.C[i]));
     set_exact();
     set_training_weights();
   }
 
-  // The penalty as HingeLoss has it, whose square is not halved.
+  // HingeLoss has no factor 1/2 in the squared hinge, so C_i is halved here.
   template <Binary loss, class A>
   A penalty(int64_t i) const {
     return static_cast<A>(loss == Binary::squared_hinge ? data_.C[i] / 2 : data_.C[i]);
   }
 
-  // V of the training is over tau, as is lambda: weights are what is left of it.
+  // Soft thresholding. During training, v_ holds v / tau, and the weights are soft(v / tau, lambda / tau).
   template <class A>
   static vec<A> soft(vec<A> v, A lambda) {
     const vec<A> zero = {}, high = zero + lambda, low = zero - lambda;
@@ -187,7 +187,7 @@ class LabelsTogether {
       __builtin_prefetch(v_.data() + int64_t(X_.index[h]) * width);
   }
 
-  // V from the variables, in float64.
+  // Computes v from the variables, in float64.
   void set_exact() {
     std::fill_n(exact_.data(), exact_.size(), 0.0);
     const auto add = [&](int64_t f, double x, const Wide<T>& coef) {
@@ -210,8 +210,8 @@ class LabelsTogether {
       store_as<double>(v_.data() + at, load(exact_.data() + at) / net_.tau);
   }
 
-  // Certificates of all; whether all are done. The exact weights of the variables are rounded as the model
-  // will have them on the way: v_ has those until training goes on.
+  // Computes the certificates of all labels, and sets their weights, rounded as the model will store them.
+  // Returns whether all labels are done. (v_ temporarily holds the rounded weights.)
   template <Binary loss>
   bool certify(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, int64_t pass) {
     using Loss = BinaryLoss<loss>;
@@ -283,12 +283,12 @@ class LabelsTogether {
   const LabelData<T>& data_;
   const RowsInPlace<T>& X_;
   const ElasticNet net_;
-  Buffer<T> v_;                  // features x lanes
-  Buffer<double> exact_;         // the same, as the certificate makes it
+  Buffer<T> v_;                  // v / tau, features x lanes
+  Buffer<double> exact_;         // v in float64, for certificates
   Buffer<T> a_;                  // rows x lanes
   std::vector<T> curve_;         // by row: x.x / tau
-  std::vector<uint16_t> own_;    // by row: the lanes whose own row it is
-  std::vector<int32_t> filled_;  // the rows that have features, or the constant one
+  std::vector<uint16_t> own_;    // by row: the lanes whose label the row has
+  std::vector<int32_t> filled_;  // the rows that have features, counting the constant one
 };
 
 }  // namespace manyclass

@@ -1,7 +1,7 @@
-// One label of labels/elastic_net.hpp, trained on few rows: a greedy active set (Yen et al. 2017, algorithm
-// 1). Its own rows are always in it. Passes of coordinate ascent over these rows alternate with a search for
-// others that the label scores above -1; what the search finds is all that the primal value needs of the
-// other rows, so that every search ends with a certificate over all rows.
+// Trains one label (labels/elastic_net.hpp) on few rows, by a greedy active set (Yen et al., KDD 2017,
+// Algorithm 1). The label's own rows are always active. Passes of coordinate ascent over the active rows
+// alternate with searches for other rows that the label scores above -1. Only these contribute to the primal
+// besides the active rows, so every full search ends with a certificate over all rows.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@
 
 namespace manyclass {
 
-// When a label is done: relative gap or largest violation at most `tol`.
+// A label is done when its relative gap, or its largest violation, is at most `tol`.
 struct LabelRule {
   bool by_gap;
   double tol;
@@ -29,6 +29,7 @@ struct LabelRule {
   }
 };
 
+// The data that all labels share and only read.
 template <class T>
 struct LabelData {
   RowsInPlace<T> X;
@@ -39,9 +40,9 @@ struct LabelData {
   std::vector<int32_t> own;      // its rows, ascending
   ElasticNet net;
   bool squared;
-  int64_t draws;  // of features for a search that is sampled; 0: searches are not
+  int64_t draws;  // the number of features drawn for a sampled search; 0 for searches with all features
   bool keep_variables;
-  int64_t together;  // labels are trained together that have to do with more than one row in so many
+  int64_t together;  // train a label on all rows if more than one row in `together` matters to it
 };
 
 template <class T>
@@ -50,12 +51,12 @@ class LabelTraining {
   LabelTraining(const LabelData<T>& data, int64_t label, uint64_t seed)
       : data_(data), label_(label), seed_(scramble(seed ^ scramble(label))), rows_(data.net) {}
 
-  // The rows to begin with: those of the label, and the most similar ones of others.
-  // variables: of the label, from another fit; by rows, ascending.
+  // Chooses the first active rows: the label's own and, without given variables, the most similar other rows.
+  // row, variable: `variables` dual variables from another fit, by ascending row.
   void begin(LabelSearch<T>& search, std::vector<int32_t>& place, const int32_t* row, const T* variable,
              int64_t variables);
 
-  // The label has been trained together with others, and goes on alone from the variables it has.
+  // Continues alone, from its variables, after the label was trained together with others.
   void forget_rows() { rows_ = ActiveRows<T>(data_.net); }
   void go_on_alone(std::vector<int32_t>& place) {
     together = false;
@@ -64,7 +65,7 @@ class LabelTraining {
     const int32_t* own = data_.own.data() + data_.own_ptr[label_];
     const int32_t* end = data_.own.data() + data_.own_ptr[label_ + 1];
     auto next = variables.begin();
-    const auto add_until = [&](int32_t row) {  // others before an own row, and its variable
+    const auto add_until = [&](int32_t row) {  // adds other rows before `row`; returns the variable of `row`
       for (; next != variables.end() && next->first < row; ++next)
         rows_.add(data_.X, next->first, false, data_.C[next->first], next->second, place);
       return next != variables.end() && next->first == row ? (next++)->second : 0.0;
@@ -74,10 +75,10 @@ class LabelTraining {
     rows_.refresh();
   }
 
-  // Whether the label goes on from variables of another fit, and has no certificate yet.
+  // Whether the label started from given variables and has no certificate yet.
   bool warm() const { return warm_ && rounds == 0; }
 
-  // Ascends on the active rows.
+  // Passes of coordinate ascent over the active rows.
   void ascend(const LabelRule& rule) {
     if (data_.squared)
       ascend_with<true>(rule);
@@ -85,8 +86,8 @@ class LabelTraining {
       ascend_with<false>(rule);
   }
 
-  // What the model will have, once the rows have been ascended on. Where the bias is above -1, all rows are:
-  // it is lowered, unless that has turned out to cost too much.
+  // Sets the weights as the model will store them. With a bias above -1, nearly all rows would have a loss,
+  // so the bias is lowered for the primal, unless that has turned out to cost too much.
   void round_weights() {
     rows_.refresh();
     weights.feature.clear();
@@ -103,7 +104,7 @@ class LabelTraining {
     weights.bias = constant_weight * data_.net.constant;
   }
 
-  // Takes in the rows that look worst, as far as a short search can tell; whether another one may find more.
+  // Activates the worst rows that a short search finds. Returns whether another search may find more.
   bool explore(LabelSearch<T>& search, std::vector<ScoredRow>& found, std::vector<int32_t>& place) {
     const int64_t before = rows_.count();
     search.best_rows(data_.draws > 0 ? sampled() : weights, before + std::max(fewest, before / 2),
@@ -113,14 +114,15 @@ class LabelTraining {
     leave_active(found);
     drop_idle();
     add(found, place);
-    // A bias above -1 says that there are too few yet to hold it down.
+    // A bias above -1 means that there are still too few negative rows to hold it down.
     return (lowered_ && !found.empty()) || 8 * static_cast<int64_t>(found.size()) > before;
   }
 
-  // Takes all rows above -1 in; those that are active are among them or not. Whether the label is done.
+  // Computes the certificate from all rows above -1, which may include active ones, and activates the worst
+  // of them. Returns whether training of the label is over.
   bool take(std::vector<ScoredRow>& found, const LabelRule& rule, std::vector<int32_t>& place);
 
-  // Whether looking for the rows that matter does not pay: they are, or will be, too many.
+  // Whether so many rows matter, or soon will, that searching for them does not pay.
   bool has_to_do_with_all() const {
     if (was_together_) return false;
     const int64_t own = data_.own_ptr[label_ + 1] - data_.own_ptr[label_];
@@ -136,11 +138,11 @@ class LabelTraining {
   int64_t rounds = 0;
   double visited = 0;  // rows
   bool done = false;
-  std::vector<std::pair<int32_t, double>> variables;  // that are not 0, by row, once it is trained
+  std::vector<std::pair<int32_t, double>> variables;  // after training: those that are not 0, by row
 
-  bool together = false;  // it has been, last, and `variables` are as that has left them
+  bool together = false;  // whether LabelsTogether trained the label last, and has set `variables`
 
-  // The label has ended: all that is kept of its rows are the variables.
+  // Ends training: frees the active rows, and keeps their variables if they are needed.
   void end() {
     if (ended_) return;
     ended_ = true;
@@ -159,7 +161,7 @@ class LabelTraining {
  private:
   template <bool squared>
   void ascend_with(const LabelRule& rule) {
-    // While many rows are still outside, those inside need not be exact.
+    // As long as rows outside the active set have a large loss, the active ones need not be exact.
     double last = 0;
     for (int pass = 0; pass < most_passes; ++pass) {
       const PassSums sums = rows_.template pass<squared>(seed_ + static_cast<uint64_t>(passes_++));
@@ -174,7 +176,8 @@ class LabelTraining {
   template <bool squared>
   void measure(const std::vector<ScoredRow>& found);
 
-  // The weights of features that are drawn by their size, with the same mean (Yen et al. 2017, algorithm 3).
+  // An unbiased sample of the weights: features drawn in proportion to |w| (Yen et al., KDD 2017, Algorithm
+  // 3).
   LabelWeights sampled() {
     std::vector<double> sum(weights.weight.size());
     double total = 0;
@@ -196,7 +199,7 @@ class LabelTraining {
     return out;
   }
 
-  // Leaves the active rows out of what was found.
+  // Removes active rows from `found`.
   void leave_active(std::vector<ScoredRow>& found) const {
     std::vector<int32_t> active = rows_.row;
     std::sort(active.begin(), active.end());
@@ -215,19 +218,19 @@ class LabelTraining {
     for (const ScoredRow& one : found) rows_.add(data_.X, one.row, false, data_.C[one.row], 0.0, place);
   }
 
-  // Rows of one label at the start: at least so many others.
+  // The least number of other rows at the start, and that for a label without rows of its own.
   static constexpr int64_t fewest = 48, without_own = 1024;
-  // A little below -1, so that rows that share nothing with the label are clearly there.
+  // Slightly more than 1, so that rows that share nothing with the label are clearly below -1.
   static constexpr double low_enough = 1 + 0x1p-10;
   static constexpr int most_passes = 40;
-  static constexpr int64_t entries_a_row = 32;  // that a short search reads
+  static constexpr int64_t entries_a_row = 32;  // index entries that a short search reads, per row sought
   static constexpr double inside = 0.25, coarse = 0.2;
 
   const LabelData<T>& data_;
   const int64_t label_;
   const uint64_t seed_;
   ActiveRows<T> rows_;
-  double outside_ = 0;  // loss of rows that are not active, as of the last search
+  double outside_ = 0;  // the loss of rows that are not active, at the last search
   bool lowered_ = false, own_bias_ = false, warm_ = false, was_together_ = false, ended_ = false;
   int64_t passes_ = 0;
   uint64_t drawn_ = 0;  // the last random number
@@ -246,13 +249,13 @@ void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place
   for (const int32_t* i = own; i < end; ++i) rows_.add(data_.X, *i, true, data_.C[*i], given(*i), place);
   for (int64_t k = 0; k < variables; ++k)
     if (!is_own(row[k])) rows_.add(data_.X, row[k], false, data_.C[row[k]], double(variable[k]), place);
-  if (variables > 0) {  // which may be good as they are
+  if (variables > 0) {  // they may already be optimal
     rows_.refresh();
     warm_ = true;
     return;
   }
   if (has_to_do_with_all()) return;
-  // Who is most like them: by the sum of their rows.
+  // Other rows that are most similar to the label's own: those with the largest product with their sum.
   for (double& a : rows_.a) a = 1;
   rows_.refresh();
   LabelWeights sum;
@@ -267,7 +270,7 @@ void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place
   std::vector<int32_t> others;
   for (const ScoredRow& one : found)
     if (!is_own(one.row)) others.push_back(one.row);
-  // Whatever they are, some rows have to hold the bias down.
+  // Some negative rows are needed to hold the bias down: fill up with random ones.
   const int64_t least = std::min(data_.X.n - many, many == 0 ? without_own : fewest);
   uint64_t state = seed_;
   for (int64_t tried = 0; static_cast<int64_t>(others.size()) < least && tried < 4 * least; ++tried) {
@@ -292,7 +295,7 @@ bool LabelTraining<T>::take(std::vector<ScoredRow>& found, const LabelRule& rule
   ++rounds;
   done = rule.met(certificate);
   if (done || rounds >= rule.max_rounds) return true;
-  // A bias that was lowered has its price, which no other row can help.
+  // If lowering the bias, rather than the rows outside, causes most of the gap, stop lowering it.
   const double gap = certificate.primal - certificate.dual;
   if (lowered_ && outside_ < 0.5 * gap && rounds > 2) own_bias_ = true;
   drop_idle();

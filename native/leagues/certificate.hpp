@@ -1,10 +1,11 @@
-// The certificate of Weston-Watkins, league by league: what a league's classes add to
+// The certificate of Weston-Watkins, league by league:
 //
-//     P = 1/2 |W|^2 + sum_i C_i sum_c max(0, 1 - (w_y - w_c).x_i),    D = sum_ic alpha_ic - 1/2 |W|^2
+//     P = 1/2 |W|^2 + sum_i C_i sum_{c != y_i} max(0, 1 - (w_y - w_c).x_i)
+//     D = sum_ic alpha_ic - 1/2 |W|^2
 //
-// and to the largest violation needs the weights of this league and the scores of the rows for their own
-// classes, so that leagues can be certified wherever they are. P is taken at the weights as the model will
-// store them, D at the float64 weights of the dual variables.
+// The contribution of a league's classes needs the weights of this league and the scores of all rows for
+// their own classes, so leagues can be certified wherever they are. P is evaluated at the weights as the
+// model will store them, D at the float64 weights of the dual variables.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -26,7 +27,7 @@ namespace manyclass {
 template <class T>
 class LeagueCertificate {
  public:
-  // league, place: of each class. alpha: all dual variables.
+  // league, place: the league of each class, and its place there. alpha: all dual variables.
   LeagueCertificate(const Layout<T>& rows, const std::vector<int32_t>& labels, const std::vector<T>& C,
                     const std::vector<int32_t>& league, const std::vector<int32_t>& place,
                     const DualRows<T>& alpha)
@@ -37,8 +38,8 @@ class LeagueCertificate {
     }
   }
 
-  // Sets the weights of league l: those of the dual variables, rounded. Returns 1/2 |w|^2 as it enters primal
-  // and dual.
+  // Sets the weights of league l to those of the dual variables, rounded. Returns 1/2 |w|^2 as it enters the
+  // primal and the dual.
   Certificate set_weights(int32_t l, League<T>& to) const {
     to.start(rows_);
     Buffer<double> W(rows_.heads() * to.stride);
@@ -76,7 +77,7 @@ class LeagueCertificate {
     return {rounded / 2, -exact / 2, 0};
   }
 
-  // The scores of the rows of league l for their own classes.
+  // The scores of a league's rows for their own classes.
   std::vector<double> own_scores(const League<T>& league) const {
     std::vector<double> scores;
     scores.reserve(league.members.size());
@@ -92,7 +93,8 @@ class LeagueCertificate {
     return scores;
   }
 
-  // What the classes of league l add, for parts of neighbouring rows.
+  // The contribution of the classes of league l, for one part of neighbouring rows. own: for all rows, the
+  // scores of their own classes.
   int64_t parts() const { return (rows_.n + rows_a_part - 1) / rows_a_part; }
   Certificate certify(int32_t l, const League<T>& league, int64_t part, const double* own) const {
     const int64_t stride = league.stride, first = part * rows_a_part,
@@ -109,7 +111,7 @@ class LeagueCertificate {
   static constexpr int64_t rows_a_part = 16;
   static constexpr double nothing = -std::numeric_limits<double>::infinity();
 
-  // Row i's coefficients in the weights of league l: f(place of the class, coefficient).
+  // f(place of the class, coefficient) for the coefficients of row i in the weights of league l.
   template <class F>
   void for_each(int64_t i, int32_t l, F f) const {
     const auto held = alpha_[i];
@@ -119,7 +121,7 @@ class LeagueCertificate {
     if (league_[y_[i]] == l) f(place_[y_[i]], sum_[i]);
   }
 
-  // What features of row i alone add to its score, of a class for which it has this coefficient.
+  // The contribution of features that only row i has to its score for a class with this coefficient.
   double alone(int64_t i, double coef) const {
     double score = 0;
     for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
@@ -132,7 +134,7 @@ class LeagueCertificate {
     const bool inner = league_[y_[i]] == l;
     const double Ci = C_[i];
     if (rows_.norm[i] == 0) {
-      // Every margin is 0 whatever the weights, and all variables stand at their bounds.
+      // Every margin is 0 for any weights, so at the optimum all variables are at their bounds.
       const double value = Ci * double(league.size() - inner);
       return {value, value, 0};
     }
@@ -152,7 +154,7 @@ class LeagueCertificate {
       dual += value;
       s[c] = nothing;
     });
-    // A class without a variable in use violates by its excess.
+    // A class whose variable is 0 violates by its positive excess.
     vec<double> sums = {}, tops = {};
     for (int64_t c = 0; c < league.stride; c += Lanes<double>::count) {
       const vec<double> excess = larger<double>(load(s + c) + (1 - own), vec<double>{});

@@ -1,6 +1,6 @@
-// A league: some classes with their weights. Frequent features have a dense row of weights, one value a
-// class; rare ones (the layout's tail) a short list of those classes that have one; features of a single row
-// none: their part of a score follows from that row's own variables.
+// A league: a group of classes with their weights. A frequent feature (the layout's head) has a dense row of
+// weights, one per class. A rare one (the tail) has a short list of the classes with a weight. Features of a
+// single row have no weights here: their contribution to a score follows from the variables of that row.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -12,7 +12,7 @@
 
 namespace manyclass {
 
-// What a league that has gone leaves behind.
+// The memory of a league that has moved to another worker, for reuse.
 template <class T>
 struct LeagueMemory {
   Buffer<T> W;
@@ -21,9 +21,9 @@ struct LeagueMemory {
 
 template <class T>
 struct League {
-  std::vector<int32_t> classes, members;  // its classes; the rows of these classes
+  std::vector<int32_t> classes, members;  // members: the rows of these classes
   int64_t stride = 0;
-  bool here = false;  // weights may be with another worker
+  bool here = false;  // else the weights are at another worker
   Buffer<T> W;        // heads x stride
   TailLists<T> tail;
   std::vector<T> sums;  // by member: the sum of its variables
@@ -37,8 +37,8 @@ struct League {
     here = true;
   }
 
-  // The same where all weights are about to be written, in memory that another league has left, if that is
-  // enough.
+  // Like `start`, but without clearing the weights, which are about to be written. Uses the memory that
+  // another league has left, if it is large enough.
   void start_in(LeagueMemory<T> left, const Layout<T>& rows) {
     if (left.W.size() < rows.heads() * stride) {
       start(rows);

@@ -1,4 +1,6 @@
-// A league on its way to another worker.
+// A league packed for sending to another worker: its non-zero weights, and the sums of variables of its rows.
+// A frequent feature has one bit per class, then its non-zero weights; a rare one has its number of classes,
+// their places in 2 or 4 bytes each, and the weights.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,8 +17,6 @@
 
 namespace manyclass {
 
-// What travels: the weights that are not 0, and the sums. A frequent feature has a bit for each class and
-// then its weights, a rare one the places of its classes, in as few bytes as they need.
 template <class T>
 class LeagueParcel {
  public:
@@ -40,7 +40,8 @@ class LeagueParcel {
   Memory& memory() { return memory_; }
   size_t size() const { return size_; }
 
-  // Into a league that has been started.
+  // Unpacks into a league that has been started. Checks everything, since the bytes come from another
+  // process.
   static void unpack(const uint8_t* from, size_t size, League<T>& league, const Layout<T>& rows) {
     Reader in{from, from + size};
     vec<T> seen = {};
@@ -81,7 +82,7 @@ class LeagueParcel {
 
   static bool narrow(const League<T>& league) { return league.size() <= 65536; }
 
-  // Of it only what is written to is ever given to the process; compress_lanes may write a vector more.
+  // An upper bound; pages that are never written take no memory. compress_lanes may write one vector more.
   static size_t most_bytes(const League<T>& league, int64_t heads) {
     const int64_t weights = heads * league.stride;
     return static_cast<size_t>(weights / 8) + static_cast<size_t>(weights) * sizeof(T) +
@@ -115,7 +116,7 @@ class LeagueParcel {
     }
   }
 
-  // What is left is compared with what is wanted once a feature, not once a weight.
+  // Callers check the remaining length with `expect` once per feature, not once per weight.
   struct Reader {
     const uint8_t *at, *end;
     void expect(size_t bytes) const {
@@ -143,7 +144,7 @@ class LeagueParcel {
     }
   };
 
-  // seen: stays 0 while all weights are finite.
+  // seen stays 0 as long as all weights are finite.
   static void take_head(Reader& in, T* w, const League<T>& league, vec<T>& seen) {
     const size_t masks = static_cast<size_t>(league.stride / 8);
     in.expect(masks);

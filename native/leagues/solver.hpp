@@ -1,15 +1,16 @@
-// Weston-Watkins by matches of leagues: the schedule of Alber et al., a whole row of variables a step.
+// Weston-Watkins by matches of leagues (groups of classes), after the schedule of Alber, Zimmert, Dogan and
+// Kloft (Distributed optimization of multi-class SVMs, 2016), but with all variables between a row and a
+// league as one step.
 //
 //   A match (A, B) visits each row i of A with its variables alpha_ic, c in B, and each row of B with those
-//   of A. All variables of a visit move at once, by the sub-problem of coupled/relative_margin.hpp over these
-//   classes:
+//   for A. A visit solves the sub-problem of coupled/relative_margin.hpp over these classes:
 //       v_c = alpha_ic - ((w_y - w_c).x_i - 1) / k_i,    beta_c = clip(v_c - tau, 0, C_i)
 //       w_y += (sum of the changes) x_i,    w_c -= (change of alpha_ic) x_i
-//   It reads and writes the weights of A and B and these variables, nothing else: matches without a common
-//   league go on side by side, and the result does not depend on who plays them.
+//   It reads and writes only the weights of A and B and these variables. So matches without a common league
+//   run in parallel, and the result does not depend on the threads.
 //
-//   Shrinking: between passes over all, a row is visited for the classes it uses only, and it rests for a
-//   league when its last visit there found little to do.
+//   Shrinking: between full passes, a row is visited only for the classes with positive variables, and it
+//   rests for a league if its last visit there found little to do.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -45,12 +46,12 @@ class Leagues {
     bool full;
     T enter;
     int64_t most_new;
-    bool by_gap;    // whether `rest` is about the gap that a visit finds, or its largest violation
-    double rest;    // a visit that finds no more lets the row rest
+    bool by_gap;    // whether `rest` bounds the gap that a visit finds, or its largest violation
+    double rest;    // a row rests if its visit finds at most this
     uint64_t seed;  // of this pass
   };
 
-  // league: of each class.
+  // league: the league of each class.
   Leagues(Layout<T> layout, std::vector<int32_t> labels, std::vector<T> C, const std::vector<int32_t>& league,
           int64_t leagues)
       : rows_(std::move(layout)),
@@ -68,8 +69,8 @@ class Leagues {
     divide(league);
   }
 
-  // Divides the classes among the leagues in another way. All leagues lose their weights and variables, and
-  // have to be started again where they are needed.
+  // Assigns the classes to leagues anew. All leagues lose their weights and variables, and must be started
+  // again where they are needed.
   void divide(const std::vector<int32_t>& league) {
     league_ = league;
     for (auto& l : leagues_) l = {};
@@ -86,12 +87,13 @@ class Leagues {
 
   Leagues(const Leagues&) = delete;
 
-  // Matches without a common league: first[m] against second[m], or a league's rows against its own classes.
+  // Plays matches that have no league in common. A match of a league with itself visits its rows with its own
+  // classes.
   std::vector<MatchStats> play(const std::vector<std::pair<int32_t, int32_t>>& matches, const Rules& rules,
                                int threads) {
     std::vector<MatchStats> stats(matches.size());
     for (const auto& [a, b] : matches) {
-      if (!leagues_[a].here || !leagues_[b].here) throw std::logic_error("a league is not here");
+      if (!leagues_[a].here || !leagues_[b].here) throw std::logic_error("a league is at another worker");
       duel(a, b);
       duel(b, a);
     }
@@ -110,7 +112,7 @@ class Leagues {
   int64_t leagues() const { return static_cast<int64_t>(leagues_.size()); }
   int64_t classes() const { return static_cast<int64_t>(league_.size()); }
 
-  // Leagues come and go in turns: each takes the memory of one that left.
+  // Leagues come and go in turns: each reuses the memory of one that has left.
   void leave(int64_t l) {
     if (!leagues_[l].here) return;
     left_.push_back({std::move(leagues_[l].W), std::move(leagues_[l].tail)});
@@ -131,8 +133,8 @@ class Leagues {
   // The variables of the rows of league a for the classes of league b.
   struct Duel {
     Duel(int64_t rows) : alpha(rows), rests(rows, 0) {}
-    DualRows<T> alpha;           // classes by their places in b
-    std::vector<uint8_t> rests;  // until the next pass over all
+    DualRows<T> alpha;           // classes are numbered by their places in b
+    std::vector<uint8_t> rests;  // until the next full pass
   };
   Duel& duel(int64_t a, int64_t b) {
     auto& found = duels_[a * leagues() + b];
@@ -141,8 +143,8 @@ class Leagues {
   }
   const Duel* duel_if_any(int64_t a, int64_t b) const { return duels_[a * leagues() + b].get(); }
 
-  // The weights of the leagues that are here anew, from all variables: without what rounding has accumulated.
-  // Returns 1/2 |w|^2 by leagues, as it enters a certificate; 0 for those elsewhere.
+  // Recomputes the weights of the leagues that are here from all variables, without accumulated rounding
+  // errors. Returns 1/2 |w|^2 by league, as it enters a certificate; 0 for leagues elsewhere.
   std::vector<Certificate> refresh(const DualRows<T>& alpha, int threads) {
     const auto certificate = certificate_of(alpha);
     std::vector<Certificate> found(leagues());
@@ -155,8 +157,8 @@ class Leagues {
     return found;
   }
 
-  // With the weights of `refresh`: the scores of league l's rows for their own classes, and, given these for
-  // all rows, what the classes of league l add to a certificate.
+  // With the weights of `refresh`: the scores of league l's rows for their own classes and, given these for
+  // all rows, the contribution of the classes of league l to a certificate, by parts of the rows.
   std::vector<double> own_scores(int64_t l, const DualRows<T>& alpha) const {
     return certificate_of(alpha).own_scores(leagues_[l]);
   }
@@ -172,7 +174,7 @@ class Leagues {
     return found;
   }
 
-  // Sets the variables of the matches between these leagues, from all variables.
+  // Sets the variables of the rows of league a for the classes of league b, from all variables.
   void set_duel(int64_t a, int64_t b, const DualRows<T>& alpha) {
     Duel& to = duel(a, b);
     std::vector<int32_t> classes;
@@ -216,7 +218,7 @@ class Leagues {
   }
 
   MatchStats play_match(int32_t a, int32_t b, const Rules& rules) {
-    // Rows of a as they are, rows of b behind them.
+    // Members of a are numbered from 0, those of b from `first`.
     const int32_t first = static_cast<int32_t>(leagues_[a].members.size());
     std::vector<int32_t> order;
     const auto enlist = [&](int32_t of, int32_t against, int32_t begin) {
@@ -230,7 +232,7 @@ class Leagues {
     shuffle(order, scramble(rules.seed ^ scramble(static_cast<uint64_t>(a) * 0x100001 + b)));
     MatchStats stats;
     const CoupledLoss loss = CoupledLoss::named("ww", classes(), 0.5);
-    // The row's own class is one class more, behind those of the other league.
+    // The row's own class counts as one more class behind those of the other league.
     Scratch of_a(loss, leagues_[b].size() + (a != b), leagues_[b].size() + 1);
     Scratch of_b(loss, leagues_[a].size() + 1, leagues_[a].size() + 1);
     for (int32_t o : order) {
@@ -242,8 +244,8 @@ class Leagues {
     return stats;
   }
 
-  // The scores of row i for the classes of `other`, and for its own class y of `mine`; without what features
-  // of this row alone add.
+  // Sets the scores s of row i for the classes of `other`; returns that for its own class y of `mine`. Leaves
+  // out the features that only this row has.
   T score_all(int64_t i, int32_t y, const League<T>& mine, const League<T>& other, T* s) const {
     score_rows(rows_, i, i + 1, other.W.data(), other.stride, s);
     score_tail(i, other, s);
@@ -266,7 +268,7 @@ class Leagues {
     }
   }
 
-  // s_c for M classes.
+  // s_c for M classes, from the head.
   template <int M>
   void score_few(int64_t i, const League<T>& league, const int32_t* classes, T* s) const {
     T sum[M] = {};
@@ -277,17 +279,17 @@ class Leagues {
     for (int m = 0; m < M; ++m) s[classes[m]] = sum[m];
   }
 
-  // The same for the classes in use only.
+  // Like `score_all`, for the classes in use only.
   T score_in_use(int64_t i, int32_t y, const League<T>& mine, const League<T>& other,
                  const typename DualRows<T>::Row& held, T* s) const {
     int32_t v = 0;
     for (; v + 4 <= held.size; v += 4) score_few<4>(i, other, held.classes + v, s);
     for (; v < held.size; ++v) score_few<1>(i, other, held.classes + v, s);
-    score_tail(i, other, s);  // other classes get something too, which is never read
+    score_tail(i, other, s);  // also writes to other classes, which are never read
     return own_score(i, y, mine);
   }
 
-  // Row `member` of league `mine` with its variables for the classes of league `other`.
+  // Visits row `member` of league `mine` with its variables for the classes of league `other`.
   void visit(int32_t member, League<T>& mine, League<T>& other, Duel& duel, const Rules& rules,
              Scratch& scratch, MatchStats& stats) {
     const int64_t i = mine.members[member];
@@ -303,7 +305,7 @@ class Leagues {
       for (int32_t v = 0; v < held.size; ++v) s[held.classes[v]] -= single_norm_[i] * held.values[v];
       own += single_norm_[i] * mine.sums[member];
     }
-    // Nothing in use, and no class near enough: nothing to solve.
+    // No positive variable, and no class violates the margin: nothing to solve.
     if (rules.full && held.size == 0 && !inner && largest_of(s, other.stride) <= own - 1) {
       duel.rests[member] = 1;
       ++stats.visits;
@@ -346,8 +348,8 @@ class Leagues {
   Layout<T> rows_;
   std::vector<int32_t> y_;
   std::vector<T> C_;
-  std::vector<int32_t> league_, place_;  // by class: its league, its place there
-  std::vector<T> single_norm_;           // by row: what features of this row alone add to k_i
+  std::vector<int32_t> league_, place_;  // by class: its league, and its place there
+  std::vector<T> single_norm_;           // by row: the part of k_i from features that only this row has
   std::vector<League<T>> leagues_;
   std::vector<LeagueMemory<T>> left_;
   std::vector<std::unique_ptr<Duel>> duels_;

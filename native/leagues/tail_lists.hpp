@@ -1,5 +1,5 @@
-// Short lists of classes with a weight each, one list a rare feature. All lie in one piece of memory, where a
-// list that grows moves to the end.
+// Short lists of classes and weights, one list per rare feature. All lists share one piece of memory; a list
+// that outgrows its room moves to the end.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -54,7 +54,7 @@ class TailLists {
     values_[p.begin + p.size++] = value;
   }
 
-  // A new list; what list l held is gone. Room for `size` classes and weights, to be written.
+  // Replaces list l by one of `size` entries, and returns where to write its classes and weights.
   std::pair<int32_t*, T*> assign(int64_t l, int32_t size) {
     Place& p = places_[l];
     if (size > p.room) move_to_end(p, size);
@@ -118,7 +118,7 @@ class TailLists {
   std::vector<Place> places_;
   std::vector<int32_t> classes_;
   std::vector<T> values_;
-  int64_t unused_ = 0;  // entries that no list has
+  int64_t unused_ = 0;  // entries that belong to no list
 };
 
 }  // namespace manyclass

@@ -1,6 +1,6 @@
-// The certificate of the max-margin loss with an elastic net, from the dual variables alone and in float64;
-// see max_margin/solver.hpp for the problem. P is taken at the weights as the model stores them, D at those
-// of the dual variables in float64. What threads add up is put together in a fixed order.
+// The certificate of the max-margin loss with an elastic net, computed in float64 from the dual variables
+// alone; max_margin/solver.hpp states the problem. P is evaluated at the weights as the model stores them, D
+// at the float64 weights of the dual variables. Partial sums are added up in a fixed order.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,15 +19,16 @@
 
 namespace manyclass {
 
-// lambda |W|_1 + tau/2 |W|^2 over all labels.
+// lambda |W|_1 + tau/2 |W|^2.
 struct MaxMarginPenalty {
   double lambda, tau;
-  int64_t constant;  // the feature without an l1 term; -1: none
+  int64_t constant;  // the feature without an l1 term, or -1
 
   double lambda_of(int64_t feature) const { return feature == constant ? 0 : lambda; }
 };
 
-// What the scores and variables of a row, of type T, tell: seen one after the other.
+// Computes the loss, gap and violation of a row from its scores and variables, given one after the other. T
+// is the type of the variables.
 template <class T>
 class RowView {
  public:
@@ -47,10 +48,10 @@ class RowView {
 
   double loss() const { return std::max(0.0, 1 + top_ - lowest_); }
   double sum() const { return sum_; }  // of the variables of its own labels
-  // C_i loss_i - sum_p alpha_p + u.s: these add up to the duality gap.
+  // C_i loss_i - sum_p alpha_p + u.s; the duality gap is the sum over all rows.
   double gap() const { return C_ * loss() - sum_ + product_; }
-  // The largest excess of a pair of labels over the least one in use. What is missing to C_i is the variable
-  // of "no violation", whose excess is 0.
+  // The largest excess of any pair of labels minus the smallest excess of a pair with positive variables. If
+  // the variables do not use all of C_i, the rest is the variable of "no violation", whose excess is 0.
   double violation() const {
     double least = sum_ > 0 ? 1 + lowest_used_ - highest_used_ : infinity;
     if (sum_ < C_ * (1 - 8 * double(std::numeric_limits<T>::epsilon()))) least = std::min(least, 0.0);
@@ -65,16 +66,17 @@ class RowView {
   double sum_ = 0, product_ = 0;
 };
 
-// The weights of the model, and the sum of squares of tau W before they were rounded.
+// The weights of the model. squares: |tau W|^2 before rounding.
 template <class T>
 struct SparseModel {
-  std::vector<int64_t> ptr;  // by features
+  std::vector<int64_t> ptr;  // by feature
   std::vector<int32_t> label;
   std::vector<T> value;
   double squares = 0;
 };
 
-// The same for scoring: a feature with weights for many labels as a dense row, which is read in order.
+// The model's weights for scoring. A feature with weights for many labels becomes a dense row, which is read
+// sequentially.
 template <class T>
 class ModelRows {
  public:
@@ -110,12 +112,12 @@ class ModelRows {
 
   const SparseModel<T>& model_;
   const int64_t K_;
-  std::vector<int64_t> dense_;  // where a feature's dense row begins, or -1
+  std::vector<int64_t> dense_;  // by feature, where its dense row begins, or -1
   std::vector<T> values_;
 };
 
-// The dual variables as coefficients of V. What rounding has made of equal sums of at most C_i becomes that
-// again.
+// The coefficients u of V that follow from the dual variables. Rounding may have made the two sums of a row's
+// variables unequal or larger than C_i; both sides are scaled back to equal sums of at most C_i.
 template <class T>
 class MaxMarginCoefficients {
  public:
@@ -161,7 +163,7 @@ class MaxMarginCertificate {
                        const DualRows<T>& alpha, int64_t classes, const MaxMarginPenalty& net)
       : rows_(rows), labels_(labels), C_(C), K_(classes), net_(net), coef_(alpha, labels, C) {}
 
-  // set(h, labels, values) with V of each feature in the head, from any thread.
+  // Calls set(h, labels, values) with row h of V for each head feature, from any thread.
   template <class Set>
   void sums(int threads, Set set) const {
     const int64_t features = count_features();
@@ -185,7 +187,7 @@ class MaxMarginCertificate {
     SparseModel<T> out;
     out.ptr.assign(features + 1, 0);
     std::vector<double> squares((features + features_a_chunk - 1) / features_a_chunk, 0.0);
-    // Twice: count, so that arrays are allocated once at their size, then fill.
+    // Two passes: count, so that the arrays are allocated once, then fill.
     for_each_feature(columns, coef_, K_, threads, [&](int64_t f, const auto& sums) {
       sums.for_each([&](int32_t, double v) {
         const double shrunk = soft(v, net_.lambda_of(f));
@@ -256,7 +258,7 @@ class MaxMarginCertificate {
   Certificate certify_row(int64_t i, const ModelRows<T>& weights, TouchedScores<double>& s) const {
     if (labels_.size(i) == 0 || labels_.size(i) == K_) return {};
     const double C = C_[i];
-    // Every score is 0 whatever the weights, and the variables add up to C_i.
+    // Every score is 0 for any weights, so at the optimum the variables sum to C_i.
     if (rows_.norm[i] == 0) return {C, C, 0};
     int64_t reads = 0;
     for_each_feature_of(i, [&](int64_t f, double) { reads += weights.reads(f); });

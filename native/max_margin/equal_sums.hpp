@@ -1,12 +1,12 @@
-// The row sub-problem of the max-margin loss: the nearest point to given values on two sides, a row's own
-// labels and others, with no negative value and equal sums of at most `total` on both sides:
+// The row sub-problem of the max-margin loss: a projection onto non-negative vectors a (the row's own labels)
+// and b (other labels) with equal sums of at most `total`:
 //
 //     min 1/2 |a - own|^2 + 1/2 |b - others|^2,     a, b >= 0,     sum a = sum b <= total.
 //
-//   Both sides are cut from above, a = max(0, own - cut), b = max(0, others - cut'). If the bound does not
-//   bind, cut = -cut' = nu with equal sums; else each side is projected onto the simplex of size `total`.
-//   Either way, values in descending order join as long as they are above the cut of those before them: one
-//   that joins moves the cut towards itself, never past it, so nobody has to leave again.
+//   The solution is a = max(0, own - cut), b = max(0, others - cut'). If the bound `total` is not active, the
+//   cuts are cut = -cut' = nu with equal sums; else each side is projected onto the simplex of size `total`.
+//   In both cases values join in descending order, as long as they exceed the cut of those before them. A
+//   value that joins moves the cut towards itself but never past it, so no value has to leave again.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -22,8 +22,8 @@ struct Cuts {
 
 class EqualSums {
  public:
-  // `own` has values; `others` may have none. A value of either side that is not there would be positive only
-  // above the cut.
+  // `own` must not be empty; `others` may be. A value that was not given would become positive only if it
+  // were above the cut of its side.
   Cuts solve(const double* own, int64_t many_own, const double* others, int64_t many_others, double total) {
     sort_into(own_, own, many_own);
     sort_into(others_, others, many_others);

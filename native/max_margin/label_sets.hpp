@@ -1,4 +1,4 @@
-// The labels of each row: any number of them, ascending.
+// The labels of each row, any number of them, in ascending order.
 #pragma once
 #include <algorithm>
 #include <cstdint>

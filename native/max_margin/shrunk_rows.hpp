@@ -1,10 +1,10 @@
-// The sums V = sum_i x_i u_i' by features, and the weights that an elastic net makes of them:
+// Rows of V = sum_i x_i u_i', one per feature j, and the weights of the elastic net that follow from them:
 //
 //     w_jc = soft(v_jc, lambda) / tau,      soft(v, lambda) = v - clip(v, -lambda, lambda).
 //
-// A feature has a value for the labels that some row with the feature uses, or has used. They are a list,
-// with those of weight 0 behind the others, so that a score reads nothing else; and an index by label. Where
-// as many labels have a value that a dense row is smaller, there is one. Memory so follows the non-zeros.
+// A row has a value for each label that some row of X with this feature uses or has used. The values form a
+// list, non-zero weights first, so that scores read only those, with a hash index by label. Once a dense row
+// would be smaller, the list becomes one. So memory grows with the non-zeros.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -28,10 +28,10 @@ class ShrunkRow {
 
   void set_lambda(T lambda) { lambda_ = lambda; }
 
-  // How many weights a score reads.
+  // The number of weights that a score reads.
   int64_t reads() const { return is_dense() ? static_cast<int64_t>(dense_.size()) : nonzero_; }
 
-  // s_c += x w_c tau for all labels; touch(c) before each where the row is a list.
+  // s_c += x soft(v_c, lambda) for all labels. If the row is a list, calls touch(c) before each.
   template <class Touch>
   void add_to(T x, T* s, Touch touch) const {
     const T lambda = lambda_;
@@ -52,7 +52,7 @@ class ShrunkRow {
     return e < nonzero_ && e >= 0 ? soft(list_[e].v, lambda_) : T(0);
   }
 
-  // v_c += change. Gives soft(v_c, lambda) before and after.
+  // v_c += change. Returns soft(v_c, lambda) before and after.
   std::pair<T, T> add(int32_t label, T change, int64_t K) {
     T* v;
     int32_t e = -1;
@@ -78,7 +78,7 @@ class ShrunkRow {
     return {before, after};
   }
 
-  // All values anew: `many` labels that ascend.
+  // Replaces all values; labels ascend.
   template <class Values>
   void assign(const std::vector<int32_t>& labels, const Values& values, int64_t K) {
     *this = ShrunkRow{lambda_};
@@ -96,7 +96,7 @@ class ShrunkRow {
     if (many > most_unindexed) make_index();
   }
 
-  // f(label, v) for all that have a value.
+  // f(label, v) for all labels that have a value.
   template <class F>
   void for_each(F f) const {
     for (size_t c = 0; c < dense_.size(); ++c) f(static_cast<int32_t>(c), dense_[c]);
@@ -114,9 +114,9 @@ class ShrunkRow {
  private:
   explicit ShrunkRow(T lambda) : lambda_(lambda) {}
 
-  static constexpr int64_t most_unindexed = 8;  // a short list is searched from its beginning
+  static constexpr int64_t most_unindexed = 8;  // shorter lists are searched linearly
 
-  // A listed value takes its entry and one and a half to three places of the index.
+  // A listed value takes an entry, and one and a half to three slots of the index.
   static bool dense_is_smaller(int64_t many, int64_t K) {
     return many * static_cast<int64_t>(sizeof(Entry) + 2 * sizeof(int32_t)) >=
            K * static_cast<int64_t>(sizeof(T));
@@ -139,7 +139,7 @@ class ShrunkRow {
     }
   }
 
-  // Its place in the list, or -1 where the row has become dense.
+  // Returns the position of the new entry, or -1 if the row has become dense.
   int32_t append(int32_t label, int64_t K) {
     const int32_t e = static_cast<int32_t>(list_.size());
     if (dense_is_smaller(e + 1, K)) {
@@ -182,7 +182,7 @@ class ShrunkRow {
     std::swap(list_[a], list_[b]);
   }
 
-  // Where the index has a label that is listed.
+  // The slot of a label that is in the list.
   size_t place(int32_t label) const {
     size_t at = slot(label);
     while (list_[index_[at]].label != label) at = (at + 1) & (index_.size() - 1);
@@ -190,9 +190,9 @@ class ShrunkRow {
   }
 
   T lambda_ = 0;
-  int32_t nonzero_ = 0;         // entries with a weight: the first ones
-  std::vector<Entry> list_;     // empty where the row is dense
-  std::vector<int32_t> index_;  // hashed labels: places in the list, or -1; empty for a short list
+  int32_t nonzero_ = 0;         // the first entries have a non-zero weight
+  std::vector<Entry> list_;     // empty if the row is dense
+  std::vector<int32_t> index_;  // a hash table of positions in the list, or -1; empty for a short list
   std::vector<T> dense_;
 };
 

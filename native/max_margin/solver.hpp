@@ -1,4 +1,5 @@
-// The max-margin loss with an elastic net (PD-Sparse), a row at a time:
+// The max-margin loss with an elastic net (PD-Sparse; Yen et al., ICML 2016), by coordinate ascent on the
+// dual, one row at a time:
 //
 //     P(W) = lambda sum_jc |w_jc| + tau/2 |W|^2
 //            + sum_i C_i max(0, max_{n not in P_i} max_{p in P_i} 1 + s_in - s_ip),       s_i = W' x_i,
@@ -6,20 +7,21 @@
 //     W = soft(V, lambda) / tau,   V = sum_i x_i u_i',   u_ip = alpha_ip,   u_in = -alpha_in,
 //     alpha >= 0,   sum_{p in P_i} alpha_ip = sum_{n not in P_i} alpha_in <= C_i.
 //
-// P_i are the labels of row i. The constant feature has no l1 term. Rows that have no labels, or all of them,
+// P_i are the labels of row i. The constant feature has no l1 term. Rows with no labels, or with all of them,
 // take no part.
 //
 //   for each wave of rows:
-//     each row:   the labels that violate most, found through the sparse weights       rows shared out
-//     each row:   join them to those in use, and solve for all of these               one row after the other
-// The dual is no quadratic function, since weights of 0 have no curvature. Along the variables of a row it
-// curves by q = x.x / tau at the most, and often by far less. A step first believes in the share of q that
-// the row's last step has met. If the dual falls so, it is taken back, and made anew with q itself, which
-// raises the dual in any case. Labels whose variable becomes 0 are dropped. Between full passes, cheap ones
-// have the second part alone.
+//     for each row:   propose the labels that violate most, by the sparse weights     threads share the rows
+//     for each row:   add them to the labels in use, and solve for all of these       one row after another
 //
-// The first part only proposes labels; scores are computed anew, for few labels, before a row moves. So the
-// rows of a wave do not disturb each other, and the result does not depend on the number of threads.
+// The dual is not quadratic, because weights of 0 have no curvature. Along the variables of a row its
+// curvature is at most q = x.x / tau, and often far less. A step first assumes the share of q that the row's
+// last step has found. If that lowers the dual, the step is undone and repeated with q itself, which always
+// raises the dual. Labels whose variable becomes 0 are dropped. Between full passes, cheap ones do only the
+// second part.
+//
+// The first part only proposes labels. Scores for these few labels are recomputed before a row moves, so the
+// rows of a wave do not interfere, and the result does not depend on the number of threads.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -44,7 +46,7 @@ namespace manyclass {
 template <class T>
 class MaxMarginSolver {
  public:
-  // `constant`: the index of the constant feature, or -1.
+  // constant: the index of the constant feature, or -1.
   MaxMarginSolver(Layout<T> layout, LabelSets labels, std::vector<T> C, int64_t classes, double lambda,
                   double tau, int64_t constant)
       : rows_(std::move(layout)),
@@ -59,11 +61,11 @@ class MaxMarginSolver {
       V_[h].set_lambda(static_cast<T>(net_.lambda_of(rows_.head_features[h])));
   }
 
-  // Sums of the pass so far are forgotten.
+  // Resets the sums of the pass.
   void begin_pass() { seen_ = {}; }
 
-  // Visits rows once. `full`: search for labels, at most `most_new` of them a row; else those in use move.
-  // Gives what the pass saw so far, each row just before its own step.
+  // Visits rows once. In a full sweep at most `most_new` new labels join each row; otherwise only those in
+  // use move. Returns the sums of the pass so far, each row measured just before its own step.
   PassStats sweep(const int64_t* order, int64_t count, int64_t wave, bool full, int64_t most_new,
                   uint64_t seed, int threads) {
     std::vector<std::vector<int32_t>> proposed(full ? wave : 1);
@@ -85,13 +87,13 @@ class MaxMarginSolver {
     return seen_;
   }
 
-  // Sets V to what the dual variables say: without the rounding of all steps so far, and without labels that
-  // no row uses any more.
+  // Recomputes V from the dual variables, without accumulated rounding errors and without labels that no row
+  // uses any more.
   void refresh(int threads) {
     certifier().sums(threads,
                      [&](int64_t h, const auto& labels, const auto& v) { V_[h].assign(labels, v, K_); });
   }
-  // How many values V has.
+  // The number of values of V.
   int64_t entries() const {
     int64_t total = 0;
     for (const auto& row : V_) total += row.size();
@@ -110,13 +112,14 @@ class MaxMarginSolver {
   const DualRows<T>& alpha() const { return alpha_; }
   int64_t classes() const { return K_; }
   T penalty(int64_t i) const { return C_[i]; }
-  // V is not theirs before it is refreshed.
+  // Call `refresh` afterwards: V still belongs to the old variables.
   void set_alpha(const int64_t* ptr, const int32_t* classes, const T* values) {
     for (int64_t i = 0; i < rows_.n; ++i)
       alpha_.assign(i, classes + ptr[i], values + ptr[i], ptr[i + 1] - ptr[i]);
   }
 
-  // V with the rounding of every step, and what else a fit needs to go on with the same bits.
+  // V, with the rounding errors of every step, and everything else that a fit needs to resume with the same
+  // bits.
   std::vector<ShrunkRow<T>>& sums() { return V_; }
   std::vector<T>& ease() { return ease_; }
   double squares() const { return squares_; }
@@ -130,11 +133,11 @@ class MaxMarginSolver {
     for (const auto& row : V_) total += row.bytes();
     return total;
   }
-  // -1/2 tau |W|^2 + sum_p alpha_p
+  // sum_p alpha_p - tau/2 |W|^2
   double dual_value(double alpha_sum) const { return alpha_sum - squares_ / (2 * net_.tau); }
 
  private:
-  // Some labels of a row: all of its own, then others.
+  // The sub-problem of a row: all of its own labels, then some others.
   struct SubProblem {
     std::vector<int32_t> label;
     std::vector<T> a;
@@ -163,7 +166,7 @@ class MaxMarginSolver {
     return labels_.size(i) > 0 && labels_.size(i) < K_ && rows_.norm[i] > 0 && C_[i] > 0;
   }
 
-  // The row's own labels and those in use.
+  // Collects the row's own labels and those in use.
   void gather(int64_t i, SubProblem& sub) const {
     sub.label.assign(labels_.begin(i), labels_.end(i));
     sub.own = sub.size();
@@ -178,7 +181,7 @@ class MaxMarginSolver {
     }
   }
 
-  // Features of this row alone: their weights follow from its own variables.
+  // Adds the scores of features that only this row has; their weights follow from its own variables.
   void add_single_scores(int64_t i, SubProblem& sub) const {
     const int64_t first = rows_.single_ptr[i], last = rows_.single_ptr[i + 1];
     for (int64_t e = 0; e < sub.size() && first < last; ++e) {
@@ -193,7 +196,7 @@ class MaxMarginSolver {
     }
   }
 
-  // The most that the dual can curve along the variables of a row.
+  // An upper bound of the curvature of the dual along the variables of a row.
   double curvature(int64_t i) const { return workable_curvature<double>(rows_.norm[i] / net_.tau, C_[i]); }
 
   Cuts solve(int64_t i, double q, SubProblem& sub) const {
@@ -203,7 +206,7 @@ class MaxMarginSolver {
     return sub.equal.solve(sub.v.data(), sub.own, sub.v.data() + sub.own, sub.size() - sub.own, C_[i]);
   }
 
-  // Features of this row alone are left out: labels that are not in use have no weights for them.
+  // Leaves out features that only this row has: labels that are not in use have no weights for them.
   void score(int64_t i, TouchedScores<T>& s) const {
     const int64_t begin = rows_.head_ptr[i], end = rows_.head_ptr[i + 1];
     int64_t reads = 0;
@@ -214,8 +217,8 @@ class MaxMarginSolver {
       V_[rows_.head_index[h]].add_to(rows_.head_value[h] * by, s.data(), [&](int32_t c) { s.touch(c); });
   }
 
-  // The labels not in use that would join with the largest scores. Of equal ones, those that come first from
-  // a random label on: early on nearly all are equal.
+  // Proposes the labels with the largest scores that are not in use and would get a positive variable. Ties,
+  // which are common early on, go to the labels that come first after a random one.
   void propose(int64_t i, int64_t most_new, uint64_t seed, Scratch& mine, std::vector<int32_t>& out) const {
     out.clear();
     if (!takes_part(i)) return;
@@ -253,8 +256,8 @@ class MaxMarginSolver {
     for (int64_t e = 0; e < sub.own; ++e) seen_.alpha_sum += sub.a[e];
   }
 
-  // Loss, gap and violation of a row as it is. Its variables are added up after its step: the dual value is
-  // that of the end of the pass.
+  // Adds the loss, gap and violation of a row before its step. (Its variables are added after the step, so
+  // that the dual value is that of the end of the pass.)
   void see(int64_t i, const SubProblem& sub) {
     RowView<T> view(C_[i]);
     for (int64_t e = 0; e < sub.size(); ++e)
@@ -264,7 +267,7 @@ class MaxMarginSolver {
     seen_.violation = std::max(seen_.violation, view.violation());
   }
 
-  // What the dual did along a step: how much it rose, how much its slope fell, and the square of the step.
+  // The increase of the dual along a step, the decrease of its slope, and the squared length of the step.
   struct Along {
     double gain = 0, curvature = 0, square = 0;
   };
@@ -273,7 +276,7 @@ class MaxMarginSolver {
     const double q = curvature(i);
     set_steps(solve(i, ease_[i] * q, sub), sub);
     Along along = move(i, sub);
-    if (along.gain < 0 && ease_[i] < 1) {  // the dual curves more than it did at the last visit
+    if (along.gain < 0 && ease_[i] < 1) {  // the curvature is larger than at the last visit
       for (T& change : sub.change) change = -change;
       move(i, sub);
       ease_[i] = 1;
@@ -285,7 +288,7 @@ class MaxMarginSolver {
     if (along.square > 0) alpha_.assign(i, sub.label.data(), sub.a.data(), sub.size());
   }
 
-  // Whether a step was so long that the rounding of V is nothing beside it.
+  // Whether a step was long enough for the rounding of V to be negligible.
   static bool tells_curvature(const Along& along, const SubProblem& sub) {
     constexpr double share = 1e3 * double(std::numeric_limits<T>::epsilon());
     double square = 0;
@@ -335,7 +338,7 @@ class MaxMarginSolver {
     return along;
   }
 
-  static constexpr double least_ease = 0.05;  // a step has met nothing of what lies behind it
+  static constexpr double least_ease = 0.05;  // the curvature beyond the last step may be larger
 
   const Layout<T> rows_;
   const LabelSets labels_;
@@ -343,9 +346,9 @@ class MaxMarginSolver {
   const int64_t K_;
   const MaxMarginPenalty net_;
   DualRows<T> alpha_;
-  std::vector<ShrunkRow<T>> V_;  // of the features in the head
-  std::vector<T> ease_;  // how much the dual curved at a row's last step, as a share of the most it can
-  double squares_ = 0;   // |soft(V, lambda)|^2, kept up to date with every step
+  std::vector<ShrunkRow<T>> V_;  // by head feature
+  std::vector<T> ease_;  // by row, the curvature found by its last step, as a share of the upper bound
+  double squares_ = 0;   // |soft(V, lambda)|^2, updated with every step
   PassStats seen_;
 };
 

@@ -1,5 +1,5 @@
-// Scores of one row through sparse weights: only labels that some weight touches are ever looked at, unless
-// they are so many that it is cheaper to take all of them.
+// The scores of one row from sparse weights. Only labels with some non-zero weight are looked at (touched),
+// unless there are so many of them that a pass over all labels is cheaper.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +16,7 @@ class TouchedScores {
  public:
   explicit TouchedScores(int64_t K) : s_(padded<A>(K)), seen_(K, 0), K_(K) {}
 
-  // Of a row that reads this many weights. All scores are 0.
+  // Starts a row that reads this many weights; sets all scores to 0.
   void begin(int64_t reads) {
     if (all_)
       std::fill(s_.data(), s_.data() + K_, A(0));
@@ -40,10 +40,10 @@ class TouchedScores {
     touch(c);
     s_[c] = value;
   }
-  // Labels whose score is 0 because no weight touches them.
+  // The number of labels whose score is 0 because no weight touches them.
   int64_t untouched() const { return all_ ? 0 : K_ - static_cast<int64_t>(touched_.size()); }
 
-  // The largest score of those that are touched.
+  // The largest score of the touched labels.
   A largest() const {
     A top = -std::numeric_limits<A>::infinity();
     if (all_) {
@@ -55,8 +55,8 @@ class TouchedScores {
     return top;
   }
 
-  // The `most` labels with the largest scores above `floor`, not in order. Of equal ones, those that come
-  // first from `start` on, where after the last label the first one follows.
+  // Finds the `most` labels with the largest scores above `floor`, in no particular order. Ties go to the
+  // labels that come first from `start` on, cyclically.
   void collect(A floor, int64_t most, int32_t start, std::vector<int32_t>& found) const {
     found.clear();
     const auto rank = [&](int32_t c) { return c >= start ? c - start : c - start + K_; };
@@ -85,7 +85,7 @@ class TouchedScores {
         found.push_back(static_cast<int32_t>(c));
         if (static_cast<int64_t>(found.size()) < 2 * most) continue;
         keep_best();
-        floor = s_[found.back()];  // what is no better than the last of these comes too late
+        floor = s_[found.back()];  // a later label has to be better than the worst of these
       }
     };
     look(start, K_);

@@ -1,5 +1,5 @@
-// Blocks that threads train as they are dealt: each asks for the next one when it is done with its last, so
-// that nobody waits while there are blocks left, here or in the other processes that are dealt the same ones.
+// Trains independent blocks of classes on several threads, and possibly in several processes. Each thread
+// asks for the next block when it has finished one, so no thread is idle while blocks are left.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -15,11 +15,11 @@
 
 namespace manyclass {
 
-// The next block for whoever asks; less than 0: there is none any more. Threads may ask at the same time.
+// Returns the next block, or a negative number if none is left. Threads may call it concurrently.
 using Deal = std::function<int64_t()>;
 
-// train_block(me, block) -> result on every thread until there are no more blocks, or an interrupt has come.
-// The blocks that were trained here with their results, ascending.
+// Calls train_block(me, block) -> result on every thread until no block is left or an interrupt is requested.
+// Returns the blocks trained by this process and their results, in ascending order of the blocks.
 template <class Result, class TrainBlock>
 std::vector<std::pair<int64_t, Result>> train_dealt(int threads, const Deal& deal, Interrupt& interrupt,
                                                     TrainBlock train_block) {
@@ -36,7 +36,7 @@ std::vector<std::pair<int64_t, Result>> train_dealt(int threads, const Deal& dea
       for (int64_t b; !interrupt.requested() && (b = deal()) >= 0;)
         found[me].emplace_back(b, train_block(me, b));
     }
-    // The thread that hears Ctrl-C stays awake while others work.
+    // Only thread 0 listens for Ctrl-C, so it keeps polling while the others work.
     if (me == 0)
       while (working.load() > 0) {
         interrupt.poll();

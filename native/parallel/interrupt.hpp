@@ -1,4 +1,4 @@
-// How a long call is asked to stop: by Ctrl-C or because its time is up.
+// Asks a long call to stop, because of Ctrl-C or because its time is up.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -17,7 +17,7 @@ class Stopwatch {
 
 class Interrupt {
  public:
-  // `listen` is called now and then from the thread that started the work; it may call `request`.
+  // Called every now and then by the thread that started the work; may call `request`.
   std::function<void()> listen;
 
   void request() { requested_.store(true, std::memory_order_relaxed); }
@@ -28,10 +28,10 @@ class Interrupt {
         clock::now() + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(seconds));
   }
 
-  // How many pieces of work each thread still has before it, on average.
+  // The number of pieces of work that each thread still has to begin, on average.
   void set_waiting(double pieces) { waiting_.store(pieces, std::memory_order_relaxed); }
-  // Whether a piece of work should end as it is, so that those that wait are begun before the time is up:
-  // each gets a few passes of so many seconds, and what it takes to begin and end.
+  // Whether the current piece of work should end as it is, so that all waiting pieces can start before the
+  // deadline: each needs `passes_for_each` passes, plus `seconds_around` to begin and end.
   bool hurries(double seconds_per_pass) const {
     const double waiting = waiting_.load(std::memory_order_relaxed);
     if (!limited_ || waiting <= 0) return false;
@@ -39,7 +39,7 @@ class Interrupt {
     return left < (passes_for_each * seconds_per_pass + seconds_around) * waiting;
   }
 
-  // For thread 0 of a team; the others only read `requested`.
+  // Called by thread 0 of a team only; the others read `requested`.
   bool poll() {
     const auto now = clock::now();
     if (limited_ && now >= deadline_) request();

@@ -1,4 +1,4 @@
-// Processes that share the classes of a fit, and how they tell each other what each of them has.
+// The processes that share the classes of a fit, and the exchange of data between them.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -11,7 +11,7 @@ namespace manyclass {
 
 using Bytes = std::vector<uint8_t>;
 
-// Values, one after the other.
+// Values written to, and read from, a message.
 class BytesOut {
  public:
   template <class V>
@@ -55,24 +55,23 @@ struct ClassRange {
   int64_t size() const { return high - low; }
 };
 
-// gather: gives everyone everyone's bytes, by rank. ranges: of the classes, by rank.
 struct Processes {
-  std::function<std::vector<Bytes>(const Bytes&)> gather;
-  std::vector<ClassRange> ranges;
+  std::function<std::vector<Bytes>(const Bytes&)> gather;  // all-gather: the messages of all ranks, by rank
+  std::vector<ClassRange> ranges;                          // of the classes, by rank
   int rank = 0;
 
   bool alone() const { return ranges.size() < 2; }
   int64_t size() const { return static_cast<int64_t>(ranges.size()); }
   const ClassRange& mine() const { return ranges[rank]; }
-  // Which of `count` things a process has.
+  // The range of `count` items that belongs to a process.
   std::pair<int64_t, int64_t> share(int64_t count, int of) const {
     return {of * count / size(), (of + 1) * count / size()};
   }
   std::pair<int64_t, int64_t> share(int64_t count) const { return share(count, rank); }
 
-  // Everyone gets what the others have. each(of, piece) calls piece(place, count) for all that process `of`
-  // has: from there it is told, and there it is put by those who hear of it. What came in earlier pieces may
-  // say which ones follow.
+  // Sends this process's data to all others and receives theirs. each(of, piece) calls piece(address, count)
+  // for every array that process `of` owns: the owner reads the values from there, and the others write them
+  // there. Later pieces may depend on the contents of earlier ones.
   template <class Each>
   void exchange(Each each) const {
     BytesOut out;
@@ -85,7 +84,7 @@ struct Processes {
     }
   }
 
-  // The same for a matrix (rows x stride) of which everyone has the columns of its classes.
+  // Exchanges a matrix (rows x stride) of which each process has the columns of its own classes.
   template <class V>
   void exchange_columns(V* values, int64_t stride, int64_t rows) const {
     exchange([&](int of, auto piece) {

@@ -1,5 +1,5 @@
-// Tasks that do not depend on each other, on the threads of OpenMP. An exception must not leave these
-// threads: the first one comes out when all tasks were tried.
+// Runs independent tasks on OpenMP threads. No exception may leave these threads, so the first one is kept
+// and rethrown after all tasks have been tried.
 #pragma once
 #include <omp.h>
 
@@ -10,7 +10,6 @@
 
 namespace manyclass {
 
-// Keeps the first exception that any thread throws.
 class FirstError {
  public:
   template <class F>
@@ -22,7 +21,7 @@ class FirstError {
     }
   }
 
-  // To be called while an exception is handled.
+  // To be called from a catch block.
   void keep() noexcept {
     const std::lock_guard<std::mutex> guard(lock_);
     if (!thrown_) thrown_ = std::current_exception();
@@ -37,8 +36,8 @@ class FirstError {
   std::exception_ptr thrown_;
 };
 
-// work(t, scratch) for the tasks 0..count-1, handed out `chunk` at a time; each thread has a scratch of its
-// own, which `make` gives it.
+// Calls work(t, scratch) for the tasks 0..count-1, handed out `chunk` at a time. Each thread makes its own
+// scratch with `make`.
 template <class Make, class Work>
 void parallel_tasks(int64_t count, int64_t chunk, int threads, Make make, Work work) {
   FirstError error;

@@ -1,8 +1,9 @@
-// A team of threads that work through a sequence of short steps together.
-// Each has its own share of the tasks of a step, the same in every step, so that what it has written stays in
-// its caches; who is done early helps the others. Waiting first spins for about as long as a step takes when
-// every core is free and then sleeps: a thread whose core is taken by somebody else must not make its partner
-// burn another one.
+// A team of threads that go through a sequence of short steps together.
+//
+// Each thread has its own share of the tasks of a step, the same in every step, so that the data it has
+// written stay in its caches. Threads that finish early take over tasks of the others. A waiting thread first
+// spins, for about as long as a step takes when every core is free, and then sleeps: if another program has
+// taken the core of one thread, the others should not burn theirs.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -26,8 +27,8 @@ class Team {
 
   int size() const { return threads_; }
 
-  // All threads arrive; the last one gives the tasks of the next step free. Where one has left because of an
-  // exception, the others leave too.
+  // A barrier: the last thread to arrive resets the task counters for the next step. If a thread has left
+  // because of an exception, the others leave too.
   void meet() {
     if (threads_ == 1) {
       taken_[0].count.store(0, std::memory_order_relaxed);
@@ -38,7 +39,8 @@ class Team {
     if (missing_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       missing_.store(threads_, std::memory_order_relaxed);
       for (auto& share : taken_) share.count.store(0, std::memory_order_relaxed);
-      // Not just released: it must not pass the load after it, or one who falls asleep now is not woken.
+      // Release order would let this store move past the load of sleepers_, and a thread that falls asleep
+      // just then would never be woken.
       generation_.store(now + 1, std::memory_order_seq_cst);
       if (sleepers_.load(std::memory_order_seq_cst) > 0) generation_.notify_all();
       return;
@@ -56,13 +58,13 @@ class Team {
     leave_with_others();
   }
 
-  // Which one of its team this thread is: 0 has called `run`.
+  // The number of the calling thread in its team; the thread that called `run` is 0.
   static int my_number() { return my_number_; }
 
-  // body(me) on every thread. What one of them throws comes out here, when all have ended.
+  // Calls body(me) on every thread, and rethrows the first exception when all have ended.
   //
-  // Threads of their own, not those of OpenMP: these spin for milliseconds after their work, on a core that
-  // another thread, which reads the next rows, may be waiting for.
+  // These are not OpenMP's threads, which spin for milliseconds after their work, on a core that the thread
+  // reading the next rows may need.
   template <class F>
   void run(F body) {
     std::atomic<int> start{waiting};
@@ -74,7 +76,7 @@ class Team {
           my_number_ = me;
           if (start.load() == all_are_here) work(body, me);
         });
-    } catch (...) {  // the system gives no more threads: those that are there must not wait for the others
+    } catch (...) {  // the system is out of threads: release those that have started
       start_all(start, some_are_missing);
       throw;
     }
@@ -84,11 +86,11 @@ class Team {
     error_.rethrow();
   }
 
-  // Summed over the threads: large when the machine has no core left for one of them.
+  // Summed over the threads; large if the machine has no free core for one of them.
   double seconds_asleep() const { return 1e-9 * static_cast<double>(nanoseconds_asleep_.load()); }
 
-  // task(t) for the tasks 0..count-1 of this step that nobody else has taken; thread `me` begins with its
-  // share. A task that throws does not keep the others from being done.
+  // Calls task(t) for those of the tasks 0..count-1 that no other thread has taken; thread `me` starts with
+  // its own share. If a task throws, the other tasks still run, and `run` rethrows at the end.
   template <class F>
   void share_out(int64_t count, int me, F task) {
     for (int helped = 0; helped < threads_; ++helped) {
@@ -103,7 +105,7 @@ class Team {
   enum { waiting, all_are_here, some_are_missing };
   static inline thread_local int my_number_ = 0;
 
-  struct Left {};  // thrown by a thread that others have left
+  struct Left {};  // thrown in threads whose team has lost a member
 
   void leave_with_others() const {
     if (one_has_left_.load(std::memory_order_relaxed)) throw Left();

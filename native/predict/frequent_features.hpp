@@ -1,10 +1,10 @@
-// Features that have weights for many classes make up nearly all the work of a score, and their weights are
-// small: common words. They get a sketch, a byte a class:
+// Features with weights for many classes, such as common words, make up nearly all the work of scoring,
+// although their weights are small. They get a sketch of one byte per class:
 //
 //   v_jc = step_j q_jc + e,     |e| <= step_j / 2,     q_jc an integer from -127 to 127.
 //
-// Sums over the sketches tell which classes can be among the best; only for these the weights themselves are
-// read. A byte a class and no indices: a row's frequent features are read in one pass, in order.
+// Sums over the sketches show which classes can be among the best; only for these are the weights themselves
+// read. A sketch has no indices, so a row's frequent features are read sequentially.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,9 +16,9 @@
 
 namespace manyclass {
 
-// Classes are taken in blocks of this size, a multiple of all vectors' lanes.
+// Classes are processed in blocks of this size, a multiple of the vector length of every type.
 inline constexpr int64_t sketch_block = 64;
-// Below so many classes, reading the weights themselves costs nothing.
+// With fewer classes, reading the weights themselves costs next to nothing.
 inline constexpr int64_t sketched_classes = 512;
 
 class FrequentFeatures {
@@ -28,7 +28,7 @@ class FrequentFeatures {
   template <class T, class V, class I>
   explicit FrequentFeatures(const SparseWeights<T, V, I>& weights) {
     if (weights.classes < sketched_classes) return;
-    // A sketch is then hardly larger than the weights in float32.
+    // With that many weights, a sketch is hardly larger than the weights in float32.
     many_ = (weights.classes + 7) / 8;
     blocks_ = (weights.classes + sketch_block - 1) / sketch_block;
     for (int64_t j = 0; j < weights.features; ++j)
@@ -43,14 +43,14 @@ class FrequentFeatures {
   int64_t blocks() const { return blocks_; }
   int64_t count() const { return static_cast<int64_t>(features_.size()); }
   int64_t bytes() const { return sketch_.bytes() + static_cast<int64_t>(8 * first_.size()); }
-  // Which of them a feature with so many weights is; -1: none.
+  // The number of a feature among the frequent ones, or -1. weights: the number of its weights.
   int64_t number(int64_t feature, int64_t weights) const {
     if (features_.empty() || weights < many_) return -1;
     return std::lower_bound(features_.begin(), features_.end(), feature) - features_.begin();
   }
   double step(int64_t h) const { return step_[h]; }
   const int8_t* sketch(int64_t h) const { return sketch_.data() + h * blocks_ * sketch_block; }
-  // The weight of class c.
+  // The weight of class c for frequent feature h.
   template <class T, class V, class I>
   T find(const SparseWeights<T, V, I>& weights, int64_t h, int32_t c) const {
     const int64_t* first = first_.data() + h * (blocks_ + 1) + c / sketch_block;
@@ -76,7 +76,7 @@ class FrequentFeatures {
   }
 
   int64_t many_ = 0, blocks_ = 0;
-  std::vector<int64_t> features_, first_;  // first_: by feature and block, where its weights begin
+  std::vector<int64_t> features_, first_;  // first_: by feature and block, where the weights begin
   std::vector<double> step_;
   Buffer<int8_t> sketch_;  // by feature, padded to whole blocks
 };

@@ -1,14 +1,15 @@
-// Labels in an order in which those with similar vectors are neighbours: the leaves of a balanced tree.
+// Orders labels so that those with similar vectors are neighbours: the leaves of a balanced tree.
 //
-// A node with n labels has b children of n i / b .. n (i + 1) / b labels each, as equal as can be. They come
-// about by halving: of the children p .. q, those in the first half get their share of the labels by
-// two-means on the sphere with that share fixed,
+// A node with n labels has b children, where child i gets the labels n i / b .. n (i + 1) / b. To divide the
+// labels, the list of children is halved repeatedly. Each half gets its share of the labels by two-means on
+// the sphere with fixed sizes:
 //
-//   labels l in the order of  v_l' c_1 / |c_1| - v_l' c_2 / |c_2|,  the first ones to the first half;
+//   sort the labels l by  v_l' c_1 / |c_1| - v_l' c_2 / |c_2|;  the first ones go to the first half,
 //   c_h = sum of v_l over half h,
 //
-// v_l the vector of a label divided by its norm. It ends when the halves stay what they are. Each halving
-// is the work of one thread and knows its own labels alone: the same order for any number of threads.
+// where v_l is the vector of a label divided by its norm. This is repeated until the halves no longer change,
+// at most two_means_rounds times. Each halving runs on one thread and depends on its own labels only, so the
+// order is the same for any number of threads.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -52,7 +53,7 @@ class LabelClusters {
   }
 
  private:
-  // The children first .. last of the node with the labels begin .. begin + size in the order.
+  // The children first .. last of a node whose labels are at begin .. begin + size.
   struct Halving {
     int64_t begin = 0, size = 0, first = 0, last = 0;
   };
@@ -60,13 +61,13 @@ class LabelClusters {
   struct Scratch {
     explicit Scratch(int64_t features) : centre{std::vector<float>(features), std::vector<float>(features)} {}
     std::vector<float> centre[2];
-    std::vector<std::pair<float, int32_t>> by_side;  // minus the preference for the first half, label
+    std::vector<std::pair<float, int32_t>> by_side;  // negated preference for the first half, and label
     std::vector<float> dot[2];
   };
 
   int64_t bound(const Halving& h, int64_t child) const { return h.begin + h.size * child / branching_; }
 
-  // Divides the labels, and puts what is left to do with the halves into next[0] and next[1].
+  // Divides the labels, and puts the halvings that remain into next[0] and next[1].
   void halve(const Halving& h, Halving* next, Scratch& scratch) {
     if (h.size <= branching_) return std::sort(&order_[h.begin], &order_[h.begin] + h.size);
     const int64_t middle = (h.first + h.last) / 2;
@@ -78,13 +79,13 @@ class LabelClusters {
       Halving& other = next[half];
       if (other.last - other.first > 1) continue;
       const int64_t from = bound(h, other.first), to = bound(h, other.last);
-      other = {from, to - from, 0, branching_};  // one child: a node of its own
+      other = {from, to - from, 0, branching_};  // a single child becomes a node
     }
   }
 
   void two_means(int64_t begin, int64_t cut, int64_t end, Scratch& scratch) {
     int32_t* label = order_.data();
-    // In the order of their numbers, so that sums do not depend on how they came here.
+    // Sorted, so that sums do not depend on earlier halvings.
     std::sort(label + begin, label + end);
     const int64_t n = end - begin;
     const int32_t seed =
@@ -93,7 +94,7 @@ class LabelClusters {
     for (int64_t i = begin; i < end; ++i)
       scratch.by_side.emplace_back(dot(scratch.centre[0], label[i]), label[i]);
     clear(scratch.centre[0], seed);
-    // First halves: those most and least like the seed.
+    // The first halves are the labels most and least similar to the seed.
     for (auto& [side, l] : scratch.by_side) side = -side;
     int rounds = 0;
     do {
@@ -105,7 +106,7 @@ class LabelClusters {
     scratch.by_side.clear();
   }
 
-  // Takes the halves over into the order; whether they have changed.
+  // Copies the halves to the order. Returns whether they have changed.
   bool take(int64_t begin, int64_t cut, int64_t end, Scratch& scratch) {
     std::vector<int32_t> before(&order_[begin], &order_[begin] + (cut - begin));
     for (int64_t i = begin; i < end; ++i) order_[i] = scratch.by_side[i - begin].second;
@@ -114,10 +115,10 @@ class LabelClusters {
     return !std::equal(before.begin(), before.end(), &order_[begin]);
   }
 
-  // Which of the two centres each label is nearer to.
+  // Computes the preference of each label for one of the two centres.
   void compare(int64_t begin, int64_t cut, int64_t end, Scratch& scratch) {
     for (int64_t i = begin; i < end; ++i) add(scratch.centre[i >= cut], order_[i]);
-    double square[2] = {0, 0};  // |c|^2 is the sum of v_l' c over its half
+    double square[2] = {0, 0};  // |c_h|^2 = sum of v_l' c_h over half h
     for (int half : {0, 1}) scratch.dot[half].resize(end - begin);
     for (int64_t i = begin; i < end; ++i) {
       for (int half : {0, 1}) scratch.dot[half][i - begin] = dot(scratch.centre[half], order_[i]);

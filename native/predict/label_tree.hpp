@@ -1,12 +1,10 @@
-// The best labels of a row by beam search in a tree over them.
+// Finds the best labels of a row by beam search in a tree.
 //
-// Labels are the leaves, in the order that LabelClusters gives. A node has the elementwise maximum of the
-// positive parts of its labels' weights, and the largest of their intercepts: for a row without negative
-// values its score is at least that of every label below it. At each level the children of the nodes that
-// were kept are scored, and the best `beam` of them kept. The scores of labels are the model's own, added up
-// in the same order: which labels are looked at is a guess, what is said of them is not.
-//
-// The children of one node are a chunk: its features ascending, and for each the children that have it.
+// The leaves are the labels, in the order of LabelClusters. The weights of a node are the elementwise maximum
+// of the positive parts of its labels' weights, and its intercept is the largest of theirs. So for a row
+// without negative values, the score of a node is at least that of every label below it. At each level the
+// children of the kept nodes are scored, and the best `beam` of them are kept. The scores of labels are
+// exactly the model's, summed in the same order: the search may miss labels, but it never misstates a score.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -20,8 +18,8 @@
 
 namespace manyclass {
 
-// Where the children of each node of a level begin, which has nodes at `bounds` (places in the order of
-// labels).
+// The boundaries of the children of all nodes of a level, given the boundaries of the nodes, as positions in
+// the order of the labels.
 inline std::vector<int64_t> divide_nodes(const std::vector<int64_t>& bounds, int64_t branching) {
   std::vector<int64_t> found;
   for (size_t node = 0; node + 1 < bounds.size(); ++node)
@@ -31,24 +29,25 @@ inline std::vector<int64_t> divide_nodes(const std::vector<int64_t>& bounds, int
   return found;
 }
 
-// All nodes of a level, or the labels, in their order; those of one parent are neighbours.
+// The nodes of a level, or the labels, in order; children of one parent are neighbours. Weights are stored by
+// feature, so that only nodes with the feature are read.
 template <class T>
 class TreeLevel {
  public:
-  // vectors: by node; children of parent p: first[p] .. first[p + 1]
+  // vectors: the weights by node. The children of parent p are first[p] .. first[p + 1].
   TreeLevel(const SparseRowsView<T>& vectors, std::vector<int64_t> first, std::vector<T> bias)
       : by_feature_(transposed(vectors)),
         first_(std::move(first)),
         bias_(std::move(bias)),
         scale_(1 / static_cast<double>(vectors.rows)) {}
 
-  // Children of a parent that was kept: these nodes, with scores from `at` on.
+  // The children of a kept parent: nodes begin .. end, whose scores start at `at`.
   struct Family {
     int32_t begin, end;
     int64_t at;
   };
 
-  // The children of parents, which ascend.
+  // The children of the given parents, which ascend.
   void families_of(const std::vector<int64_t>& parents, std::vector<Family>& found) const {
     found.clear();
     for (int64_t p : parents) {
@@ -57,11 +56,11 @@ class TreeLevel {
     }
   }
 
-  // The scores of all members of families.
+  // The scores of all members of the families.
   //
-  // A feature's weights lie in the order of the nodes, and those of a family are looked for around the place
-  // where they would be if nodes that have the feature were evenly spread. All these places are fetched
-  // first: the search would else wait for memory at each of them.
+  // The weights of a feature are in the order of the nodes. The search for those of a family starts where
+  // they would be if the nodes with the feature were evenly spread. All these positions are prefetched first;
+  // otherwise the search would wait for memory at each of them.
   template <class View>
   void score(const View& X, int64_t row, const std::vector<Family>& families, std::vector<T>& s) const {
     s.assign(families.empty() ? 0 : families.back().at + families.back().end - families.back().begin, 0);
@@ -92,7 +91,7 @@ class TreeLevel {
     __builtin_prefetch(by_feature_.value.data() + place);
   }
 
-  // Where a family would begin among `size` nodes evenly spread.
+  // The position of a family among `size` evenly spread nodes.
   int64_t likely(int64_t size, const Family& f) const {
     return static_cast<int64_t>(static_cast<double>(size) * static_cast<double>(f.begin) * scale_);
   }
@@ -108,12 +107,12 @@ class TreeLevel {
       T* scores = s + f.at - f.begin;
       for (; now != last && *now < f.end; ++now) scores[*now] += x * value[now - nodes];
       if (now == last) return;
-      while (j < families.size() && families[j].end <= *now) ++j;  // none of theirs has the feature
+      while (j < families.size() && families[j].end <= *now) ++j;  // families without the feature
     }
   }
 
-  // The first of ascending numbers that is at least `wanted`: from a guess by steps that double, then by
-  // halving.
+  // The first of ascending numbers that is at least `wanted`: exponential search from a guess, then binary
+  // search.
   static const int32_t* at_least(const int32_t* first, const int32_t* guess, const int32_t* last,
                                  int32_t wanted) {
     guess = std::max(guess, first);
@@ -141,11 +140,11 @@ class TreeLevel {
 template <class T>
 class LabelTree {
  public:
-  // weights: by label, features ascending; order: the labels as leaves
+  // weights: by label, features ascending. order: the labels in the order of the leaves. Copies everything.
   LabelTree(const SparseRowsView<T>& weights, const int32_t* order, const T* intercept, int64_t branching,
             int threads)
       : order_(order, order + weights.rows), features_(weights.columns) {
-    // Where the nodes of each level begin, from the root to the labels.
+    // The boundaries of the nodes of each level, from the root down.
     std::vector<std::vector<int64_t>> bounds{{0, weights.rows}};
     for (int64_t widest = weights.rows; widest > branching; widest = (widest + branching - 1) / branching)
       bounds.push_back(divide_nodes(bounds.back(), branching));
@@ -173,10 +172,10 @@ class LabelTree {
       fewest_ = std::min(fewest_, bounds.back()[p + 1] - bounds.back()[p]);
   }
 
-  // The k best labels that a beam finds, best first; of equal scores the lower label first.
+  // The k best labels that the beam finds, best first; ties go to the lower label.
   template <class View>
   void best_labels(const View& X, int64_t k, int64_t beam, int32_t* labels, T* scores, int threads) const {
-    beam = std::max(beam, (k + fewest_ - 1) / fewest_);  // so that there are k labels to choose from
+    beam = std::max(beam, (k + fewest_ - 1) / fewest_);  // ensures at least k labels
     struct Scratch {
       std::vector<Found> found;
       std::vector<int64_t> kept;
@@ -211,7 +210,7 @@ class LabelTree {
   }
 
  private:
-  using Found = std::pair<T, int64_t>;  // score; place in its level
+  using Found = std::pair<T, int64_t>;  // score, and position in the level
 
   static bool before(const Found& a, const Found& b) {
     return a.first > b.first || (a.first == b.first && a.second < b.second);
@@ -285,7 +284,7 @@ class LabelTree {
   std::vector<int32_t> order_;
   int64_t features_;
   std::vector<TreeLevel<T>> levels_;  // from the children of the root to the labels
-  int64_t fewest_ = 1;                // labels of a node of the last level but the labels'
+  int64_t fewest_ = 1;                // the least number of labels of a node just above the labels
 };
 
 }  // namespace manyclass

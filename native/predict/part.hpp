@@ -1,4 +1,5 @@
-// Some classes of a model, consecutive ones, and the best of them for a row.
+// A part of a model: consecutive classes, which score a row and offer their best for it. Here dense weights;
+// predict/sparse_part.hpp has sparse ones.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -10,13 +11,13 @@
 
 namespace manyclass {
 
-// A row in the type of the scores, without zeros, and what a thread needs to predict it.
+// A row in the type of the scores, without zeros, and a thread's scratch memory for predicting it.
 template <class T>
 struct Workspace {
   std::vector<int64_t> feature;
   std::vector<T> value;
-  std::vector<int64_t> number;  // among the frequent features, or -1
-  Buffer<T> sums;               // zero between rows, padded to whole blocks
+  std::vector<int64_t> number;  // the number among the frequent features, or -1
+  Buffer<T> sums;               // all 0 between rows, padded to whole blocks
   struct Sketched {
     const int8_t* sketch;
     T x;
@@ -27,8 +28,8 @@ struct Workspace {
     int32_t code;
   };
   std::vector<Candidate> candidates;
-  std::vector<T> best;     // a heap of the best estimates: the worst of them in front
-  std::vector<T> largest;  // estimate of each block
+  std::vector<T> best;     // a heap of the best estimates, the worst of them in front
+  std::vector<T> largest;  // the largest estimate of each block
 
   template <class View>
   void read(const View& X, int64_t i) {
@@ -53,13 +54,13 @@ class Part {
   int64_t first() const { return first_; }
   int64_t classes() const { return classes_; }
 
-  // Of what was made besides the weights, to find the best classes.
+  // Statistics of the sketches.
   virtual int64_t frequent_features() const { return 0; }
   virtual int64_t sketch_bytes() const { return 0; }
 
-  // s: zeros, one a class of this part.
+  // Adds the sums of this part's classes to s, which is all 0.
   virtual void add_row(const Workspace<T>& row, T* s) const = 0;
-  // Offers what may be among the best.
+  // Offers all classes that may be among the best.
   virtual void find_best(Workspace<T>& row, TopClasses<T>& top) const = 0;
 
   void score(const Workspace<T>& row, T* out) const {
@@ -73,7 +74,7 @@ class Part {
     top.offer(score, static_cast<int32_t>(first_ + c));
   }
 
-  // Looks at all sums and clears them.
+  // Offers all classes that may be among the best, given all sums, and clears the sums.
   void offer_all(T* s, TopClasses<T>& top) const {
     int64_t c = 0;
     for (; c < classes_ && !top.full(); ++c) {
@@ -86,7 +87,7 @@ class Part {
       const T worst = top.worst();
       T scores[width];
       int above = 0;
-      // In ascending order a class with the same score as the worst comes too late.
+      // Classes come in ascending order, so one that ties with the worst does not replace it.
       for (int64_t l = c; l < end; ++l) {
         scores[l - c] = finish_(l, s[l]);
         above += scores[l - c] > worst;
@@ -108,7 +109,7 @@ class DensePart : public Part<T> {
       : Part<T>(first, weights.classes, finish), weights_(weights) {}
 
   void add_row(const Workspace<T>& row, T* s) const override {
-    // Sums of a tile stay in the nearest cache while the weights stream past.
+    // The sums of a tile stay in the L1 cache while the weights stream past.
     constexpr int64_t tile = 1024;
     for (int64_t c = 0; c < weights_.classes; c += tile)
       for (int64_t e = 0; e < row.size(); ++e)

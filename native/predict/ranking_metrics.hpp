@@ -1,19 +1,20 @@
-// How good the k best labels of rows are that have sets of labels, in one pass over the rows.
+// Ranking metrics (precision, nDCG, recall, and their propensity-scored forms) of the k best labels of rows
+// with sets of labels, in one pass over the rows.
 //
-// With y_i the labels of row i, r_1 .. r_k its predictions, best first, and q_l the weight of a label (one
+// With y_i the labels of row i, r_1 .. r_k its predictions, best first, and q_l the weight of label l (one
 // over its propensity), each row has for every t <= k
 //
-//   hits        h_t = |{r_1 .. r_t} in y_i|
+//   hits        h_t = |{r_1 .. r_t} and y_i|, the size of the intersection
 //   gain        (sum of 1 / log2(j + 1) over j <= t with r_j in y_i) / D_t,
 //               D_t = sum of 1 / log2(j + 1) over j <= min(t, |y_i|)
 //   recall      h_t / |y_i|
-//   weighted    hits and gain with q_(r_j) for each hit, and the largest possible values of both, which
-//               the labels of the row in the order of falling q have.
+//   weighted    hits and gain with each hit weighted by q_(r_j); and the largest possible values of both:
+//               those of the row's labels in descending order of q
 //
-// What is given are the sums over the rows; a row without labels adds nothing. Labels that the model does not
-// know are in |y_i|, and weigh as much as the heaviest label.
+// The result is the sums over all rows; rows without labels add nothing. Labels unknown to the model count in
+// |y_i|, with `unknown_weight` as their weight.
 //
-// Rows are in fixed groups whose sums are added in their order: the same bits for any number of threads.
+// Rows form fixed groups whose sums are added in order, so the bits are the same for any number of threads.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -38,7 +39,7 @@ enum RankingSum {
   ranking_sums
 };
 
-// The labels of rows in arrays of somebody else: ascending in each row, each once.
+// The labels of rows, in arrays that belong to the caller: strictly ascending in each row.
 struct LabelSetView {
   const int64_t* ptr;
   const int32_t* index;
@@ -52,10 +53,10 @@ struct LabelSetView {
 
 struct Ranking {
   LabelSetView truth;
-  const int32_t* best;  // rows x k, best first; -1 for nothing
+  const int32_t* best;  // rows x k, best first; -1 for no prediction
   int64_t k;
-  const int32_t* unknown;  // by row, labels that are not among those of the model; may be null
-  const double* weight;    // q by label; null for all one
+  const int32_t* unknown;  // by row, the number of labels unknown to the model; may be null
+  const double* weight;    // q by label; null if all are 1
   double unknown_weight;
 };
 
@@ -68,8 +69,8 @@ class RankingPass {
     }
   }
 
-  // sums: k x ranking_sums, zeroed. first_hit: by label, the least place at which it was rightly predicted;
-  // k if at none.
+  // sums: k x ranking_sums, all 0. first_hit: lowered, by label, to the best rank at which it was predicted
+  // correctly; the caller initialises it with k.
   void run(double* sums, int32_t* first_hit, int threads) const {
     const int64_t width = given_.k * ranking_sums, n = given_.truth.n_rows;
     const int64_t groups = (n + rows_in_group - 1) / rows_in_group;
@@ -112,7 +113,7 @@ class RankingPass {
     }
   }
 
-  // The weights of the row's labels, k at most, the largest first.
+  // The largest weights of the row's labels, at most k, in descending order.
   void heaviest_labels(int64_t i, int64_t unknown, std::vector<double>& weights) const {
     weights.assign(std::min(unknown, given_.k), given_.unknown_weight);
     for (int64_t e = given_.truth.ptr[i]; e < given_.truth.ptr[i + 1]; ++e)
@@ -130,10 +131,10 @@ class RankingPass {
   }
 
   Ranking given_;
-  std::vector<double> discount_, ideal_;  // 1 / log2(j + 2); sums of the first ones
+  std::vector<double> discount_, ideal_;  // discount_[j] = 1 / log2(j + 2); ideal_: their partial sums
 };
 
-// By label, in how many rows it is both among the true ones and the predicted ones.
+// Counts, by label, the rows in which it is both a true and a predicted label.
 inline void count_matches(const LabelSetView& truth, const LabelSetView& found, int64_t* right, int threads) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic, rows_in_group)
   for (int64_t i = 0; i < truth.n_rows; ++i)

@@ -1,5 +1,5 @@
-// Scores and the k best classes of rows. A model is made of parts, each with the weights of some classes, one
-// behind the other.
+// Scores of rows, and their k best classes. A model consists of parts, each with the weights of consecutive
+// classes; predict/weights.hpp states the formula of a score.
 #pragma once
 #include <omp.h>
 
@@ -17,7 +17,7 @@
 
 namespace manyclass {
 
-// All parts of a model. Calls may come from several threads.
+// All parts of a model. Several threads may call it at the same time.
 template <class T>
 class Scorer {
  public:
@@ -30,7 +30,7 @@ class Scorer {
     parts_.push_back(std::move(part));
   }
 
-  // f(part), summed
+  // The sum of f(part).
   template <class F>
   int64_t over_parts(F f) const {
     int64_t sum = 0;
@@ -47,7 +47,7 @@ class Scorer {
                    [&](int64_t i, Workspace<T>& row) { part->score(row, out + i * K + part->first()); });
   }
 
-  // The k best of each row, best first; of equal scores the lower class first.
+  // The k best classes of each row, best first; ties go to the lower class.
   template <class View>
   void top_classes(const View& X, int64_t k, int32_t* codes, T* scores, int threads) {
     for (const auto& part : parts_)

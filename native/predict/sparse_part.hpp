@@ -1,4 +1,8 @@
-// Some classes of a model with sparse weights: the work for a row follows the weights that its features have.
+// A part of a model with sparse weights: the work for a row is proportional to the number of non-zero weights
+// of its features, or less.
+//
+// If a row touches few classes, all others have their intercept as score, and the best of those are known
+// beforehand. For rows with frequent features, see predict/frequent_features.hpp.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,8 +20,6 @@
 
 namespace manyclass {
 
-// Rows that touch few classes: the others have their intercept for a score, and the best of those are known
-// beforehand. Rows with frequent features: see predict/frequent_features.hpp.
 template <class T, class V, class I>
 class SparsePart : public Part<T> {
   using Base = Part<T>;
@@ -71,9 +73,9 @@ class SparsePart : public Part<T> {
   }
 
  private:
-  // Beyond, sums may overflow.
+  // Larger sums may overflow.
   static constexpr double out_of_range = std::numeric_limits<T>::max() / 4;
-  // An exact score costs a search for each of its weights.
+  // Few, because an exact score takes a search for each of its weights.
   static constexpr int64_t most_candidates = 64;
 
   void pad(const Finish<T>& finish) {
@@ -86,7 +88,7 @@ class SparsePart : public Part<T> {
     std::copy(finish.scale, finish.scale + this->classes_, scale_.data());
   }
 
-  // A class whose sum is 0 has the score of one that was not touched.
+  // A class whose sum is 0 has the same score as one that was not touched.
   void offer_touched(const Workspace<T>& row, T* s, TopClasses<T>& top) const {
     for (int32_t c : by_intercept_) {
       if (s[c] != 0) continue;
@@ -99,14 +101,14 @@ class SparsePart : public Part<T> {
         const int32_t c = weights_.index[e];
         if (s[c] == 0) continue;
         const T score = this->finish_(c, s[c]);
-        s[c] = 0;  // and is not offered again
+        s[c] = 0;  // so that it is not offered again
         if (!top.full() || score >= top.worst()) this->offer(top, score, c);
       }
   }
 
-  // Estimates of all scores differ from the scores by `error` at the most. So the k-th best score is at least
-  // the k-th best estimate less `error`, and a class whose estimate is lower by twice the error is not among
-  // the best. False: too many are left, and nothing was offered.
+  // Estimates differ from scores by at most `error`. So the k-th best score is at least the k-th best
+  // estimate minus `error`, and a class whose estimate is lower than that estimate by more than 2 `error` is
+  // not among the best. Returns false, and offers nothing, if too many classes remain.
   bool find_by_sketch(Workspace<T>& row, TopClasses<T>& top) const {
     const double error = add_rare(row);
     row.candidates.clear();
@@ -118,8 +120,8 @@ class SparsePart : public Part<T> {
     return true;
   }
 
-  // Adds the features that are not frequent to the sums, lists the others, and gives the error of estimates:
-  // of the sketches, of sums in another order, and of products that are too small for T.
+  // Adds the features that are not frequent to the sums, and lists the others. Returns a bound on the error
+  // of estimates: from the sketches, from a different order of summation, and from underflow of products.
   double add_rare(Workspace<T>& row) const {
     double of_sketches = 0, size = 0;
     row.sketched.clear();
@@ -137,7 +139,7 @@ class SparsePart : public Part<T> {
       of_sketches += std::abs(double(x)) * step / 2;
       size += std::abs(double(x)) * step * 127;
     }
-    // No sum is larger than that.
+    // An upper bound of all sums.
     const double most = largest_scale_ * size + largest_intercept_;
     if (!(most < out_of_range)) return out_of_range;
     const double terms = double(row.size() + 8);
@@ -146,7 +148,7 @@ class SparsePart : public Part<T> {
     return 1.001 * largest_scale_ * of_sketches + rounding + too_small;
   }
 
-  // The classes that may be among the best, from the blocks that have some.
+  // Collects the classes that may be among the best, from the blocks whose largest estimate allows any.
   void gather_candidates(Workspace<T>& row, const TopClasses<T>& top, T margin) const {
     const T least = least_of_best(row, top);
     T cut = least - margin;
@@ -167,7 +169,7 @@ class SparsePart : public Part<T> {
     std::erase_if(row.candidates, [&](const auto& candidate) { return candidate.estimate < cut; });
   }
 
-  // The k-th best estimate is at least the k-th largest of the largest of the blocks.
+  // A lower bound of the k-th best estimate: the k-th largest of the blocks' largest estimates.
   T least_of_best(Workspace<T>& row, const TopClasses<T>& top) const {
     row.best.clear();
     row.largest.resize(frequent_.blocks());
@@ -192,7 +194,7 @@ class SparsePart : public Part<T> {
     }
   }
 
-  // write(l, v) for the vectors of estimates of a block: v has the classes from c + l on.
+  // Calls write(l, v) for the vectors of estimates of a block: v has those of the classes from c + l on.
   template <class F>
   void estimate_block(const Workspace<T>& row, int64_t c, F write) const {
     constexpr int L = Lanes<T>::count, parts = sketch_block / L;

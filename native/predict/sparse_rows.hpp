@@ -1,4 +1,4 @@
-// Sparse vectors one after the other: of labels, or of the nodes of a tree.
+// Sparse vectors in CSR form, those of labels or of the nodes of a tree: as a view, and owned.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -27,7 +27,7 @@ struct SparseRows {
   }
 };
 
-// The entries above zero.
+// The positive entries.
 template <class T>
 SparseRows<T> positive_part(const SparseRowsView<T>& given) {
   SparseRows<T> kept;
@@ -43,7 +43,7 @@ SparseRows<T> positive_part(const SparseRowsView<T>& given) {
   return kept;
 }
 
-// Columns as rows: entries of each in the order of the rows they come from.
+// The transposed matrix; entries of a column are in the order of the rows.
 template <class T>
 SparseRows<T> transposed(const SparseRowsView<T>& given) {
   SparseRows<T> found;

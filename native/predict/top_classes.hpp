@@ -1,4 +1,4 @@
-// The k best classes of a row so far: a heap with the worst of them on top, in the caller's arrays.
+// The k best classes of a row so far: a heap in the caller's arrays, with the worst of them on top.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace manyclass {
 
-// The larger score is better; of equal scores the lower class.
+// A larger score is better; ties go to the lower class.
 template <class T>
 inline bool better(T score, int32_t code, T than_score, int32_t than_code) {
   return score > than_score || (score == than_score && code < than_code);
@@ -21,7 +21,7 @@ class TopClasses {
 
   int64_t k() const { return k_; }
   bool full() const { return found_ == k_; }
-  // What a score has to reach: minus infinity while there is room.
+  // The score to beat: minus infinity while there is room.
   T worst() const { return full() ? scores_[0] : -std::numeric_limits<T>::infinity(); }
   bool takes(T score, int32_t code) const { return !full() || better(score, code, scores_[0], codes_[0]); }
 
@@ -36,7 +36,7 @@ class TopClasses {
     }
   }
 
-  // Best first; nothing can be offered after that.
+  // Sorts the classes, best first. Nothing can be offered afterwards.
   void sort() {
     for (int64_t last = found_ - 1; last > 0; --last) {
       const T score = scores_[last];
@@ -51,7 +51,7 @@ class TopClasses {
     scores_[at] = score;
     codes_[at] = code;
   }
-  // Takes the place of the worst, in a heap of this size.
+  // Replaces the worst class of a heap of this size.
   void sink(T score, int32_t code, int64_t size) {
     int64_t at = 0;
     for (int64_t child; (child = 2 * at + 1) < size; at = child) {

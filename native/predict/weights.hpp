@@ -1,10 +1,10 @@
-// The weights of a model as they lie in memory or in a mapped file, by feature: dense rows, or the classes
-// that have a weight with their values. Values may be narrower than the scores: half precision, or integers
-// of 8 bits with one scale a class. With v the stored values and T the type of the scores,
+// The weights of a model as stored in memory or in a mapped file, by feature: dense rows, or lists of classes
+// and values. Stored values may be narrower than scores: half precision, or 8-bit integers with one scale per
+// class. With v the stored values and T the type of the scores,
 //
 //   s_c = sum_j x_j v_jc,     score_c = scale_c s_c + b_c,
 //
-// summed over the features of a row in ascending order, in T. Whoever computes a score does it in that order:
+// summed in T over the features of a row in ascending order. All code that computes scores uses this order,
 // so all ways to predict agree to the last bit.
 #pragma once
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace manyclass {
 
 typedef _Float16 half;
 
-// What makes a score of a sum.
+// Turns a sum into a score.
 template <class T>
 struct Finish {
   const T* intercept;
-  const T* scale;  // null: 1 for all classes
+  const T* scale;  // null if all scales are 1
 
   T operator()(int64_t c, T s) const { return scale ? s * scale[c] + intercept[c] : s + intercept[c]; }
 };
@@ -52,9 +52,9 @@ struct SparseWeights {
     for (int64_t e = begin; e < end; ++e) most = std::max(most, std::abs(static_cast<T>(value[e])));
     return most;
   }
-  // The weight of class c, which lies between these places if it is not 0.
+  // The weight of class c, which is between these positions if it is not 0.
   T find(int64_t begin, int64_t end, int32_t c) const {
-    // Few enough, they are all looked at: a processor guesses wrong every other time which half it will be.
+    // The last 64 are all compared: binary search would mispredict every other branch.
     while (end - begin > 64) {
       const int64_t middle = begin + (end - begin) / 2;
       const bool behind = index[middle] <= c;
@@ -65,7 +65,6 @@ struct SparseWeights {
     for (int64_t e = begin; e < end; ++e) place += index[e] < c;
     return place < end && index[place] == c ? static_cast<T>(value[place]) : T(0);
   }
-  // Asks for what will be read soon.
   void prefetch(int64_t feature) const {
     __builtin_prefetch(index + ptr[feature]);
     __builtin_prefetch(value + ptr[feature]);

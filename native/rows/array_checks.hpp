@@ -1,6 +1,6 @@
-// What arrays from outside must be before a kernel follows their numbers: each is looked at once, whether it
-// comes from a file, another process or a caller. What does not hold is reported as std::invalid_argument,
-// with the name of the array, the place and what was found there.
+// Checks of arrays from outside (files, other processes, callers) before a kernel uses their numbers as
+// indices or pointers. A check that fails throws std::invalid_argument with the name of the array, the
+// position and the value found there.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -38,13 +38,13 @@ inline void check_length(const char* name, size_t found, int64_t wanted) {
     reject(name, std::to_string(found) + " entries instead of " + std::to_string(wanted));
 }
 
-// low <= entry < limit, for all of them.
+// low <= entry < limit for all entries.
 template <class I>
 void check_range(const char* name, std::span<const I> entries, int64_t low, int64_t limit) {
   const auto outside = [&](I entry) {
     return static_cast<int64_t>(entry) < low || static_cast<int64_t>(entry) >= limit;
   };
-  bool bad = false;  // no early end: the loop takes a vector of entries at a time
+  bool bad = false;  // no early exit, so that the loop vectorizes
   for (const I entry : entries) bad |= outside(entry);
   if (!bad) return;
   const auto at = std::find_if(entries.begin(), entries.end(), outside);
@@ -52,7 +52,7 @@ void check_range(const char* name, std::span<const I> entries, int64_t low, int6
                    std::to_string(low) + " to " + std::to_string(limit - 1));
 }
 
-// Where rows begin, and where the last one ends: from 0 to `entries`, never falling.
+// Row pointers: from 0 to `entries`, never decreasing.
 template <class P>
 void check_pointers(const char* name, std::span<const P> ptr, int64_t entries) {
   if (ptr.empty()) reject(name, "no entries, where 0 is the first one");
@@ -68,8 +68,8 @@ void check_pointers(const char* name, std::span<const P> ptr, int64_t entries) {
                      std::to_string(entries) + " values");
 }
 
-// The rows of a matrix whose arrays may be longer than what it holds: ptr never falls, within `entries`, and
-// all of its indices are below `columns`.
+// A CSR matrix whose arrays may be longer than its rows: `ptr` never decreases and stays within the entries,
+// and the indices of its rows are below `columns`.
 template <class P, class I>
 void check_rows(std::span<const P> ptr, std::span<const I> index, size_t values, int64_t columns) {
   const auto entries = static_cast<int64_t>(std::min(index.size(), values));
@@ -80,18 +80,18 @@ void check_rows(std::span<const P> ptr, std::span<const I> index, size_t values,
   check_range("indices", index.subspan(ptr.front(), ptr.back() - ptr.front()), 0, columns);
 }
 
-// 0 <= index < limit, for all of them, and none twice in a row. The pointers have been checked.
+// 0 <= index < limit for all indices, and no row has an index twice. The pointers must have been checked.
 template <class P, class I>
 void check_distinct(const char* name, std::span<const P> ptr, std::span<const I> index, int64_t limit) {
   check_range(name, index, 0, limit);
-  std::vector<int64_t> last(limit, -1);  // the row that had an index last
+  std::vector<int64_t> last(limit, -1);  // the last row with this index
   for (int64_t i = 0; i + 1 < static_cast<int64_t>(ptr.size()); ++i)
     for (int64_t e = ptr[i]; e < static_cast<int64_t>(ptr[i + 1]); ++e)
       if (std::exchange(last[index[e]], i) == i)
         reject(name, "row " + std::to_string(i) + " has " + std::to_string(index[e]) + " twice");
 }
 
-// The same, and ascending in each row.
+// 0 <= index < limit for all indices, and strictly ascending in each row.
 template <class P, class I>
 void check_ascending(const char* name, std::span<const P> ptr, std::span<const I> index, int64_t limit) {
   check_range(name, index, 0, limit);
@@ -100,17 +100,17 @@ void check_ascending(const char* name, std::span<const P> ptr, std::span<const I
       if (index[e] <= index[e - 1]) reject(name, "row " + std::to_string(i) + " does not ascend");
 }
 
-// Rows that are to be visited, each once.
+// An order of visits: rows below n, each at most once.
 inline void check_order(const char* name, std::span<const int64_t> order, int64_t n) {
   check_range(name, order, 0, n);
   std::vector<bool> met(n, false);
   for (const int64_t i : order) {
-    if (met[i]) reject(name, "row " + std::to_string(i) + " comes twice");
+    if (met[i]) reject(name, "number " + std::to_string(i) + " occurs twice");
     met[i] = true;
   }
 }
 
-// Numbers from low to high; NaN is none.
+// low <= value <= high for all values, and no NaN.
 template <class T>
 void check_values(const char* name, std::span<const T> values, std::type_identity_t<T> low,
                   std::type_identity_t<T> high) {
@@ -131,8 +131,8 @@ void check_not_negative(const char* name, std::span<const T> values) {
   check_values(name, values, T(0), std::numeric_limits<T>::max());
 }
 
-// Dual variables may be above their bound by what rounding does. Certificates bring sums back to theirs, so
-// those may be above it by more.
+// Rounding may put a dual variable slightly above its bound. Sums of variables may exceed theirs by more,
+// since certificates scale them back.
 template <class T>
 inline T with_rounding(T bound) {
   return bound * (1 + 64 * std::numeric_limits<T>::epsilon());

@@ -1,5 +1,5 @@
-// The class with the largest score, for rows as solvers have them. Features of one row alone have weights
-// only if that row was learned from: they say nothing of others, and are left out.
+// Predictions for the rows of a Layout, such as those held out of a fit: the class with the largest score.
+// Features of a single row are left out: if that row was not trained on, they have no weights.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace manyclass {
 
 inline constexpr int64_t predicted_at_once = 64;
 
-// score(i, c, s): sets the scores of row i for the `width` classes from c on; those that pad them are behind
-// the last one.
+// score(i, c, s) sets the scores of row i for the `width` classes from c on; padding comes after the last
+// class.
 template <class T, class Score>
 std::vector<int32_t> best_classes(const Layout<T>& rows, Score score, int64_t width, int64_t classes,
                                   int threads) {

@@ -1,4 +1,4 @@
-// Whether rows can be used as they are: in order, finite, and short enough for the arithmetic to come.
+// Checks whether rows can be used as they are: well-formed, finite, and short enough for the arithmetic.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -6,15 +6,16 @@
 
 namespace manyclass {
 
-// The first row at fault, or one of these; and the squared length of the longest row before it.
+// row: the first row that is not finite or too long, or one of the constants below. longest: the largest
+// squared length among the rows that passed.
 struct RowCheck {
   static constexpr int64_t clean = -1, malformed = -2;
   int64_t row = clean;
   double longest = 0;
 };
 
-// Adds one row to a check: whether all its values are finite, and their squares add up to at most `most`.
-// Without a limit (infinity) finite values may have squares that are not.
+// Whether all values of one row are finite and |x|^2 <= most; if so, updates `longest`. Without a limit
+// (most = infinity), |x|^2 may overflow as long as the values are finite.
 template <class X>
 bool check_row(const X* value, int64_t count, double most, double& longest) {
   double square = 0;
@@ -28,8 +29,8 @@ bool check_row(const X* value, int64_t count, double most, double& longest) {
   return true;
 }
 
-// Sparse rows: row pointers must ascend from 0 to at most `stored`, the indices of each row ascend strictly
-// within the features.
+// Sparse rows: row pointers must ascend from 0 to at most `stored`, and the indices of each row must ascend
+// strictly and be below `features`.
 template <class X, class I>
 RowCheck check_rows(const I* ptr, const I* index, const X* value, int64_t rows, int64_t features,
                     int64_t stored, double most) {
@@ -53,7 +54,6 @@ RowCheck check_rows(const I* ptr, const I* index, const X* value, int64_t rows, 
   return found;
 }
 
-// Dense rows.
 template <class X>
 RowCheck check_dense_rows(const X* value, int64_t rows, int64_t features, double most) {
   RowCheck found;

@@ -1,4 +1,4 @@
-// Where the weights of a feature are.
+// Which features are in the head, which in the tail, and which in neither (rows/layout.hpp).
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace manyclass {
 
-// Which features are in the head and which in the tail.
 struct FeaturePlaces {
   std::vector<int64_t> head_features, tail_features;  // as in Layout
-  std::vector<int32_t> place;  // in the head: position; in the tail: -2 - position; -1: nowhere
+  // By feature: its position p in the head, -2 - p for position p in the tail, or -1 for neither.
+  std::vector<int32_t> place;
 
-  // rows: in how many rows each feature occurs. `constant`: the last one is the constant feature, which
-  // always has a dense row: it is read by every row. `tail_rows`: features in at most this many go to the
-  // tail.
+  // rows: the number of rows in which each feature occurs. Features of at most `tail_rows` rows go to the
+  // tail, and features of one row to neither. If `constant`, the last feature is the constant one; every row
+  // reads it, so it is always in the head.
   FeaturePlaces(const int64_t* rows, int64_t features, bool constant, int64_t tail_rows)
       : place(features, -1) {
     std::vector<int64_t> order(features);

@@ -1,4 +1,4 @@
-// From a sparse matrix that is all there to a Layout.
+// Makes a Layout from a whole matrix in memory. (rows/row_adder.hpp makes one from parts.)
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -25,7 +25,7 @@ Layout<T> lay_out(const View& X, const FeaturePlaces& places) {
   out.tail_ptr.assign(n + 1, 0);
   out.single_ptr.assign(n + 1, 0);
   out.column_ptr.assign(out.tail_features.size() + 1, 0);
-  // Twice over the rows: count, so that the arrays are allocated once at their size, then fill.
+  // Two passes over the rows: count, so that the arrays are allocated once, then fill.
   for (int64_t i = 0; i < n; ++i) {
     int64_t in_head = X.constant != 0, in_tail = 0, single = 0;
     for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e) {
@@ -85,7 +85,7 @@ Layout<T> lay_out(const View& X, const FeaturePlaces& places) {
   return out;
 }
 
-// All rows are here: `tail_rows` as FeaturePlaces has it.
+// Counts the rows of each feature first; `tail_rows` as in FeaturePlaces.
 template <class T, class View>
 Layout<T> make_layout(const View& X, int64_t tail_rows) {
   const int64_t n = X.n_rows, d = X.n_features + (X.constant != 0);

@@ -1,10 +1,12 @@
 // The rows as the solvers read them.
 //
-// Features are ordered by the number of rows they occur in. The frequent ones (the head) have a dense weight
-// row each. A rare one (the tail) has none: its weights are sum_i x_ij coef_i over its few rows, so a score
-// takes them from the dual variables of these rows; or, where these may be elsewhere, from lists of weights.
-// A feature of a single row needs nothing but its square: it only ever meets its own row. Memory so follows
-// the non-zeros.
+// Features are ordered by the number of rows they occur in, and fall into three groups:
+//   head    frequent features; each has a dense row of weights.
+//   tail    rare features, without dense weights. w_jc = sum_i x_ij coef_ic has few terms, so scores compute
+//           it from the dual variables of these rows; or, where not all rows are in memory, read it from a
+//           list of weights (dual/weight_lists.hpp).
+//   single  features of one row. They only ever meet their own row, so training needs just their squares.
+// So memory grows with the non-zeros, not with features times classes.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -16,7 +18,7 @@
 
 namespace manyclass {
 
-// Of arrays that are written as soon as they have grown: what is new in them is not cleared before.
+// An allocator for arrays that are written right after they grow: new elements are not zeroed first.
 template <class T>
 struct Uncleared : std::allocator<T> {
   template <class U>
@@ -33,8 +35,8 @@ struct Uncleared : std::allocator<T> {
   }
 };
 
-// k = x.x as the solvers use it. A row so short that 1 / k would not be finite counts as one without
-// features: with penalties that a type can hold (solvers/scale.py) it moves no objective by as much as
+// k = x.x as the solvers use it. A row so short that 1 / k would not be finite counts as a row without
+// features: with penalties that fit the type (solvers/scale.py), it changes the objective by less than
 // rounding does.
 template <class T>
 T usable_norm(double norm, double longest) {
@@ -53,20 +55,21 @@ struct Layout {
   std::vector<T, Uncleared<T>> head_value;
   std::vector<int32_t> tail_index;
   std::vector<T> tail_value;
-  bool listed = false;              // weights of the tail are in lists (dual/weight_lists.hpp): no columns
-  std::vector<int64_t> column_ptr;  // the tail by columns: who else has this feature
+  bool listed = false;              // the weights of the tail are in lists, and there are no columns
+  std::vector<int64_t> column_ptr;  // the tail by columns: the rows that have a feature
   std::vector<int32_t> column_row;
   std::vector<T> column_value;
-  std::vector<int64_t> single_ptr, single_index;  // by row, the features of this row alone
+  std::vector<int64_t> single_ptr, single_index;  // by row, in the caller's numbering
   std::vector<T> single_value;
   std::vector<T> norm;       // k_i = x_i.x_i
-  std::vector<T> tail_norm;  // the part of k_i that features without weights make
-  double longest = largest;  // what no k_i may exceed
+  std::vector<T> tail_norm;  // the part of k_i from features without weights
+  double longest = largest;  // an upper bound of all k_i
 
   int64_t heads() const { return static_cast<int64_t>(head_features.size()); }
   int64_t tails() const { return static_cast<int64_t>(tail_features.size()); }
 
-  // f(feature among head and tail, value) for the features of row i that other rows have, too
+  // f(feature, value) for the features of row i that other rows have too; the tail is numbered after the
+  // head.
   template <class F>
   void for_each_shared(int64_t i, F f) const {
     for (int64_t h = head_ptr[i]; h < head_ptr[i + 1]; ++h) f(head_index[h], head_value[h]);

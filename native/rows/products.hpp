@@ -1,4 +1,4 @@
-// Products of rows with each other.
+// Inner products x_i.x_j of rows, over the features they share.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace manyclass {
 
-// Products of row i with others, over the features they share. `mark` has a place for each feature of head
-// and tail, and is 0 before and after.
+// Products of row i with other rows. `mark` has an entry for each feature of head and tail; it holds x_i
+// during the lifetime of this object, and is all 0 before and after.
 template <class T>
 class RowProducts {
  public:

@@ -1,5 +1,5 @@
-// Memory of large arrays that come and go: the next one takes what the last one has left. To get pages from
-// the system, which clears them, takes as long as to decode what is written there.
+// Memory for large short-lived arrays: a new one reuses the memory of an old one. Getting cleared pages from
+// the system takes as long as decoding the data that is written to them.
 #pragma once
 #include <algorithm>
 #include <mutex>
@@ -29,7 +29,7 @@ class Recycled {
   void* data() const { return memory_.data(); }
 
  private:
-  static constexpr size_t smallest = 1 << 18;  // less is quickly had
+  static constexpr size_t smallest = 1 << 18;  // smaller arrays are cheap to allocate
   static constexpr size_t most_spares = 4;     // indices and values of two blocks
 
   bool take_spare() {
@@ -44,7 +44,7 @@ class Recycled {
     return true;
   }
 
-  // Never destroyed: arrays may outlive everything else.
+  // Never destroyed: Python may free arrays after static destructors have run.
   static std::vector<std::pair<size_t, Memory>>& spares() {
     static auto* waiting = new std::vector<std::pair<size_t, Memory>>();
     return *waiting;

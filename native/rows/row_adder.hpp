@@ -1,4 +1,4 @@
-// From rows that come a part at a time to a Layout.
+// Makes a Layout from rows that arrive in parts. (rows/lay_out.hpp makes one from a whole matrix.)
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,12 +13,11 @@
 
 namespace manyclass {
 
-// Rows that come in parts, in place of those that were there before, whose memory they take. `longest`: the
-// squared length that none of them may exceed.
+// Empties `out` for new rows but keeps its memory. `longest`: an upper bound of their squared lengths.
 template <class T>
 void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64_t entries, double longest) {
   out.n = 0;
-  out.listed = true;  // the other rows of a feature may be elsewhere
+  out.listed = true;  // other rows with the same feature may be in other blocks
   out.longest = std::min(longest, Layout<T>::largest);
   if (out.head_features != places.head_features) out.head_features = places.head_features;
   if (out.tail_features != places.tail_features) out.tail_features = places.tail_features;
@@ -41,11 +40,11 @@ void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64
   out.single_value.clear();
 }
 
-// Adds the next part, row after row.
+// Appends one part, row after row.
 template <class T>
 class RowAdder {
  public:
-  // rows, entries: how many there will be.
+  // rows, entries: the size of the part.
   RowAdder(Layout<T>& out, const FeaturePlaces& places, int64_t n_features, double constant, int64_t rows,
            int64_t entries)
       : out_(out), places_(places), constant_(constant), h_(static_cast<int64_t>(out.head_index.size())) {
@@ -57,7 +56,7 @@ class RowAdder {
   }
   RowAdder(const RowAdder&) = delete;
 
-  // Entries of the row under way.
+  // Entries of the current row; may be called several times per row.
   template <class Index, class X>
   void add(const Index* index, const X* value, int64_t count) {
     const int32_t* place = places_.place.data();
@@ -71,7 +70,7 @@ class RowAdder {
     for (int64_t e = 0; e < count; ++e) {
       const int32_t p = place[index[e]];
       const T x = static_cast<T>(value[e]);
-      // Written in any case, and kept if it is one of the head.
+      // Always written, to avoid a branch; overwritten by the next entry if it is not one of the head.
       to_index[h] = p;
       to_value[h] = x;
       h += (p >= 0) & (x != 0);
@@ -102,7 +101,7 @@ class RowAdder {
     ++out_.n;
   }
 
-  // After the last row.
+  // To be called after the last row.
   void end() {
     out_.head_index.resize(h_);
     out_.head_value.resize(h_);
@@ -114,7 +113,7 @@ class RowAdder {
   Layout<T>& out_;
   const FeaturePlaces& places_;
   const double constant_;
-  int64_t h_;  // behind the last entry of the head
+  int64_t h_;  // one past the last entry of the head
   double norm_ = 0, single_norm_ = 0;
 };
 
@@ -128,8 +127,8 @@ void add_rows(Layout<T>& out, const View& X, const FeaturePlaces& places) {
   adder.end();
 }
 
-// The same of rows in planes (formats/planes.hpp), which are decoded on the way, a few thousand entries at a
-// time: what is decoded is used while it is in the cache. Index and X: types of indices and values.
+// Appends rows stored as byte planes (formats/planes.hpp). They are decoded a few thousand entries at a time,
+// and used while they are in the cache. Index and X are the types of indices and values.
 template <class Index, class X, class T>
 void add_planes(Layout<T>& out, const int64_t* ptr, int64_t rows, const std::vector<Plane>& index_planes,
                 const std::vector<Plane>& value_planes, int64_t n_features, double constant,

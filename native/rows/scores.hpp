@@ -1,4 +1,4 @@
-// Scores of rows against dense weights of the head.
+// Scores s = W' x_i of rows, from the dense weights of the head.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace manyclass {
 
-// s = W' x_i, from the head, for up to tile_width classes.
+// For up to tile_width classes.
 template <class A, class T>
 inline void score_row(const Layout<T>& rows, int64_t i, const T* W, int64_t stride, A* s, int64_t width) {
   const int64_t b = rows.head_ptr[i], e = rows.head_ptr[i + 1];
   score_tile(W, stride, rows.head_index.data() + b, rows.head_value.data() + b, e - b, s, width);
 }
 
-// The same for the rows [first, last) and all columns of W, tile by tile.
+// For the rows [first, last) and all columns of W, tile by tile: a tile of weights stays in the cache.
 template <class A, class T>
 void score_rows(const Layout<T>& rows, int64_t first, int64_t last, const T* W, int64_t stride, A* s) {
   for (int64_t c = 0; c < stride; c += tile_width<A>)

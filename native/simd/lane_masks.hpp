@@ -1,4 +1,4 @@
-// Some lanes of a vector, a bit each.
+// Sets of lanes of a vector as bit masks: bit l stands for lane l.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@
 
 namespace manyclass {
 
-// The lanes that are not 0, a bit each.
+// The lanes that are not 0.
 template <class T>
 inline uint32_t nonzero_lanes(vec<T> v) {
 #if defined(__AVX512F__)
@@ -37,7 +37,8 @@ inline vec<T> signs_of_lanes(uint32_t lanes) {
   return (own & static_cast<Bits>(lanes)) != 0 ? vec<T>{} + 1 : vec<T>{} - 1;
 }
 
-// Writes the chosen lanes one behind the other, anywhere; beyond them up to a whole vector may be written.
+// Writes the chosen lanes one after the other, at any alignment. There must be room for a whole vector: the
+// bytes behind the chosen lanes may be overwritten.
 template <class T>
 inline void compress_lanes(uint8_t* to, uint32_t lanes, vec<T> v) {
 #if defined(__AVX512F__)
@@ -51,7 +52,7 @@ inline void compress_lanes(uint8_t* to, uint32_t lanes, vec<T> v) {
     std::memcpy(to, &value, sizeof(T));
   }
 }
-// The other way: reads as many as there are lanes; the others are 0.
+// The inverse: reads one value for each chosen lane; the other lanes are 0.
 template <class T>
 inline vec<T> expand_lanes(const uint8_t* from, uint32_t lanes) {
 #if defined(__AVX512F__)

@@ -1,5 +1,5 @@
-// exp and log of whole vectors, to the last few bits of the type. They are always inlined: whether a compiler
-// does so by itself depends on what else it compiles.
+// exp and log of whole vectors, accurate to the last few bits of the type. Always inlined: left to itself,
+// the compiler would decide by whatever else it compiles.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -23,8 +23,8 @@ using bits = typename Bits<T>::type;
 
 }  // namespace vector_math
 
-// 2^n r, with |r| <= ln 2 / 2 from the remainder of x by ln 2: a polynomial. Far below 0 it is 0 but for a
-// number that is nearly the smallest; far above it stays finite.
+// exp x = 2^n exp r with n = round(x / ln 2) and |r| <= ln 2 / 2; exp r is a Taylor polynomial. x is clamped:
+// far below 0 the result is about the smallest normal number instead of 0, far above it stays finite.
 template <class T>
 [[gnu::always_inline]] inline vec<T> exp_of(vec<T> x) {
   using namespace vector_math;
@@ -44,7 +44,8 @@ template <class T>
   return sum * (vec<T>)power;
 }
 
-// Of positive, normal numbers: x = 2^n m with m around 1, and log m = 2 artanh((m - 1) / (m + 1)).
+// log x of positive, normal numbers: x = 2^n m with 1/sqrt 2 < m <= sqrt 2, and
+// log m = 2 artanh((m - 1) / (m + 1)), by its series.
 template <class T>
 [[gnu::always_inline]] inline vec<T> log_of(vec<T> x) {
   using namespace vector_math;

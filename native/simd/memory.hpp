@@ -1,4 +1,4 @@
-// Memory for whole vectors.
+// Zeroed memory that starts on a 64-byte boundary, as vector loads and stores need.
 #pragma once
 #include <sys/mman.h>
 
@@ -12,9 +12,8 @@
 
 namespace manyclass {
 
-// Zeroed memory on a 64-byte border. Large pieces come straight from the system and go back to it when they
-// are freed; very large ones ask for huge pages, since scattered reads of weight rows would otherwise miss
-// the translation buffer on nearly every row.
+// Large allocations are mapped, so that the system gets them back as soon as they are freed. Very large ones
+// ask for huge pages: scattered reads of weight rows would otherwise miss the TLB on nearly every row.
 class Memory {
  public:
   Memory() = default;
@@ -34,7 +33,7 @@ class Memory {
       throw std::bad_alloc();
     }
 #if defined(MADV_HUGEPAGE)
-    if (border) madvise(begin_, mapped_, MADV_HUGEPAGE);  // a wish: nothing depends on it
+    if (border) madvise(begin_, mapped_, MADV_HUGEPAGE);  // only a hint: a failure does no harm
 #endif
   }
   Memory(Memory&& other) noexcept

@@ -1,4 +1,4 @@
-// One look at all scores of a row.
+// The losses of a row and the classes that violate its margin, in a single pass over its scores.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -11,8 +11,8 @@
 
 namespace manyclass {
 
-// What one look at a row's scores tells: sum and maximum of max(0, s_c + shift), and the classes with
-// s_c > threshold, in order, written to `found` (room for all of them).
+// scan_scores returns sum_c max(0, s_c + shift), max_c (s_c + shift) and the number of classes with
+// s_c > threshold, which it writes to `found` in ascending order; `found` has room for all classes.
 template <class T>
 struct Scan {
   double hinge_sum;

@@ -1,4 +1,4 @@
-// Scores of a row for a tile of classes.
+// Scores of a row for a tile of neighbouring classes: s = sum_j x_j W[f_j, :].
 #pragma once
 #include <cstdint>
 
@@ -6,8 +6,8 @@
 
 namespace manyclass {
 
-// s = sum_j x_j W[f_j, :] for V vectors of classes: the sums, of type A, stay in registers, and the weights
-// of features further on (about a kilobyte ahead) are asked for while this one's are added.
+// For V vectors of classes. The sums, of type A, stay in registers; weights about a kilobyte ahead are
+// prefetched while those of the current feature are added.
 template <int V, class A, class T>
 inline void score_vectors(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, A* s) {
   constexpr int L = Lanes<A>::count, ahead = V < 16 ? 16 / V : 1;
@@ -23,11 +23,11 @@ inline void score_vectors(const T* W, int64_t stride, const int32_t* f, const T*
   for (int v = 0; v < V; ++v) store(s + v * L, sum[v]);
 }
 
-// The classes that `score_tile` takes at once: as many vectors as registers can hold.
+// The most classes that `score_tile` takes at once: as many vectors as the registers hold.
 template <class A>
 constexpr int64_t tile_width = 16 * Lanes<A>::count;
 
-// The same for up to tile_width classes, a whole number of vectors.
+// For up to tile_width classes, a whole number of vectors.
 template <class A, class T>
 inline void score_tile(const T* W, int64_t stride, const int32_t* f, const T* x, int64_t nnz, A* s,
                        int64_t width) {

@@ -1,5 +1,6 @@
-// One 64-byte vector of classes is the unit: the compiler splits it where the processor is narrower. Arrays
-// start on 64-byte borders and are padded to whole vectors, so loops over classes have no remainder.
+// Vectors of 64 bytes, one lane per class, are the unit of all kernels; the compiler splits them where the
+// processor is narrower. Arrays start on 64-byte boundaries and are padded to whole vectors, so that loops
+// over classes have no remainder.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +28,8 @@ template <class T>
 inline void store(T* p, vec<T> v) {
   *reinterpret_cast<vec<T>*>(p) = v;
 }
-// The same past the caches, for memory that is not read again soon; `streamed` before other threads read it.
+// A store that bypasses the caches, for memory that is not read again soon. Call `streamed` before other
+// threads read it.
 template <class T>
 inline void stream(T* p, vec<T> v) {
 #if defined(__AVX512F__)
@@ -46,14 +48,14 @@ inline vec<T> larger(vec<T> a, vec<T> b) {
   return a > b ? a : b;
 }
 
-// Classes are padded to whole vectors.
+// The number of classes, rounded up to whole vectors.
 template <class T>
 constexpr int64_t padded(int64_t classes) {
   constexpr int64_t lanes = Lanes<T>::count;
   return (classes + lanes - 1) / lanes * lanes;
 }
 
-// As many numbers as a vector of A has, which may be wider than the numbers themselves.
+// Loads as many numbers as a vector of A has lanes, converted to A, which may be wider than T.
 template <class A, class T>
 inline vec<A> load_as(const T* p) {
   if constexpr (sizeof(A) == sizeof(T)) {
@@ -78,7 +80,7 @@ inline T largest_lane(vec<T> v) {
   return most;
 }
 
-// Small integers, one a lane, from anywhere.
+// 8-bit integers at any alignment, one per lane.
 template <class T>
 inline vec<T> widened(const int8_t* p) {
 #if defined(__AVX512F__)
@@ -96,7 +98,7 @@ inline vec<T> widened(const int8_t* p) {
 #endif
 }
 
-// The other way: rounds.
+// The inverse of `load_as`: rounds to T.
 template <class A, class T>
 inline void store_as(T* p, vec<A> v) {
   if constexpr (sizeof(A) == sizeof(T)) {

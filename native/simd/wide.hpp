@@ -1,4 +1,4 @@
-// A number in float64 for each lane of a vector of T.
+// Sums in float64, one for each lane of a vector of T.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Wide {
   double& operator[](int64_t lane) { return reinterpret_cast<double*>(part)[lane]; }
   double operator[](int64_t lane) const { return reinterpret_cast<const double*>(part)[lane]; }
 
-  // += a b, both of type T
+  // += a b
   void add_product(const T* a, const T* b) {
     for (int v = 0; v < parts; ++v) part[v] += load_as<double>(a + v * L) * load_as<double>(b + v * L);
   }
