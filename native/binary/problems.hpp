@@ -19,8 +19,6 @@ namespace manyclass {
 
 template <class T>
 struct BinaryBlock {
-  static constexpr int width = Lanes<T>::count;
-
   bool pairs;
   std::vector<int32_t> positive, negative;  // the classes of each lane; `negative` for one-vs-one only
   std::vector<int32_t> problem;             // the problem of each lane, ascending

@@ -141,8 +141,10 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
                                                                           together});
             new (self) Labels(std::move(data), static_cast<int64_t>(own_ptr.size()) - 1);
           },
-          "indptr"_a, "indices"_a, "values"_a, "features"_a, "C"_a, "own_ptr"_a, "own"_a, "lambda_"_a,
-          "tau"_a, "constant"_a, "squared"_a, "draws"_a, "together"_a, "keep_variables"_a, "threads"_a)
+          "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "features"_a, "C"_a,
+          "own_ptr"_a, "own"_a, "lambda_"_a, "tau"_a, "constant"_a, "squared"_a, "draws"_a, "together"_a,
+          "keep_variables"_a, "threads"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+          nb::keep_alive<1, 4>())
       .def(
           "train",
           // Returns the blocks trained, and one line per label: primal, dual, violation, rounds, visited,

@@ -125,10 +125,10 @@ void bind_pass(nb::class_<Solver>& solver) {
              processes.gather = [gather](const Bytes& mine) {
                nb::gil_scoped_acquire gil;
                std::vector<Bytes> all;
-               for (nb::handle part : gather(nb::bytes(mine.data(), mine.size()))) {
-                 const auto bytes = nb::cast<nb::bytes>(part);
-                 const auto* begin = static_cast<const uint8_t*>(bytes.data());
-                 all.emplace_back(begin, begin + bytes.size());
+               const nb::ndarray<nb::numpy, const uint8_t, nb::ndim<1>> view(mine.data(), {mine.size()});
+               for (nb::handle part : gather(view)) {
+                 const auto bytes = nb::cast<In<uint8_t>>(part);
+                 all.emplace_back(bytes.data(), bytes.data() + bytes.size());
                }
                return all;
              };

@@ -22,7 +22,6 @@
 #include "parallel/processes.hpp"
 #include "parallel/team.hpp"
 #include "rows/layout.hpp"
-#include "rows/row_adder.hpp"
 #include "rows/scores.hpp"
 #include "simd/memory.hpp"
 #include "simd/vector.hpp"

@@ -48,8 +48,6 @@ class KeptWeights {
 #endif
   }
 
-  int64_t bytes() const { return static_cast<int64_t>(bits_.size()); }
-
  private:
   int64_t stride_ = 0;
   std::vector<uint8_t> bits_;

@@ -51,14 +51,14 @@ class DualRows {
   // Stores those of the m values that are positive. Different threads may assign different rows.
   void assign(int64_t i, const int32_t* classes, const T* values, int64_t m, T own = 0) {
     Slot& r = rows_[i];
-    r.own = own;
     int32_t size = 0;
     for (int64_t e = 0; e < m; ++e) size += values[e] > 0;
     if (size > r.room || size < r.room / 4) {
       const int32_t room = (size + 3) / 4 * 4 + (size > 16 ? size / 8 / 4 * 4 : 0);
+      void* memory = room ? std::malloc(static_cast<size_t>(room) * (sizeof(int32_t) + sizeof(T))) : nullptr;
+      if (room && !memory) throw std::bad_alloc();
       std::free(r.memory);
-      r.memory = room ? std::malloc(static_cast<size_t>(room) * (sizeof(int32_t) + sizeof(T))) : nullptr;
-      if (room && !r.memory) throw std::bad_alloc();
+      r.memory = memory;
       r.room = room;
     }
     auto* to_class = static_cast<int32_t*>(r.memory);
@@ -72,6 +72,7 @@ class DualRows {
     }
     r.size = size;
     r.sum = static_cast<T>(sum);
+    r.own = own;
   }
 
   int64_t entries() const {

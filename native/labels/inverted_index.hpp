@@ -47,7 +47,7 @@ class InvertedIndex {
 
   InvertedIndex(const RowsInPlace<T>& X, int threads)
       : ptr_(X.d + 1, 0), entries_(X.entries()), signs_(X.d, 0) {
-    for (int64_t e = 0; e < X.entries(); ++e) ++ptr_[X.index[e] + 1];
+    for (int64_t e = X.ptr[0]; e < X.ptr[X.n]; ++e) ++ptr_[X.index[e] + 1];
     for (int64_t f = 0; f < X.d; ++f) ptr_[f + 1] += ptr_[f];
     std::vector<int64_t> next(ptr_.begin(), ptr_.end() - 1);
     for (int64_t i = 0; i < X.n; ++i)

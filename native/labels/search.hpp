@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "labels/inverted_index.hpp"
-#include "rows/scores.hpp"
 
 namespace manyclass {
 

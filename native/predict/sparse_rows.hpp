@@ -11,8 +11,6 @@ struct SparseRowsView {
   const int32_t* index;
   const T* value;
   int64_t rows, columns;
-
-  int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
 };
 
 template <class T>

@@ -78,7 +78,7 @@ class Buffer {
     return *this;
   }
   void reset(int64_t n) {
-    memory_ = Memory();
+    *this = Buffer();  // frees the old memory first, and leaves an empty buffer if there is no more
     memory_ = Memory(sizeof(T) * static_cast<size_t>(n));
     data_ = static_cast<T*>(memory_.data());
     size_ = n;

@@ -122,11 +122,9 @@ def own_rows():
     )
 
 
-def labels(loss="hinge"):
+def labels(loss="hinge", rows=(INDPTR, INDICES, VALUES)):
     own_ptr, own = own_rows()
-    return core.LabelBlocks32(
-        INDPTR, INDICES, VALUES, D, np.ones(N), own_ptr, own, 0.01, 1.0, 0.0, loss != "hinge", 0, 0, True, 1
-    )
+    return core.LabelBlocks32(*rows, D, np.ones(N), own_ptr, own, 0.01, 1.0, 0.0, loss != "hinge", 0, 0, True, 1)
 
 
 def places():
@@ -648,3 +646,22 @@ def test_a_layout_that_was_taken_has_no_rows():
     core.Coupled32(taken, Y, C, K, "ww", 0.5, False)
     with pytest.raises(ValueError, match="labels"):
         core.Coupled32(taken, Y, C, K, "ww", 0.5, False)
+
+
+def train_labels(solver):
+    numbers = iter(range(solver.blocks))
+    _, found = solver.train(lambda: next(numbers, -1), True, 0.01, 100, 0, 1, core.Interrupt())
+    return np.asarray(found)
+
+
+def test_labels_can_be_trained_on_a_part_of_longer_arrays():
+    before = np.full(7, D + 10**6, np.int32)  # entries of rows that are not passed, whatever they hold
+    part = INDPTR + before.size, np.append(before, INDICES), np.append(before.astype(np.float32), VALUES)
+    np.testing.assert_array_equal(train_labels(labels(rows=part)), train_labels(labels()))
+
+
+def test_labels_keep_the_rows_that_they_read_in_place():
+    solver = labels(rows=tuple(array.copy() for array in (INDPTR, INDICES, VALUES)))
+    np.testing.assert_array_equal(train_labels(solver), train_labels(labels()))
+    with pytest.raises(TypeError):
+        labels(rows=(INDPTR.astype(np.int32), INDICES, VALUES))  # converted, they would be gone after the call
