@@ -1,10 +1,14 @@
 """Small stores, and what fits from them have left."""
 
+import re
+
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from manyclass.data.conversion import Conversion
 from manyclass.data.matrix_rows import MatrixRows
+from manyclass.problems import PROBLEMS, Reinforced
 
 
 def store_of(X, y, path, blocks, dtype=np.float64):
@@ -18,6 +22,29 @@ def with_constant(X):
 def weights_of(fitted):
     """Of all columns of the model, with those of the constant feature."""
     return np.vstack([sp.csr_matrix(fitted.model_.matrix).toarray(), fitted.model_.intercept])
+
+
+def memory_needed(message):
+    """Return the bytes that a rejected fit asks for, rounded up."""
+    needed, unit = re.search(r"memory is not enough: the fit needs ([\d.]+) (kB|MB)", message).groups()
+    return int(float(needed) * {"kB": 1e3, "MB": 1e6}[unit] * 1.01) + 100
+
+
+def assert_certificate_follows_from_formulas(fitted, store, loss, X, y, C=1.0):
+    """Compare the certificate of a warm fit with the formulas, on its weights and its dual variables alone.
+
+    X and y have all rows that ever were in the store, by id.
+    """
+    ids = np.sort(np.concatenate([store.read(number).ids for number in range(store.n_blocks)]))
+    problem, found = Reinforced(0.5) if loss == "rm" else PROBLEMS[loss], fitted.certificate_
+    X = with_constant(X[ids]) if fitted.fit_intercept else X[ids]
+    y, alpha = np.searchsorted(fitted.classes_, y[ids]), variables_of(fitted, store, loss, C)[ids]
+    C, W = np.broadcast_to(C, ids.size), weights_of(fitted)[: X.shape[1]]
+    np.testing.assert_allclose(W, problem.weights(alpha, X, y), rtol=1e-9, atol=1e-12)
+    assert found.primal == pytest.approx(problem.primal(W, X, y, C), rel=1e-9)
+    assert found.dual == pytest.approx(problem.dual(alpha, X, y, C), rel=1e-9, abs=1e-12)
+    worst = problem.violations(X @ W, alpha, y, C).max()
+    assert found.violation == pytest.approx(worst, rel=1e-6, abs=1e-9)
 
 
 def variables_of(fitted, store, loss, C=1.0):

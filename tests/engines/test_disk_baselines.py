@@ -1,6 +1,5 @@
 """Methods of the literature, beside the dual: what they compute, and that their certificates say how good it is."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,14 @@ import scipy.sparse as sp
 from losses import make, text_like
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
-from stored_fits import store_of, variables_of, weights_of, with_constant
+from stored_fits import (
+    assert_certificate_follows_from_formulas,
+    memory_needed,
+    store_of,
+    variables_of,
+    weights_of,
+    with_constant,
+)
 
 from manyclass import DiskEngine, MulticlassSVC, OneVsOneSVC, OneVsRestSVC, select_C
 from manyclass.problems import PROBLEMS
@@ -40,17 +46,6 @@ def fit_all_passes(loss, store, engine, passes=1, **parameters):
     given = {"tol": 1e-12, "dtype": "float64", "max_iter": passes, "warm_start": True, "n_jobs": 1} | parameters
     with pytest.warns(ConvergenceWarning):
         return make(loss, engine=engine, **given).fit(store)
-
-
-def assert_certificate_follows_from_formulas(fitted, store, loss, X, y, C):
-    """From the model's weights and from the dual variables alone."""
-    problem, X1, penalties = PROBLEMS[loss], with_constant(X), np.full(len(y), C)
-    alpha = variables_of(fitted, store, loss, C)
-    found = fitted.certificate_
-    np.testing.assert_allclose(weights_of(fitted), problem.weights(alpha, X1, y), rtol=1e-9, atol=1e-12)
-    assert found.primal == pytest.approx(problem.primal(weights_of(fitted), X1, y, penalties), rel=1e-9)
-    assert found.dual == pytest.approx(problem.dual(alpha, X1, y, penalties), rel=1e-9, abs=1e-12)
-    assert alpha.min() >= 0 and (loss == "squared_hinge" or alpha.max() <= C)
 
 
 # ---- The orders that rows are visited in, as native/parallel/shuffle.hpp and the engine make them
@@ -285,10 +280,9 @@ def test_bits_do_not_depend_on_threads(loss, engine, tmp_path):
 def test_little_room_changes_nothing(loss, options, tmp_path):
     X, y = text_like(300, 200, 40, seed=4)
     store = store_of(X, y, tmp_path / "s", 12)
-    with pytest.raises(ValueError, match="are needed") as refused:
+    with pytest.raises(ValueError, match="is not enough") as refused:
         make(loss, engine=DiskEngine(1, together=2, **options), dtype="float64").fit(store)
-    needed, unit = re.search(r": ([\d.]+) (kB|MB) are needed", str(refused.value)).groups()
-    least = int(float(needed) * {"kB": 1e3, "MB": 1e6}[unit] * 1.01) + 100
+    least = memory_needed(str(refused.value))
     little, much = (
         fit_all_passes(loss, store, DiskEngine(memory, together=2, **options), 3) for memory in (least, "100MB")
     )

@@ -169,7 +169,7 @@ def test_variables_of_blocks_are_checked(store, tmp_path):
         with pytest.raises(CheckpointError, match=f"{path.name}: .*remove it"):
             make("hinge", checkpoint=folder, engine="disk", tol=1e-3, resume=True).fit(store)
     path.write_bytes(b"".join(tensor_file_content({n: a for n, a in arrays.items() if n != "ids"}, {})))
-    with pytest.raises(CheckpointError, match=f"{path.name}: .*which rows"):
+    with pytest.raises(CheckpointError, match=f"{path.name} does not say which rows"):
         make("hinge", checkpoint=folder, engine="disk", tol=1e-3, resume=True).fit(store)
     (folder / ABOUT).write_text("[" * 100_000)
     with pytest.raises(CheckpointError, match=f"{ABOUT}: .*nested too deeply"):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from losses import text_like
 from oracle import optimum
 from sklearn.exceptions import ConvergenceWarning
-from stored_fits import store_of, variables_of, weights_of, with_constant
+from stored_fits import assert_certificate_follows_from_formulas, store_of
 
 from manyclass import DiskEngine, MulticlassSVC, select_C
 from manyclass.engines import StoredRows, disk, disk_memory, least_memory
@@ -58,14 +58,7 @@ def test_the_optimum_is_that_of_an_independent_solver(loss, intercept, blocks, l
     found = fitted.certificate_
     assert found.gap <= 1e-4
     assert found.primal >= best * (1 - 1e-6) and found.dual <= best * (1 + 1e-6)
-    # Both values follow from the model's weights and from the dual variables alone.
-    problem, X1 = PROBLEMS[loss], with_constant(X) if intercept else X
-    W = weights_of(fitted)[: X1.shape[1]]
-    alpha = variables_of(fitted, store, loss)
-    assert found.primal == pytest.approx(problem.primal(W, X1, y, C), rel=1e-9)
-    assert found.dual == pytest.approx(problem.dual(alpha, X1, y, C), rel=1e-9)
-    worst = problem.violations(X1 @ W, alpha, y, C).max()
-    assert found.violation == pytest.approx(worst, rel=1e-6, abs=1e-9)
+    assert_certificate_follows_from_formulas(fitted, store, loss, X, y, C)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -133,9 +126,9 @@ def test_a_fit_that_cannot_go_on_says_what_it_needs(tmp_path, monkeypatch):
     monkeypatch.setattr(disk_memory, "PASSING", 0.0)
     monkeypatch.setattr(disk_memory.Sizes, "expected_model", lambda *_: 0)
     needed = least(store, "ww", np.float32)
-    with pytest.raises(ValueError, match="are needed"):
+    with pytest.raises(ValueError, match="the fit needs"):
         svm("ww", needed - 1, dtype="float32").fit(store)
-    with pytest.raises(ValueError, match=r"more than could be foreseen; give [\d.]+ MB or more"):
+    with pytest.raises(ValueError, match=r"more than estimated; give the fit [\d.]+ MB or more"):
         svm("ww", needed, dtype="float32", tol=1e-3).fit(store)
 
 

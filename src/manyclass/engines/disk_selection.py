@@ -1,4 +1,4 @@
-"""Cross-validation from a store: all folds along a path of penalties, each block read once a pass for all of them."""
+"""Cross-validation from a store: each block is read once per pass for all folds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,16 +8,15 @@ import numpy as np
 
 from .._native import core
 from ..problems import Problem
-from .disk import DiskFits, about_variables
-from .disk_engine import DiskEngine
-from .dual_store import DualStore
+from .disk import DiskFits, new_variables
+from .disk_engine import DiskEngine, DiskJob
 from .options import FitOptions
 from .stopping import listening
 from .stored_rows import StoredRows
 
 
 class FoldResults(NamedTuple):
-    """Of each penalty and fold."""
+    """Results per penalty and fold."""
 
     accuracies: np.ndarray
     gaps: np.ndarray
@@ -32,18 +31,19 @@ def cross_validate(
     folds: int,
     options: FitOptions,
 ) -> FoldResults:
-    """Train all folds for one penalty after another, each from where the last one has ended.
+    """Train all folds for one penalty after another, starting from the solutions for the previous penalty.
 
     Parameters
     ----------
-    problem, data, engine
-        As `run` has them.
+    problem : Problem
+    data : StoredRows
+    engine : DiskEngine
     Cs : sequence of float
-        The penalties, ascending.
+        Penalties in ascending order.
     folds : int
-        Rows are dealt to them by their ids, at random.
+        Number of folds, to which rows are assigned at random by their ids.
     options : FitOptions
-        The passes are those of each penalty.
+        `max_iter` applies to each penalty.
 
     Returns
     -------
@@ -56,23 +56,15 @@ def cross_validate(
     """
     accuracies, gaps = np.zeros((2, len(Cs), folds))
     results = FoldResults(accuracies, gaps, np.zeros((len(Cs), folds), bool))
-    about = about_variables(problem, data, options.dtype)
-    variables = [DualStore(about, data.store.path) for _ in range(folds)]
     interrupt: Any = core.Interrupt()
+    jobs = [DiskJob(problem, replace(data, C=C), engine, options, interrupt) for C in Cs]
+    variables = [new_variables(jobs[0]) for _ in range(folds)]
     try:
         with listening(interrupt):
-            fits = DiskFits(
-                problem,
-                replace(data, C=Cs[0]),
-                engine,
-                options,
-                interrupt=interrupt,
-                variables=variables,
-                folds=folds,
-            )
-            for place, C in enumerate(Cs):
+            fits = DiskFits(jobs[0], variables, folds)
+            for place, job in enumerate(jobs):
                 if place:
-                    fits.set_data(replace(data, C=C))
+                    fits.start(job)
                 _train(fits, options, interrupt, place, results)
                 results.accuracies[place] = fits.held_out_accuracies()
     finally:
