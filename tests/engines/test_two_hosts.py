@@ -15,4 +15,4 @@ def test_two_hosts_train_as_one_and_notice_when_the_cable_is_cut():
     if found.returncode == 77:
         pytest.skip(found.stdout.strip())
     assert found.returncode == 0, found.stderr
-    assert "to the last bit" in found.stdout and "has not been heard of" in found.stdout
+    assert "to the last bit" in found.stdout and "has not been heard from" in found.stdout
