@@ -1,4 +1,4 @@
-"""Small stores, and what fits from them have left."""
+"""Small stores, and checks of fits from them."""
 
 import re
 
@@ -20,8 +20,15 @@ def with_constant(X):
 
 
 def weights_of(fitted):
-    """Of all columns of the model, with those of the constant feature."""
+    """Return all columns of the model, with the weights of the constant feature as last row."""
     return np.vstack([sp.csr_matrix(fitted.model_.matrix).toarray(), fitted.model_.intercept])
+
+
+def assert_same_bits(models):
+    """Assert that models have the same weights and certificate."""
+    for other in models[1:]:
+        np.testing.assert_array_equal(weights_of(models[0]), weights_of(other))
+        assert models[0].certificate_ == other.certificate_
 
 
 def memory_needed(message):
@@ -48,20 +55,19 @@ def assert_certificate_follows_from_formulas(fitted, store, loss, X, y, C=1.0):
 
 
 def variables_of(fitted, store, loss, C=1.0):
-    """The dual variables (ids, K) that a warm fit has kept, as the problem's formulas want them."""
+    """Return the dual variables (ids, K) kept by a fit with `warm_start`, in the form of the problem's formulas."""
     K = len(fitted.classes_)
     nothing = C / (1 + np.exp(20)) if loss == "logistic" else 0.0
     alpha = np.zeros((store.manifest.next_id, K))
     for number, entry in enumerate(store.manifest.blocks):
         ids = store.read(number).ids
-        alpha[ids] = nothing  # where all begin
+        alpha[ids] = nothing  # the initial values
         block = entry.file.removesuffix(".safetensors")
         for name in fitted._dual_state.names():
             if name != block and not name.startswith(f"{block}."):
                 continue
             stored = fitted._dual_state.get(name)
             assert stored["ids"].tolist() == ids.tolist()
-            # Of all classes, or of a range of them.
             low, high = map(int, name.rpartition(".")[2].split("-")) if name != block else (0, K)
             alpha[ids, low:high] = _values(stored, len(ids), high - low, loss, C)
     return alpha

@@ -1,4 +1,4 @@
-"""The folder of checkpoints: whole or not there, damage found, and never in the way of the fit."""
+"""Checkpoint folders: generations are complete or absent, damage is detected, and failures do not stop the fit."""
 
 import errno
 import json
@@ -59,7 +59,7 @@ DAMAGES = [flip_a_byte, cut_short, remove, put_another_in_its_place]
 def test_arrays_and_information_come_back(tmp_path):
     folder = CheckpointFolder(tmp_path / "made" / "when needed")
     parts = [folder.write_part(1, rank, {"rank": np.array([rank])} | ARRAYS) for rank in range(3)]
-    assert CheckpointFolder(folder.path).read() is None  # nothing is there before the commit
+    assert CheckpointFolder(folder.path).read() is None  # nothing before the commit
     folder.commit(1, parts, {"history": [{"gap": float("nan"), "primal": 0.1 + 0.2}]})
     stored = CheckpointFolder(folder.path).read()
     assert stored.generation == 1
@@ -97,7 +97,7 @@ def test_the_one_before_is_read_where_the_newest_is_damaged(what, damage, tmp_pa
     again = CheckpointFolder(tmp_path)
     with pytest.warns(RuntimeWarning, match=r"checkpoint 2: .*Resuming from the earlier checkpoint 1"):
         assert again.read().info == {"number": 1}
-    # It is the last good one now, whatever lies beside it.
+    # It is now the last good one, whatever else is in the folder.
     write(again, again.next_generation(), number=3)
     assert again.generations() == [3, 1]
     damage(tmp_path / "checkpoint-3-0.safetensors")
@@ -197,7 +197,7 @@ def test_other_rows_and_labels_are_refused(tmp_path):
         fit(tmp_path, X=X, y=np.append(y[1:], y[0]), resume=True)
     with pytest.raises(ValueError, match=r"another problem: C \("):
         make("ww", tol=1e-3, checkpoint=tmp_path, resume=True).fit(X, y, sample_weight=1.0 + (y == 0))
-    # The same numbers otherwise laid out are the same rows.
+    # The same values in another layout are the same rows.
     fit(tmp_path, X=X.toarray(), y=y, resume=True)
 
 
@@ -219,7 +219,7 @@ def test_history_times_and_passes_go_on(tmp_path):
     assert second.times_["total"] > second.history_[-1]["seconds"] > first.history_[-2]["seconds"]
 
 
-# ---- When nothing can be written
+# ---- Write errors
 
 
 def test_a_folder_that_cannot_be_made_is_one_warning(tmp_path):
@@ -232,7 +232,7 @@ def test_a_folder_that_cannot_be_made_is_one_warning(tmp_path):
 
 
 def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
-    """As on a full disk: the system refuses to write on in the middle of a file."""
+    """As on a full disk, writing fails in the middle of a file."""
     expected = file_of(fit(), tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -249,7 +249,7 @@ def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
 
 @pytest.mark.parametrize("failing", ["part", "manifest", "names"])
 def test_a_disk_that_is_full_for_a_while(failing, tmp_path, monkeypatch):
-    """What is there when it fills up stays good, and the next try may succeed."""
+    """Existing checkpoints stay intact, and a later attempt succeeds."""
     plain, sync = checkpoint.open_atomic, streams.sync_folder
     calls = []
 

@@ -1,4 +1,4 @@
-"""One-vs-rest from a store with more classes than there is memory for: a range of classes after another."""
+"""One-vs-rest from a store with too many classes for the memory: one range of classes after another."""
 
 import re
 import tracemalloc
@@ -11,8 +11,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from stored_fits import (
     assert_certificate_follows_from_formulas,
+    assert_same_bits,
     memory_needed,
     store_of,
+    weights_of,
     with_constant,
 )
 
@@ -27,7 +29,7 @@ K = 200
 
 @pytest.fixture
 def ranges(monkeypatch):
-    """The ranges of classes that were begun, one after the other."""
+    """The ranges of classes started so far."""
     begun = []
     begin = class_ranges.ClassRanges._begin_range
 
@@ -51,7 +53,7 @@ def ovr(loss, memory, **options):
 
 
 def little(loss, store, more=1.1, **options):
-    """Somewhat more memory than a fit says that it needs, in bytes."""
+    """Return somewhat more than the memory that a fit asks for, in bytes."""
     with pytest.raises(ValueError, match="kB to train 16 classes at a time") as refused:
         ovr(loss, "1kB", **options).fit(store)
     assert ("no weight is 0" in str(refused.value)) == (loss == "logistic")
@@ -74,7 +76,6 @@ def test_the_optimum_is_that_of_memory(loss, tmp_path, ranges):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_bits_depend_neither_on_threads_nor_on_the_number_of_ranges(loss, tmp_path, ranges):
-    """Not on ranges, where all have the same passes: classes share nothing."""
     X, y = many_classes(1)
     store = store_of(X, y, tmp_path / "s", 6, np.float32)
     options = {"dtype": "float32", "tol": 1e-9, "max_iter": 4}
@@ -83,10 +84,8 @@ def test_bits_depend_neither_on_threads_nor_on_the_number_of_ranges(loss, tmp_pa
         for jobs, memory in ((1, least), (2, least), (4, least), (1, "100MB")):
             models.append(ovr(loss, memory, n_jobs=jobs, **options).fit(store))
     assert len(ranges) > 3
-    for other in models[1:]:
-        np.testing.assert_array_equal(models[0].coef_, other.coef_)
-        np.testing.assert_array_equal(models[0].intercept_, other.intercept_)
-    assert models[0].certificate_ == models[1].certificate_ == models[2].certificate_
+    assert_same_bits(models[:3])
+    np.testing.assert_array_equal(weights_of(models[0]), weights_of(models[3]))
     assert models[0].certificate_.primal == pytest.approx(models[3].certificate_.primal, rel=1e-12)
 
 
@@ -104,7 +103,7 @@ def test_weights_of_rows_and_sets_of_labels(loss, tmp_path, ranges):
 
 
 def test_features_that_no_row_has_take_nothing(tmp_path):
-    """Hashed words: a million columns, of which a few hundred are in use."""
+    """Hashed words: a million columns, a few hundred of them in use."""
     X, y = many_classes(3)
     spread = np.sort(np.random.default_rng(0).choice(1 << 20, X.shape[1], replace=False))
     wide = sp.csr_matrix((X.data, spread[X.indices], X.indptr), (X.shape[0], 1 << 20))
@@ -122,7 +121,7 @@ def test_features_that_no_row_has_take_nothing(tmp_path):
     assert fitted.score(store) == pytest.approx(narrow.score(X, y), abs=0.02)
 
 
-# ---- Fits that end early, and those that go on from them
+# ---- Fits that end early, and fits that resume
 
 
 class KilledError(Exception):
@@ -130,7 +129,7 @@ class KilledError(Exception):
 
 
 def stop_after(monkeypatch, advances):
-    """Let a fit die in the middle."""
+    """Kill a fit in the middle."""
     left = [advances]
     advance = DiskFits.advance
 
@@ -161,7 +160,7 @@ def test_a_fit_that_died_goes_on_with_any_memory(loss, again, tmp_path, ranges, 
             ovr(loss, memory, tol=0.02, checkpoint=folder, every=0.0).fit(store)
     passes.clear()
     fitted = ovr(loss, int(memory * again), tol=0.02, checkpoint=folder, resume=True, warm_start=True).fit(store)
-    assert len(passes) < full  # what was learned is not learned again
+    assert len(passes) < full  # the resumed fit does not start over
     assert fitted.certificate_.gap <= 0.02
     assert fitted.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=0.03)
     if again == 100.0:
@@ -170,7 +169,7 @@ def test_a_fit_that_died_goes_on_with_any_memory(loss, again, tmp_path, ranges, 
 
 
 def test_variables_survive_other_ranges_and_removed_rows(tmp_path, ranges):
-    """A second fit finds every range optimal as it is, however the memory has changed in between."""
+    """A second fit finds every range optimal, even with another memory limit."""
     X, y = many_classes(5)
     store = store_of(X, y, tmp_path / "s", 6)
     memory = little("squared_hinge", store, 1.0)
@@ -215,7 +214,7 @@ def test_every_range_has_max_iter_passes(tmp_path, ranges):
     assert fitted.history_[-1]["certified"] and fitted.history_[-1]["gap"] == fitted.certificate_.gap
 
 
-# ---- What cannot be
+# ---- Too little memory
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -232,6 +231,6 @@ def test_a_model_that_outgrows_the_memory_is_an_error(tmp_path, monkeypatch):
     X, y = many_classes(9)
     store = store_of(X, y, tmp_path / "s", 6)
     memory = int(little("squared_hinge", store) * 0.8)
-    monkeypatch.setattr(class_ranges.Sizes, "certain_model", lambda *_: 0)  # as if nothing were known of it
+    monkeypatch.setattr(class_ranges.Sizes, "certain_model", lambda *_: 0)  # as if its size were unknown
     with pytest.raises(ValueError, match=r"the weights of \d+ of 200 classes already take"):
         ovr("squared_hinge", memory).fit(store)

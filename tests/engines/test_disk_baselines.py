@@ -1,4 +1,4 @@
-"""Methods of the literature, beside the dual: what they compute, and that their certificates say how good it is."""
+"""Baselines from the literature: they compute what their papers say, and their certificates are right."""
 
 from dataclasses import replace
 
@@ -10,6 +10,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from stored_fits import (
     assert_certificate_follows_from_formulas,
+    assert_same_bits,
     memory_needed,
     store_of,
     variables_of,
@@ -26,7 +27,7 @@ K = 6
 
 
 def rows_with_features_of_their_own(n, d, seed):
-    """Every fifth row has a feature that no other row has."""
+    """Give every fifth row a feature of its own."""
     X, y = text_like(n, d, K, seed=seed)
     own = np.arange(0, n, 5)
     alone = sp.csr_matrix((np.linspace(0.5, 1.5, own.size), (own, np.arange(own.size))), (n, own.size))
@@ -42,13 +43,13 @@ def streamsvm(**options):
 
 
 def fit_all_passes(loss, store, engine, passes=1, **parameters):
-    """A warm fit that ends at its limit."""
+    """Fit with `warm_start` until `max_iter`."""
     given = {"tol": 1e-12, "dtype": "float64", "max_iter": passes, "warm_start": True, "n_jobs": 1} | parameters
     with pytest.warns(ConvergenceWarning):
         return make(loss, engine=engine, **given).fit(store)
 
 
-# ---- The orders that rows are visited in, as native/parallel/shuffle.hpp and the engine make them
+# ---- The order of visits, as in native/parallel/shuffle.hpp and the engine
 
 MASK = (1 << 64) - 1
 
@@ -61,7 +62,7 @@ def scramble(z):
 
 
 def visits(store, pass_number):
-    """For each block of a pass that visits blocks alone: the ids of its rows, for the first vector of classes."""
+    """Yield the row ids of each block in the order in which a pass with single blocks visits them."""
     for batch, number in enumerate(np.random.default_rng([0, pass_number]).permutation(store.n_blocks)):
         ids = store.read(int(number)).ids.tolist()
         seed = int(np.random.SeedSequence([0, pass_number, batch]).generate_state(1)[0])
@@ -85,7 +86,7 @@ def respond(loss, m, C):
 
 
 def reference(loss, sets, X, y, C):
-    """The recursion of the paper, and the mean response of each row; `sets`: the rows of each update."""
+    """Return the weights of the paper's recursion, and the mean response of each row; `sets` are rows per update."""
     X, t = X.toarray(), np.where(np.arange(K) == y[:, None], 1.0, -1.0)
     n = len(y)
     w, rows = np.zeros((X.shape[1], K)), 0
@@ -185,7 +186,7 @@ def test_methods_go_on_from_each_others_variables(tmp_path):
             loss, C=0.1, tol=1e-3, dtype="float64", warm_start=True, engine=DiskEngine("40MB"), max_iter=2000
         )
         there = estimator.fit(store).certificate_
-        again = estimator.set_params(engine=pegasos()).fit(store)  # optimal as they are
+        again = estimator.set_params(engine=pegasos()).fit(store)  # already optimal
         assert again.n_iter_ == 1 and again.certificate_.primal == pytest.approx(there.primal, rel=1e-9)
         moved = estimator.set_params(C=0.15, tol=0.03).fit(store)
         assert moved.certificate_.exit_reason == "converged"
@@ -196,7 +197,7 @@ def test_methods_go_on_from_each_others_variables(tmp_path):
 
 
 def enclosing_balls(order, X, y, C):
-    """Centre by centre, with the points written out: (w, a) of each class, and whether the balls hold."""
+    """Grow the ball of each class around explicit points; return the weights and dual variables."""
     n = len(y)
     alpha, weights = np.zeros((n, K)), np.zeros((X.shape[1], K))
     for c in range(K):
@@ -230,7 +231,7 @@ def test_streamsvm_grows_a_ball_around_the_points(blocks, tmp_path):
     assert_certificate_follows_from_formulas(fitted, store, "squared_hinge", X, y, 0.7)
     best = make("squared_hinge", C=0.7, tol=1e-6, dtype="float64").fit(X, y).certificate_
     assert found.primal >= best.dual and found.dual <= best.primal
-    # No class gains by any other length of its weights.
+    # No class gains from weights of another length.
     problem, X1, C = PROBLEMS["squared_hinge"], with_constant(X), np.full(100, 0.7)
     for c in range(K):
         for factor in (0.99, 1.01):
@@ -263,10 +264,7 @@ def test_bits_do_not_depend_on_threads(loss, engine, tmp_path):
     X, y = text_like(300, 200, 40, seed=8)
     store = store_of(X, y, tmp_path / "s", 12, np.float32)
     models = [fit_all_passes(loss, store, engine, 4, dtype="float32", n_jobs=n) for n in (1, 2, 4)]
-    for other in models[1:]:
-        np.testing.assert_array_equal(models[0].coef_, other.coef_)
-        np.testing.assert_array_equal(models[0].intercept_, other.intercept_)
-        assert models[0].certificate_ == other.certificate_
+    assert_same_bits(models)
 
 
 @pytest.mark.parametrize(

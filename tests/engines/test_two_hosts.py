@@ -1,4 +1,4 @@
-"""Ranks on two hosts, where the machine lets us make them: see `scripts/two_hosts.py`."""
+"""Ranks on two hosts, if the machine can simulate them: see `scripts/two_hosts.py`."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Long rows and features on different scales: smooth losses are trained all the same, others say what is wrong."""
+"""Long rows and features on different scales: smooth losses converge, others warn and say why."""
 
 import warnings
 
@@ -40,7 +40,7 @@ def test_smooth_losses_reach_the_optimum(loss, dtype, wine):
 
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_long_rows_of_many_classes(loss, digits, tmp_path):
-    """The model in the file is that of the certificate, and neither depends on the number of threads."""
+    """The saved model predicts the same, and neither model nor certificate depends on the number of threads."""
     X, y = digits
     fitted = make(loss, n_jobs=1).fit(X, y)
     assert fitted.certificate_.exit_reason == "converged"
@@ -64,7 +64,7 @@ def test_the_certificate_is_that_of_the_weights(loss, digits):
 
 
 def test_the_dual_makes_progress_on_long_rows(digits):
-    """A step that is short because the row is long counts."""
+    """Steps that are short because rows are long count as progress."""
     gaps = []
     for max_iter in (50, 400):
         with pytest.warns(ConvergenceWarning):

@@ -1,4 +1,4 @@
-"""Feature reduction: classes have weights only for features of their own rows, and these are optimal."""
+"""Feature reduction: classes have weights only for features of their own rows, with optimal values."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ TIGHT = {"tol": 1e-7, "dtype": "float64", "max_iter": 500_000, "feature_reductio
 
 
 def seen(X, y, K):
-    """Which features rows of each class have, (features, K)."""
+    """Return whether each feature occurs in rows of each class, shape (features, K)."""
     return np.stack([np.asarray((X[y == c] != 0).sum(axis=0)).ravel() > 0 for c in range(K)], axis=1)
 
 

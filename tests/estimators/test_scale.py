@@ -1,4 +1,4 @@
-"""Values, penalties and weights that overflow are refused, with their place and what to do."""
+"""Values, penalties and weights that overflow are rejected; the error says where they are and what to do."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_an_elastic_net_that_overflows(loss, name, value, rows):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("scale", [1e-3, 1e-5, 1e-8, 1e-18, 1e-25])
 def test_short_rows_are_soon_done(loss, scale, rows):
-    """Their objective is nearly linear: steps are as long as the penalties allow."""
+    """Their objective is nearly linear, so steps are as long as the penalties allow."""
     X, y = rows
     fitted = make(loss, max_iter=5, fit_intercept=False, n_jobs=1).fit(X * scale, y)
     assert abs(fitted.certificate_.gap) < 1e-4

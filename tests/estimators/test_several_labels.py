@@ -1,4 +1,4 @@
-"""Rows with sets of labels: each label is a binary problem of its own, whatever else the rows have."""
+"""Rows with sets of labels: each label is a separate binary problem, whatever other labels the rows have."""
 
 import joblib
 import numpy as np
@@ -18,7 +18,7 @@ EXACT = {"tol": 1e-8, "dtype": "float64", "max_iter": 100_000}
 
 
 def labelled(n=60, d=25, K=5, seed=0):
-    """Rows with any number of labels: the first has none, nor has the last label a row; one row is empty."""
+    """Rows with any number of labels: the first has none, the last label has no row, and one row is empty."""
     X, y = text_like(n, d, K - 1, seed=seed)
     X = X.tolil()
     X[3] = 0
@@ -248,7 +248,7 @@ def test_bibtex(shared_data):
     assert 0.62 < at_1 < 0.65 and 0.37 < at_3 < 0.40 and 0.27 < at_5 < 0.30
 
 
-# ---- What sets of labels are not for
+# ---- Rejected sets of labels
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if not make(loss)._takes_sets])

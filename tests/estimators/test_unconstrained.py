@@ -1,4 +1,4 @@
-"""LLW with C = inf: the smallest weights without any loss."""
+"""LLW with C = inf: the smallest weights with zero loss."""
 
 import cvxpy as cp
 import numpy as np

@@ -1,9 +1,9 @@
 """Blocks of classes trained by joblib's workers: threads, processes, or the machines of a Dask or Ray cluster.
 
 Blocks share nothing but the rows. They are divided into several tasks per worker, and each result is imported when it
-arrives. Rows, labels and penalties are one argument, the same object for all tasks: Dask sends it to a worker once, and
-processes on this machine map its arrays. A worker lays out the rows for its first task and keeps the layout until it
-gets a task of another fit.
+arrives. Rows, labels and penalties are one argument, the same object for all tasks: Dask sends it to a worker once,
+and processes on this machine map its arrays. A worker lays out the rows for its first task and keeps the layout until
+it gets a task of another fit.
 """
 
 import threading
