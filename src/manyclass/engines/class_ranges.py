@@ -26,19 +26,7 @@ logger = logging.getLogger("manyclass")
 
 
 def from_disk(job: DiskJob, variables: DualStore | None) -> Solver:
-    """Create the solver of a fit from disk, which trains all classes together if their weights fit in memory.
-
-    Parameters
-    ----------
-    job : DiskJob
-    variables : DualStore, optional
-        Dual variables to start from.
-
-    Raises
-    ------
-    ValueError
-        If the memory limit is too small; the message says what is needed.
-    """
+    """Create the solver of a fit from disk, which trains all classes together if their weights fit in memory."""
     if not isinstance(job.problem, Binary):
         return FromDisk(job, variables)
     variables = variables or new_variables(job)
@@ -53,15 +41,7 @@ def one_range(job: DiskJob, variables: DualStore) -> FromDisk:
 
 
 def least_memory(problem: Problem, data: StoredRows, dtype: np.dtype) -> int:
-    """Return the smallest memory limit in bytes for a fit on the rows of a store.
-
-    Parameters
-    ----------
-    problem : Problem
-    data : StoredRows
-    dtype : numpy dtype
-        Type of the weights.
-    """
+    """Return the smallest memory limit in bytes for a fit on the rows of a store, with weights of this type."""
     job, K = DiskJob(problem, data, DiskEngine(memory=1), SolverOptions(dtype=dtype)), data.n_classes
     sizes = Sizes(job, data.shape(rare_rows(job, model=True)))
     if not isinstance(problem, Binary):
@@ -72,25 +52,13 @@ def least_memory(problem: Problem, data: StoredRows, dtype: np.dtype) -> int:
 
 
 class Ranges:
-    """Chooses the next classes to train, so that they and the model so far fit in memory.
-
-    Parameters
-    ----------
-    sizes : Sizes
-    model : StreamedWeights
-        Weights of the classes trained so far.
-
-    Raises
-    ------
-    ValueError
-        If there is no room for any class.
-    """
+    """Chooses the next classes to train, so that they and the model so far fit in memory."""
 
     def __init__(self, sizes: Sizes, model: StreamedWeights):
         self._sizes, self.model = sizes, model
         self.n_classes, self._limit = sizes.job.data.n_classes, sizes.job.limit
         self.done = 0
-        self.next()
+        self.next()  # raises ValueError if there is no room for any class
 
     @property
     def room(self) -> int:
@@ -142,12 +110,7 @@ class Ranges:
 class ClassRanges(Solver):
     """Trains one range of classes after another.
 
-    Parameters
-    ----------
-    job : DiskJob
-    variables : DualStore
-        Dual variables; those of finished ranges are kept if the job or a checkpoint folder asks for them.
-    sizes : Sizes
+    The dual variables of finished ranges are kept if the job asks for them or they have a lasting folder.
     """
 
     def __init__(self, job: DiskJob, variables: DualStore, sizes: Sizes):

@@ -62,18 +62,7 @@ class Turns:
 
 
 class Courier(threading.Thread):
-    """Carries parcels, and watches whether the other processes are alive.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator
-    hosts : list of str
-        Host name of each rank.
-    silence : float
-        End the job after this many seconds without a heartbeat.
-    abort : callable
-        Ends the job, given the reason and whether other hosts are cut off.
-    """
+    """Carries parcels, and ends the job with `abort` after `silence` seconds without a heartbeat."""
 
     def __init__(self, comm: Any, hosts: list[str], silence: float, abort: Callable[..., None]):
         super().__init__(daemon=True, name="manyclass courier")

@@ -41,15 +41,9 @@ MOST_ROUNDS = 10
 
 
 class DiskFits:
-    """Fits of one loss on the rows of a store, read once for all of them.
+    """Fits of one loss on the rows of a store, read once for all of them; each has its own dual variables.
 
-    Parameters
-    ----------
-    job : DiskJob
-    variables : sequence of DualStore
-        Dual variables of each fit.
-    folds : int, optional
-        Number of folds; fit f leaves out the rows of fold f. None for a single fit on all rows.
+    With `folds`, fit f leaves out the rows of fold f; without, there is a single fit on all rows.
     """
 
     def __init__(self, job: DiskJob, variables: Sequence[DualStore], folds: int | None = None):
@@ -306,14 +300,7 @@ class DiskFits:
 
 
 class FromDisk(Solver):
-    """A fit on all rows of a store.
-
-    Parameters
-    ----------
-    job : DiskJob
-    variables : DualStore, optional
-        The dual variables; None to start from scratch.
-    """
+    """A fit on all rows of a store, from scratch unless there are dual variables."""
 
     def __init__(self, job: DiskJob, variables: DualStore | None = None):
         self._variables = variables or new_variables(job)

@@ -37,16 +37,8 @@ SKEW = 2
 class Sizes:
     """Bytes that fits from disk need.
 
-    Parameters
-    ----------
-    job : DiskJob
-    shape : StreamShape
-    fits : int
-        Number of fits at the same time.
-
     Attributes
     ----------
-    job : DiskJob
     sparse : bool
         Whether most weights are 0.
     listed : float
@@ -200,18 +192,9 @@ class Room:
 
 
 def divide_memory(sizes: Sizes, *, model: bool) -> Room:
-    """Divide the memory limit among the needs of the fits.
+    """Divide the memory limit among the needs of the fits; raise ValueError if it is too small.
 
-    Parameters
-    ----------
-    sizes : Sizes
-    model : bool
-        Whether the weights become a model at the end, which needs memory besides them.
-
-    Raises
-    ------
-    ValueError
-        If the limit is too small; the message says what is needed.
+    With `model`, the weights become a model at the end, which needs memory besides them.
     """
     job = sizes.job
     limit, K = job.limit, job.data.n_classes

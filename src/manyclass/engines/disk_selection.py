@@ -31,28 +31,10 @@ def cross_validate(
     folds: int,
     options: FitOptions,
 ) -> FoldResults:
-    """Train all folds for one penalty after another, starting from the solutions for the previous penalty.
+    """Train all folds for ascending penalties, each starting from the solution for the previous one.
 
-    Parameters
-    ----------
-    problem : Problem
-    data : StoredRows
-    engine : DiskEngine
-    Cs : sequence of float
-        Penalties in ascending order.
-    folds : int
-        Number of folds, to which rows are assigned at random by their ids.
-    options : FitOptions
-        `max_iter` applies to each penalty.
-
-    Returns
-    -------
-    FoldResults
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C.
+    Rows are assigned to folds at random by their ids. `options.max_iter` applies to each penalty. Ctrl-C raises
+    KeyboardInterrupt.
     """
     accuracies, gaps = np.zeros((2, len(Cs), folds))
     results = FoldResults(accuracies, gaps, np.zeros((len(Cs), folds), bool))

@@ -128,13 +128,7 @@ class DualStore:
             self.flush()
 
     def get(self, block: str) -> Variables | None:
-        """Return the variables of a block, including `ids`, or None if there are none.
-
-        Raises
-        ------
-        CheckpointError
-            If the file is damaged.
-        """
+        """Return the variables of a block, including `ids`, or None if there are none."""
         if block in self._held:
             return self._held[block]
         folder = self._where
@@ -218,22 +212,7 @@ class DualStore:
 def variables_of_rows(
     stored: Variables, ids: np.ndarray, only_rows: Callable[[Variables, np.ndarray, int], Variables]
 ) -> Variables:
-    """Return stored variables without their ids, restricted to rows that still exist.
-
-    Parameters
-    ----------
-    stored : dict of arrays
-        As returned by `DualStore.get`.
-    ids : ndarray
-        Ids of the rows.
-    only_rows : callable
-        Selects rows of such variables, as `Stream.only_rows` does.
-
-    Raises
-    ------
-    ValueError
-        If a row has no variables.
-    """
+    """Return stored variables without their ids, restricted to these rows by `only_rows` (see `Stream.only_rows`)."""
     variables = {name: array for name, array in stored.items() if name != "ids"}
     if np.array_equal(stored["ids"], ids):
         return variables

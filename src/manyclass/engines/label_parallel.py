@@ -140,22 +140,9 @@ _making = threading.Lock()
 def train_task(
     job: Job, blocks: dict[str, np.ndarray], seconds: float | None, behind: float = 0.0
 ) -> dict[str, np.ndarray]:
-    """Train blocks in a worker, on one thread.
+    """Train exported blocks in a worker, on one thread, for at most this many seconds; export the trained blocks.
 
-    Parameters
-    ----------
-    job : Job
-    blocks : dict of arrays
-        The blocks and the dual variables to start from, exported by `ClassBlocks.export_blocks`.
-    seconds : float or None
-        Time limit.
-    behind : float
-        Average number of blocks that each worker still has to train after these.
-
-    Returns
-    -------
-    dict of arrays
-        The trained blocks, for `ClassBlocks.import_blocks`.
+    `behind` is the average number of blocks that each worker still has to train after these.
     """
     interrupt = core.Interrupt()
     if seconds is not None:

@@ -103,36 +103,15 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Batch:
-    """Blocks that are visited together.
+    """Blocks that are visited together."""
 
-    Attributes
-    ----------
-    blocks : tuple of int
-        Block numbers in the store.
-    ids : tuple of ndarray
-        Row ids per block.
-    rows : RowBlock
-        Rows of all blocks, with one part per block.
-    """
-
-    blocks: tuple[int, ...]
-    ids: tuple[np.ndarray, ...]
-    rows: RowBlock
+    blocks: tuple[int, ...]  # numbers in the store
+    ids: tuple[np.ndarray, ...]  # of the rows, per block
+    rows: RowBlock  # of all blocks, with one part per block
 
 
 class BlockReader:
-    """Reads batches of blocks, one batch ahead.
-
-    Parameters
-    ----------
-    data : StoredRows
-    shape : StreamShape
-        Shape of `data`.
-    dtype : float32 or float64
-        Type of the values and penalties.
-    longest : float
-        Largest allowed squared length of a row.
-    """
+    """Reads batches of blocks, one batch ahead; `longest` is the largest allowed squared length of a row."""
 
     def __init__(self, data: StoredRows, shape: StreamShape, dtype: np.dtype, longest: float):
         self._data, self._places, self._dtype, self._longest = data, shape.places, dtype, longest

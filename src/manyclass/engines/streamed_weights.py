@@ -30,15 +30,7 @@ def give_back() -> None:
 
 
 class StreamedWeights:
-    """Collects weights `(features, K)`.
-
-    Parameters
-    ----------
-    shape : StreamShape
-        Shape of the rows, for all classes.
-    dtype : numpy dtype
-        Type of the weights.
-    """
+    """Collects weights `(features, K)`; `shape` is that of all classes."""
 
     def __init__(self, shape: StreamShape, dtype: np.dtype):
         places = shape.places
@@ -65,14 +57,8 @@ class StreamedWeights:
     def add(self, fit: Stream, singles: Sequence[tuple[np.ndarray, ...]], classes: tuple[int, int]) -> None:
         """Add the weights of a range of classes; ranges must come in ascending order.
 
-        Parameters
-        ----------
-        fit : Stream
-            Provides the weights of features that occur in several rows.
-        singles : sequence of tuples
-            The results of `Stream.single_weights` for all rows.
-        classes : tuple of int
-            First class of the stream, and the one after its last.
+        `fit` has the weights of features that occur in several rows, and `singles` are the results of
+        `Stream.single_weights` for all rows.
         """
         low, high = classes
         if self._dense is None:
