@@ -4,12 +4,11 @@ import errno
 import json
 import logging
 import os
-import resource
-import signal
 
 import numpy as np
 import pytest
 from losses import make, text_like
+from under_mpirun.fits import files_of_at_most
 
 from manyclass import save_model
 from manyclass.data import streams
@@ -89,7 +88,7 @@ def test_the_last_two_are_kept_and_nothing_else_is_touched(tmp_path):
     [("checkpoint-2-0.safetensors", damage) for damage in DAMAGES]
     + [("checkpoint-2.json", damage) for damage in DAMAGES if damage is not remove],
 )
-def test_the_one_before_is_read_where_the_newest_is_damaged(what, damage, tmp_path):
+def test_the_previous_one_is_read_if_the_newest_is_damaged(what, damage, tmp_path):
     folder = CheckpointFolder(tmp_path)
     for generation in (1, 2):
         write(folder, generation, number=generation)
@@ -106,7 +105,7 @@ def test_the_one_before_is_read_where_the_newest_is_damaged(what, damage, tmp_pa
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_an_error_names_what_is_wrong_if_none_is_whole(damage, tmp_path):
+def test_an_error_says_what_is_wrong_if_none_is_intact(damage, tmp_path):
     folder = CheckpointFolder(tmp_path)
     for generation in (1, 2):
         damage(write(folder, generation))
@@ -114,7 +113,7 @@ def test_an_error_names_what_is_wrong_if_none_is_whole(damage, tmp_path):
         CheckpointFolder(tmp_path).read()
 
 
-def test_a_manifest_of_another_program_is_no_checkpoint(tmp_path):
+def test_a_manifest_of_another_program_is_not_a_checkpoint(tmp_path):
     (tmp_path / "checkpoint-1.json").write_text(json.dumps({"weights": "model.bin"}))
     with pytest.raises(CheckpointError, match="no checkpoint is intact"):
         CheckpointFolder(tmp_path).read()
@@ -157,7 +156,7 @@ def test_a_checkpoint_is_never_overwritten_unasked(tmp_path):
         fit(next(tmp_path.iterdir()))
 
 
-def test_to_go_on_without_a_folder_is_an_error():
+def test_resuming_without_a_folder_is_an_error():
     with pytest.raises(ValueError, match="checkpoint="):
         fit(resume=True)
 
@@ -208,7 +207,7 @@ def test_another_build_of_the_core_is_a_warning(tmp_path, monkeypatch):
         fit(tmp_path, resume=True)
 
 
-def test_history_times_and_passes_go_on(tmp_path):
+def test_history_times_and_passes_continue(tmp_path):
     with pytest.warns(UserWarning, match="max_iter"):
         first = fit(tmp_path, tol=1e-6, dtype="float64", max_iter=3)
     second = fit(tmp_path, tol=1e-6, dtype="float64", resume=True)
@@ -234,15 +233,8 @@ def test_a_folder_that_cannot_be_made_is_one_warning(tmp_path):
 def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
     """As on a full disk, writing fails in the middle of a file."""
     expected = file_of(fit(), tmp_path)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
-    try:
-        with pytest.warns(RuntimeWarning, match=r"File too large.*training continues"):
-            fitted = fit(tmp_path / "c", every=0)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, ignored)
+    with files_of_at_most(5_000), pytest.warns(RuntimeWarning, match=r"File too large.*training continues"):
+        fitted = fit(tmp_path / "c", every=0)
     assert list((tmp_path / "c").iterdir()) == []
     assert file_of(fitted, tmp_path) == expected
 

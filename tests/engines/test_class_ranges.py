@@ -143,7 +143,7 @@ def stop_after(monkeypatch, advances):
 
 
 @pytest.mark.parametrize(("loss", "again"), [("hinge", 1.0), ("squared_hinge", 1.1), ("squared_hinge", 100.0)])
-def test_a_fit_that_died_goes_on_with_any_memory(loss, again, tmp_path, ranges, monkeypatch):
+def test_a_killed_fit_resumes_with_any_memory(loss, again, tmp_path, ranges, monkeypatch):
     X, y = many_classes(4)
     store = store_of(X, y, tmp_path / "s", 3)
     folder = tmp_path / "folder"
@@ -188,7 +188,7 @@ def test_variables_survive_other_ranges_and_removed_rows(tmp_path, ranges):
         assert_certificate_follows_from_formulas(again, store, "squared_hinge", X, y)
 
 
-def test_classes_that_were_not_reached_are_named(tmp_path, ranges):
+def test_classes_that_were_not_reached_have_no_weights(tmp_path, ranges):
     X, y = many_classes(6)
     store = store_of(X, y, tmp_path / "s", 6)
     memory = little("squared_hinge", store)
@@ -218,7 +218,7 @@ def test_every_range_has_max_iter_passes(tmp_path, ranges):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_what_is_needed_is_enough(loss, tmp_path):
+def test_the_memory_asked_for_is_enough(loss, tmp_path):
     X, y = many_classes(8)
     store = store_of(X, y, tmp_path / "s", 6)
     needed = little(loss, store, 1.0)

@@ -65,7 +65,7 @@ def least_memory(estimator, store):
     return memory_needed(str(refused.value))
 
 
-def test_little_room_does_not_take_many_more_passes(tmp_path):
+def test_little_memory_does_not_take_many_more_passes(tmp_path):
     """The constant feature is in all rows: each block alone would fit it in its own way, again and again."""
     X, y = text_like(1500, 300, 5, seed=2)
     store = store_of(X[:1000], y[:1000], tmp_path / "s", 12)
@@ -76,7 +76,7 @@ def test_little_room_does_not_take_many_more_passes(tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["ww", "maxent", "squared_hinge", "logistic"])
-def test_little_room_spills_variables_and_takes_classes_in_turn(loss, tmp_path, monkeypatch):
+def test_little_memory_moves_variables_to_files(loss, tmp_path, monkeypatch):
     X, y = text_like(300, 200, 40, seed=4)
     store = store_of(X, y, tmp_path / "s", 12)
     estimator = make(loss, tol=1e-3, dtype="float64", max_iter=5000)
@@ -161,7 +161,7 @@ def test_removed_rows_leave_nothing_behind(loss, tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["cs", "llw", "maxent", "hinge", "squared_hinge"])
-def test_added_rows_are_learned_from_where_the_fit_stood(loss, tmp_path):
+def test_a_warm_start_learns_added_rows_in_fewer_passes(loss, tmp_path):
     X, y = text_like(1010, 330, 6, seed=9)
     store = store_of(X[:1000], y[:1000], tmp_path / "s", 20)
     estimator = make(loss, tol=1e-2, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
@@ -176,7 +176,7 @@ def test_added_rows_are_learned_from_where_the_fit_stood(loss, tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["ww", "maxent", "squared_hinge"])
-def test_new_classes_begin_anew(loss, tmp_path):
+def test_new_classes_start_from_scratch(loss, tmp_path):
     X, y = text_like(220, 90, 6, seed=9)
     store = store_of(X[:200], y[:200], tmp_path / "s", 10)
     estimator = make(loss, tol=1e-4, dtype="float64", warm_start=True, engine=disk(), max_iter=5000)
@@ -268,7 +268,7 @@ def test_a_damaged_block_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["descending", "too large"])
-def test_features_that_cannot_be_are_named(wrong, tmp_path):
+def test_invalid_features_are_reported_with_their_file(wrong, tmp_path):
     X, y = text_like(60, 40, 4, seed=13)
     store = store_of(X, y, tmp_path / "s", 4)
     block = store.read_with_removed(2)
@@ -284,7 +284,7 @@ def test_features_that_cannot_be_are_named(wrong, tmp_path):
 # ---- Variables in files
 
 
-def test_variables_of_another_fit_are_refused(tmp_path):
+def test_variables_of_another_fit_are_rejected(tmp_path):
     X, y = text_like(100, 40, 4, seed=15)
     store = store_of(X, y, tmp_path / "s", 4)
     OneVsRestSVC("hinge", engine=disk(), checkpoint=tmp_path / "folder").fit(store)

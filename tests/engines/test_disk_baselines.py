@@ -178,7 +178,7 @@ def test_rows_that_take_no_part_change_nothing(tmp_path):
         assert found.exit_reason == "converged" and found.primal >= best.dual and found.dual <= best.primal, loss
 
 
-def test_methods_go_on_from_each_others_variables(tmp_path):
+def test_methods_resume_from_each_others_variables(tmp_path):
     X, y = text_like(120, 60, K, seed=5)
     store = store_of(X, y, tmp_path / "s", 4)
     for loss in LOSSES:
@@ -240,7 +240,7 @@ def test_streamsvm_grows_a_ball_around_the_points(blocks, tmp_path):
             assert problem.dual(other, X1, y, C) < found.dual
 
 
-def test_streamsvm_begins_anew_and_stops_at_its_target(tmp_path):
+def test_streamsvm_starts_from_scratch_and_stops_at_its_target(tmp_path):
     X, y = text_like(100, 60, K, seed=7)
     store = store_of(X, y, tmp_path / "s", 3)
     first = fit_all_passes("squared_hinge", store, streamsvm())
@@ -275,7 +275,7 @@ def test_bits_do_not_depend_on_threads(loss, engine, tmp_path):
         ("squared_hinge", {"method": "streamsvm"}),
     ],
 )
-def test_little_room_changes_nothing(loss, options, tmp_path):
+def test_little_memory_changes_nothing(loss, options, tmp_path):
     X, y = text_like(300, 200, 40, seed=4)
     store = store_of(X, y, tmp_path / "s", 12)
     with pytest.raises(ValueError, match="is not enough") as refused:
@@ -294,7 +294,7 @@ def test_little_room_changes_nothing(loss, options, tmp_path):
     [(pegasos(together=1), PegasosStream, loss) for loss in LOSSES]
     + [(streamsvm(together=1), EnclosingBallStream, "squared_hinge")],
 )
-def test_a_pass_that_is_broken_off_is_certified_as_it_is(engine, stream, loss, tmp_path, monkeypatch):
+def test_an_interrupted_pass_is_certified_as_it_is(engine, stream, loss, tmp_path, monkeypatch):
     X, y = rows_with_features_of_their_own(100, 60, seed=9)
     store = store_of(X, y, tmp_path / "s", 7)
     visit, seen = stream.visit, []

@@ -138,7 +138,7 @@ def test_forged_information_is_refused(found, tmp_path):
         lambda content: content.update(generation="1"),
     ],
 )
-def test_a_manifest_names_files_of_its_own_alone(forge, tmp_path):
+def test_a_manifest_may_only_name_its_own_files(forge, tmp_path):
     folder = CheckpointFolder(tmp_path / "c")
     folder.commit(1, [folder.write_part(1, 0, {"a": np.arange(3)})], {})
     (tmp_path / "outside.safetensors").write_bytes((tmp_path / "c" / "checkpoint-1-0.safetensors").read_bytes())
@@ -187,7 +187,7 @@ time.sleep(600)
 """
 
 
-def test_what_a_killed_fit_has_left_is_removed_by_the_next(store):
+def test_the_next_fit_removes_the_folder_of_a_killed_one(store):
     with subprocess.Popen([sys.executable, "-c", KILLED, str(store.path)], stdout=subprocess.PIPE) as process:
         name = process.stdout.readline().decode().strip()
         DualStore({}, store.path)

@@ -83,7 +83,7 @@ def test_the_same_bits_as_in_memory(loss, sets, backend, tmp_path):
 @pytest.mark.parametrize(
     "parameters", [{"solver": "newton"}, {"feature_reduction": True}, {"dtype": "float64"}, {"stop": "kkt"}], ids=str
 )
-def test_whatever_the_parameters(parameters, tmp_path):
+def test_the_same_bits_with_other_parameters(parameters, tmp_path):
     X, y = text_like(150, 60, 40, seed=1)
     plain = OneVsRestSVC(**parameters).fit(X.toarray(), y)
     with joblib.parallel_config(backend="threading", n_jobs=3):
@@ -91,7 +91,7 @@ def test_whatever_the_parameters(parameters, tmp_path):
     assert bytes_of(sent, tmp_path) == bytes_of(plain, tmp_path)
 
 
-def test_a_path_goes_on_from_its_dual_variables(backend, tmp_path):
+def test_a_path_continues_from_its_dual_variables(backend, tmp_path):
     X, y = text_like(150, 60, 40, seed=1)
     plain = make("logistic").fit_path(X, y, [0.1, 1.0])
     sent = make("logistic", engine="joblib").fit_path(X, y, [0.1, 1.0])
@@ -108,7 +108,7 @@ def test_cross_validation(backend):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
-def test_dask_sends_the_rows_once_a_worker(loss, cluster, monkeypatch, tmp_path):
+def test_dask_sends_the_rows_once_per_worker(loss, cluster, monkeypatch, tmp_path):
     """Even if Dask's memory manager, which drops copies that no task needs, runs while workers train."""
     X, y = text_like(700, 60, 600, seed=1)
     y = some_more(y) if loss in SPARSE else y
@@ -201,7 +201,7 @@ def test_processes_map_the_rows(loss, sets, monkeypatch):
     assert sum(map(len, sent)) < X.data.nbytes / 2
 
 
-def test_workers_hold_on_to_no_mapped_rows(tmp_path):
+def test_workers_keep_no_mapped_rows(tmp_path):
     """Nor do they copy other rows, or Dask's workers would hold them twice."""
     X, y = text_like(60, 30, 5)
     codes, C = y.astype(np.int32), np.ones(60)
@@ -220,7 +220,7 @@ def test_workers_hold_on_to_no_mapped_rows(tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
-def test_a_task_out_of_time_gives_back_no_blocks_from_before(loss):
+def test_a_task_out_of_time_returns_no_earlier_blocks(loss):
     X, y = text_like(150, 60, 70, seed=1)
     data = TrainingSet(check_matrix(X), y.astype(np.int32), np.ones(150), 70)
     options = SolverOptions(solver="dual", keep_state=True)
@@ -245,7 +245,7 @@ def test_threads_share_the_layout(loss, monkeypatch):
     assert not label_parallel._fits_here
 
 
-def test_errors_of_a_worker_come_out_as_themselves(backend, monkeypatch):
+def test_errors_of_a_worker_are_raised_unchanged(backend, monkeypatch):
     X, y = text_like(60, 30, 40)
     export = label_parallel.SentBlocks.export_blocks
     monkeypatch.setattr(
@@ -330,7 +330,7 @@ def test_stopped_by_crashes(loss, backend, tmp_path):
 @pytest.mark.parametrize("before", [{"tol": 0.1}, {"max_iter": 1}], ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "ppd_hinge"])
 @pytest.mark.filterwarnings("ignore:stopped")
-def test_what_has_ended_too_early_goes_on(loss, before, backend, tmp_path):
+def test_blocks_that_ended_too_early_are_trained_further(loss, before, backend, tmp_path):
     X, y = text_like(150, 60, 70, seed=1)
     folder, copy = tmp_path / "checkpoints", tmp_path / "copy"
     make(loss, checkpoint=folder, every=0, **({"tol": 1e-3} | before)).fit(X, y)
@@ -364,7 +364,7 @@ def test_stopped_by_the_clock(warm, tmp_path):
         assert bytes_of(fit(**stopped), tmp_path) == expected
 
 
-def test_it_is_for_classes_that_are_trained_apart():
+def test_losses_that_train_classes_together_are_rejected():
     X, y = text_like(30, 20, 3)
     for estimator in (MulticlassSVC(engine="joblib"), MaxEnt(engine="joblib")):
         with pytest.raises(ValueError, match=r"one-vs-rest or one-vs-one loss\. '(ww|maxent)' trains all classes"):

@@ -70,7 +70,7 @@ def test_bits_do_not_depend_on_threads(loss, tmp_path):
     assert_same_bits(models)
 
 
-def test_a_fit_goes_on_from_a_checkpoint_with_the_same_bits_on_any_threads(tmp_path):
+def test_a_fit_resumes_with_the_same_bits_on_any_number_of_threads(tmp_path):
     X, y = thousands(1600, 1200, seed=1)
     store = store_of(X, y, tmp_path / "s", 4, np.float32)
     options = {"dtype": "float32", "checkpoint": tmp_path / "c"}
@@ -98,7 +98,7 @@ def test_folds_are_left_out(listed, tmp_path, monkeypatch):
     np.testing.assert_allclose(found.accuracies, dense.accuracies, atol=0.03)
 
 
-def test_lists_that_outgrow_their_room_lose_what_is_not_in_use(tmp_path, monkeypatch):
+def test_lists_that_outgrow_their_memory_drop_unused_weights(tmp_path, monkeypatch):
     X, y = thousands(seed=2)
     store = store_of(X, y, tmp_path / "s", 4)
     monkeypatch.setattr(disk_memory, "PASSING", 0.02)
@@ -117,7 +117,7 @@ def test_lists_that_outgrow_their_room_lose_what_is_not_in_use(tmp_path, monkeyp
     assert found.gap <= 0.05 and found.primal >= best.dual and found.dual <= best.primal
 
 
-def test_a_fit_that_cannot_go_on_says_what_it_needs(tmp_path, monkeypatch):
+def test_a_fit_that_runs_out_of_memory_says_what_it_needs(tmp_path, monkeypatch):
     X, y = thousands(seed=3)
     store = store_of(X, y, tmp_path / "s", 4, np.float32)
     monkeypatch.setattr(disk_memory, "PASSING", 0.0)

@@ -134,7 +134,7 @@ def test_every_rank_has_the_model_and_certificate_of_one_process(ranks, by_ranks
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_any_number_of_ranks_resumes_from_checkpoints_of_three(ranks, by_ranks, alone):
     for found in by_ranks[ranks]:
-        assert found["gone on"] == alone["whole"]
+        assert found["resumed"] == alone["whole"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
@@ -147,7 +147,7 @@ def test_ranks_without_a_match_write_no_part_of_a_checkpoint(ranks, by_ranks, al
 def test_one_process_resumes_from_checkpoints_of_three_ranks(by_ranks, alone):
     stopped = by_ranks["folder"] / "stopped"
     assert {len(CheckpointFolder(stopped / f"ww-leagues-{k}").read().parts) for k in (1, 5, 8, 19)} == {3}
-    assert checkpoints.go_on(stopped, stopped.with_name("gone-on"), "memory") == alone["whole"]
+    assert checkpoints.resume_all(stopped, stopped.with_name("resumed"), "memory") == alone["whole"]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])

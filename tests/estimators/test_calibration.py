@@ -21,7 +21,7 @@ def halves(seed=0, K=5):
 
 @pytest.mark.parametrize("loss", ["ww", "cs", "llw", "hinge", "squared_hinge", "ovo_hinge"])
 @pytest.mark.parametrize("method", ["temperature", "sigmoid"])
-def test_is_neither_too_sure_nor_too_modest(loss, method):
+def test_is_neither_overconfident_nor_underconfident(loss, method):
     X, y, X_test, y_test = halves()
     model = CalibratedClassifier(make(loss, C=30.0), method=method).fit(X, y)
     p = model.predict_proba(X_test)
@@ -90,7 +90,7 @@ def test_topk_and_file(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model").probabilities(X_test), everything)
 
 
-def test_only_those_who_know_have_probabilities():
+def test_only_calibrated_and_logistic_estimators_have_probabilities():
     X, y, _, _ = halves()
     model = MulticlassSVC().fit(X, y)
     assert not hasattr(model, "predict_proba")

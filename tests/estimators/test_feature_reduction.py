@@ -47,7 +47,7 @@ def test_threads_and_warm_starts(loss):
 
 
 @pytest.mark.parametrize("loss", ["llw", "ovo_hinge"])
-def test_is_refused_where_it_cannot_be(loss):
+def test_is_rejected_for_other_losses(loss):
     X, y = text_like(20, 10, 3)
     with pytest.raises(ValueError, match="feature_reduction is not available for"):
         make(loss, feature_reduction=True).fit(X, y)

@@ -134,7 +134,7 @@ STOPS = {"interrupted": press_ctrl_c, "time_limit": pass_the_deadline}
 @pytest.mark.parametrize("reason", STOPS)
 @pytest.mark.parametrize("max_iter", [1000, 1])
 @pytest.mark.filterwarnings("ignore:stopped")
-def test_a_batch_that_is_complete_when_the_stop_comes_is_kept(make, solver, reason, max_iter, small_shards, tmp_path):
+def test_a_batch_that_is_complete_at_the_stop_is_kept(make, solver, reason, max_iter, small_shards, tmp_path):
     X, y = text_like(300, 120, 70, seed=4)
     parameters = {"C": 10.0, "tol": 1e-4, "max_iter": max_iter, "n_jobs": 1}
     with pytest.MonkeyPatch.context() as patched, pytest.raises(UnfinishedFitError) as stopped:
@@ -149,7 +149,7 @@ def test_a_batch_that_is_complete_when_the_stop_comes_is_kept(make, solver, reas
 
 @pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
 @pytest.mark.parametrize("reason", STOPS)
-def test_a_stop_after_the_last_batch_is_none(make, solver, reason, small_shards, tmp_path, monkeypatch):
+def test_a_stop_after_the_last_batch_has_no_effect(make, solver, reason, small_shards, tmp_path, monkeypatch):
     X, y = text_like(300, 120, 70, seed=4)
     stopping(monkeypatch, solver, STOPS[reason], batch=5)
     fitted = make(shards=tmp_path / "model", time_limit=LIMIT, n_jobs=1).fit(X, y)
@@ -180,7 +180,7 @@ def test_a_stop_in_the_only_batch_when_all_labels_were_begun(make, solver, tmp_p
         ({"engine": "joblib"}, "cannot write shards"),
     ],
 )
-def test_what_shards_do_not_go_with(parameters, message, tmp_path):
+def test_options_that_shards_do_not_allow(parameters, message, tmp_path):
     X, y = text_like()
     with pytest.raises(ValueError, match=message):
         PPDSparse(shards=tmp_path / "model", **parameters).fit(X, y)
@@ -210,13 +210,13 @@ def test_stores_are_refused(make, tmp_path):
 @pytest.mark.parametrize(
     "make, folders", [(PPDSparse, r"checkpoint=\.\.\. or shards=\.\.\."), (DiSMEC, r"shards=\.\.\.")]
 )
-def test_without_a_folder_there_is_nothing_to_go_on_from(make, folders):
+def test_resuming_needs_a_folder(make, folders):
     X, y = text_like()
     with pytest.raises(ValueError, match=f"resume from; pass {folders}$"):
         make(resume=True).fit(X, y)
 
 
-def test_what_dismec_does_not_have():
+def test_options_that_dismec_does_not_allow():
     X, y = text_like()
     for parameters in ({"warm_start": True}, {"checkpoint": "x"}, {"engine": "joblib"}):
         with pytest.raises(ValueError, match="keeps no state of finished labels"):

@@ -80,7 +80,7 @@ def test_a_target_beyond_float32_ends_with_the_passes(loss):
         make(loss, tol=1e-13, max_iter=300, solver="newton").fit(X, y)
 
 
-def test_is_refused_where_it_cannot_be():
+def test_is_rejected_for_other_losses():
     X, y = text_like(20, 10, 3)
     with pytest.raises(ValueError, match="solver='newton' only trains loss 'squared_hinge', not 'hinge'"):
         OneVsRestSVC("hinge", solver="newton").fit(X, y)

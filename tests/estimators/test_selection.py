@@ -77,7 +77,7 @@ def test_bad_arguments(Cs, cv, message):
         select_C(MulticlassSVC(), X, y, Cs, cv=cv)
 
 
-def test_errors_of_a_fold_come_out():
+def test_errors_of_a_fold_are_raised():
     X, y = text_like(40, 30, 3)
     with pytest.raises(ValueError, match="loss must be one of"):
         select_C(MulticlassSVC("nonsense"), X, y, [1.0])
@@ -130,7 +130,7 @@ def test_the_best_penalty_at_the_edge_is_a_warning():
     assert found.at_edge == "largest"
 
 
-def test_the_best_penalty_within_the_grid_is_none(recwarn):
+def test_the_best_penalty_within_the_grid_is_not_a_warning(recwarn):
     X, y = text_like(200, 60, 6, seed=2)
     found = select_C(MulticlassSVC("cs"), X, y, [0.01, 0.3, 100.0])
     assert found.at_edge is None

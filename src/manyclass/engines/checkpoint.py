@@ -120,13 +120,7 @@ class CheckpointFolder:
         OSError
             If a part is missing or the manifest cannot be flushed to disk.
         """
-        content = {
-            "format": FORMAT,
-            "format_version": VERSION,
-            "generation": generation,
-            "parts": [asdict(part) for part in parts],
-            "info": info,
-        }
+        content = asdict(_Content(FORMAT, VERSION, generation, list(parts), info))
         text = json.dumps({"checksum": _checksum(content), "content": content}, indent=1)
         for part in parts:
             if not (self.path / part.file).exists():

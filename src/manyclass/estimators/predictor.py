@@ -268,23 +268,21 @@ class Predictor:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
             rows = check_matrix(X, used_as=used_as)
         if not reset and rows.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+            raise self._wrong_width("X", rows.n_features)
         if rows.n_rows == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
         return rows
+
+    def _wrong_width(self, source: Any, found: int) -> ValueError:
+        expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+        return ValueError(f"{source} has {found} features, but {expected}")
 
     def _for_rows(self, X: Any, find: Callable[[Any], Any]) -> Any:
         """Apply `find` to the rows; those of a store are read block by block, with results in order of row ids."""
         check_is_fitted(self)
         if isinstance(X, BlockStore):
             if X.n_features > self.n_features_in_:
-                raise ValueError(
-                    f"{X.path} has {X.n_features} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
+                raise self._wrong_width(X.path, X.n_features)
             return by_blocks(X, self.model_, find)
         # A model trained on a store remembers the steps that prepared its rows.
         return find(self.model_.prepare(X) if self.model_.chain else self._check_rows(X, reset=False))

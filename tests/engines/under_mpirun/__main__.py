@@ -16,9 +16,9 @@ from manyclass.solvers import Leagues
 from .checkpoints import (
     closer_targets,
     fit_with_checkpoints,
-    go_on,
     leave_checkpoints,
     one_disk_fills_up,
+    resume_all,
     warnings_and_model,
 )
 from .exchanges import a_late_rank, in_pieces, messages_of_a_different_rank, numbers_of_all
@@ -40,7 +40,7 @@ def everything(folder):
             leave_checkpoints(folder / "stopped", engine)
         world.gather(None)
         if size:
-            found["gone on"] = go_on(folder / "stopped", folder / f"gone-on-{size}", engine)
+            found["resumed"] = resume_all(folder / "stopped", folder / f"resumed-{size}", engine)
         for group, of_rank in zip(sizes, world.gather(found), strict=True):
             everyone.setdefault(group, []).append(of_rank)
     if world.rank == 0:

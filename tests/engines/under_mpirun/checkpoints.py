@@ -60,7 +60,7 @@ def leave_checkpoints(folder, engine):
         raise AssertionError(f"{name}: the fit ended before it was stopped")
 
 
-def go_on(folder, copy, engine):
+def resume_all(folder, copy, engine):
     """Resume from all these checkpoints, in a copy of the folder."""
     peers = peers_of(engine)
     if peers.rank == 0:
