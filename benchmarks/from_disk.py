@@ -27,6 +27,7 @@ from manyclass.data.conversion import Conversion
 from manyclass.data.row_parts import TextRows
 from manyclass.engines import DiskEngine, StoredRows
 from manyclass.engines.disk import FromDisk
+from manyclass.engines.disk_engine import DiskJob
 from manyclass.estimators import estimator_for
 from manyclass.problems import PROBLEMS
 from manyclass.solvers import SolverOptions, StopRule
@@ -125,13 +126,9 @@ class Plan:
     enough: float = -np.inf
 
     def solver(self) -> FromDisk:
-        solver = FromDisk(
-            PROBLEMS[self.loss],
-            StoredRows(BlockStore(self.store), 1.0),
-            DiskEngine(**self.engine),
-            SolverOptions(threads=self.threads),
-            interrupt=core.Interrupt(),
-        )
+        data, options = StoredRows(BlockStore(self.store), 1.0), SolverOptions(threads=self.threads)
+        engine = DiskEngine(**self.engine)
+        solver = FromDisk(DiskJob(PROBLEMS[self.loss], data, engine, options, core.Interrupt()))
         if self.same_order:
             visit_in_order(solver)
         return solver

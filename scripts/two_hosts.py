@@ -117,7 +117,7 @@ def cut(folder: Path) -> None:
         _, stderr = job.communicate(timeout=AT_MOST)
         seconds = time.monotonic() - begin
     assert job.returncode != 0
-    assert f"on {HOSTS[1]} has not been heard of for {SILENCE} seconds" in stderr, stderr
+    assert f"on {HOSTS[1]} has not been heard from for {SILENCE} seconds" in stderr, stderr
     print(f"the job has ended {seconds:.1f} seconds after the cable was cut, with code {job.returncode} and this:")
     print(stderr.strip())
     while (left := [pid for host in HOSTS for pid in processes_on(host)]) and time.monotonic() < begin + AT_MOST:

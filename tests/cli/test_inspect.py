@@ -84,7 +84,7 @@ def test_the_estimate_of_a_store_is_what_training_from_it_demands(loss, shell, s
     least = shell.json("inspect", "store", "--estimate", "--loss", loss)["least_memory"]
     shell("train", "store", "--loss", loss, "--memory", str(least), "--model", "m")
     refused = shell("train", "store", "--loss", loss, "--memory", str(least // 2), "--model", "n", code=2)
-    assert "of memory are too little" in refused.stderr
+    assert "of memory is not enough" in refused.stderr
     assert "minimum memory for a fit" in shell("inspect", "store", "--estimate", "--loss", loss).stdout
 
 

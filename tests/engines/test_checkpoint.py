@@ -1,15 +1,14 @@
-"""The folder of checkpoints: whole or not there, damage found, and never in the way of the fit."""
+"""Checkpoint folders: generations are complete or absent, damage is detected, and failures do not stop the fit."""
 
 import errno
 import json
 import logging
 import os
-import resource
-import signal
 
 import numpy as np
 import pytest
 from losses import make, text_like
+from under_mpirun.fits import files_of_at_most
 
 from manyclass import save_model
 from manyclass.data import streams
@@ -59,7 +58,7 @@ DAMAGES = [flip_a_byte, cut_short, remove, put_another_in_its_place]
 def test_arrays_and_information_come_back(tmp_path):
     folder = CheckpointFolder(tmp_path / "made" / "when needed")
     parts = [folder.write_part(1, rank, {"rank": np.array([rank])} | ARRAYS) for rank in range(3)]
-    assert CheckpointFolder(folder.path).read() is None  # nothing is there before the commit
+    assert CheckpointFolder(folder.path).read() is None  # nothing before the commit
     folder.commit(1, parts, {"history": [{"gap": float("nan"), "primal": 0.1 + 0.2}]})
     stored = CheckpointFolder(folder.path).read()
     assert stored.generation == 1
@@ -89,7 +88,7 @@ def test_the_last_two_are_kept_and_nothing_else_is_touched(tmp_path):
     [("checkpoint-2-0.safetensors", damage) for damage in DAMAGES]
     + [("checkpoint-2.json", damage) for damage in DAMAGES if damage is not remove],
 )
-def test_the_one_before_is_read_where_the_newest_is_damaged(what, damage, tmp_path):
+def test_the_previous_one_is_read_if_the_newest_is_damaged(what, damage, tmp_path):
     folder = CheckpointFolder(tmp_path)
     for generation in (1, 2):
         write(folder, generation, number=generation)
@@ -97,7 +96,7 @@ def test_the_one_before_is_read_where_the_newest_is_damaged(what, damage, tmp_pa
     again = CheckpointFolder(tmp_path)
     with pytest.warns(RuntimeWarning, match=r"checkpoint 2: .*Resuming from the earlier checkpoint 1"):
         assert again.read().info == {"number": 1}
-    # It is the last good one now, whatever lies beside it.
+    # It is now the last good one, whatever else is in the folder.
     write(again, again.next_generation(), number=3)
     assert again.generations() == [3, 1]
     damage(tmp_path / "checkpoint-3-0.safetensors")
@@ -106,7 +105,7 @@ def test_the_one_before_is_read_where_the_newest_is_damaged(what, damage, tmp_pa
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_an_error_names_what_is_wrong_if_none_is_whole(damage, tmp_path):
+def test_an_error_says_what_is_wrong_if_none_is_intact(damage, tmp_path):
     folder = CheckpointFolder(tmp_path)
     for generation in (1, 2):
         damage(write(folder, generation))
@@ -114,7 +113,7 @@ def test_an_error_names_what_is_wrong_if_none_is_whole(damage, tmp_path):
         CheckpointFolder(tmp_path).read()
 
 
-def test_a_manifest_of_another_program_is_no_checkpoint(tmp_path):
+def test_a_manifest_of_another_program_is_not_a_checkpoint(tmp_path):
     (tmp_path / "checkpoint-1.json").write_text(json.dumps({"weights": "model.bin"}))
     with pytest.raises(CheckpointError, match="no checkpoint is intact"):
         CheckpointFolder(tmp_path).read()
@@ -157,7 +156,7 @@ def test_a_checkpoint_is_never_overwritten_unasked(tmp_path):
         fit(next(tmp_path.iterdir()))
 
 
-def test_to_go_on_without_a_folder_is_an_error():
+def test_resuming_without_a_folder_is_an_error():
     with pytest.raises(ValueError, match="checkpoint="):
         fit(resume=True)
 
@@ -197,7 +196,7 @@ def test_other_rows_and_labels_are_refused(tmp_path):
         fit(tmp_path, X=X, y=np.append(y[1:], y[0]), resume=True)
     with pytest.raises(ValueError, match=r"another problem: C \("):
         make("ww", tol=1e-3, checkpoint=tmp_path, resume=True).fit(X, y, sample_weight=1.0 + (y == 0))
-    # The same numbers otherwise laid out are the same rows.
+    # The same values in another layout are the same rows.
     fit(tmp_path, X=X.toarray(), y=y, resume=True)
 
 
@@ -208,7 +207,7 @@ def test_another_build_of_the_core_is_a_warning(tmp_path, monkeypatch):
         fit(tmp_path, resume=True)
 
 
-def test_history_times_and_passes_go_on(tmp_path):
+def test_history_times_and_passes_continue(tmp_path):
     with pytest.warns(UserWarning, match="max_iter"):
         first = fit(tmp_path, tol=1e-6, dtype="float64", max_iter=3)
     second = fit(tmp_path, tol=1e-6, dtype="float64", resume=True)
@@ -219,7 +218,7 @@ def test_history_times_and_passes_go_on(tmp_path):
     assert second.times_["total"] > second.history_[-1]["seconds"] > first.history_[-2]["seconds"]
 
 
-# ---- When nothing can be written
+# ---- Write errors
 
 
 def test_a_folder_that_cannot_be_made_is_one_warning(tmp_path):
@@ -232,24 +231,17 @@ def test_a_folder_that_cannot_be_made_is_one_warning(tmp_path):
 
 
 def test_a_file_that_may_not_grow_leaves_nothing_behind(tmp_path):
-    """As on a full disk: the system refuses to write on in the middle of a file."""
+    """As on a full disk, writing fails in the middle of a file."""
     expected = file_of(fit(), tmp_path)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5_000, hard))
-    try:
-        with pytest.warns(RuntimeWarning, match=r"File too large.*training continues"):
-            fitted = fit(tmp_path / "c", every=0)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, ignored)
+    with files_of_at_most(5_000), pytest.warns(RuntimeWarning, match=r"File too large.*training continues"):
+        fitted = fit(tmp_path / "c", every=0)
     assert list((tmp_path / "c").iterdir()) == []
     assert file_of(fitted, tmp_path) == expected
 
 
 @pytest.mark.parametrize("failing", ["part", "manifest", "names"])
 def test_a_disk_that_is_full_for_a_while(failing, tmp_path, monkeypatch):
-    """What is there when it fills up stays good, and the next try may succeed."""
+    """Existing checkpoints stay intact, and a later attempt succeeds."""
     plain, sync = checkpoint.open_atomic, streams.sync_folder
     calls = []
 

@@ -1,4 +1,4 @@
-"""Checkpoints whose checksums are right and whose content is not: refused with the folder, and never a crash."""
+"""Checkpoints with correct checksums and wrong contents are rejected by name, and never crash."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def fit(folder, name, tol=1e-2, **parameters):
 
 
 def interrupted(folder, name):
-    """A fit that has left a checkpoint, and what is in it."""
+    """Stop a fit; return its checkpoint folder and contents."""
     with pytest.warns(ConvergenceWarning):
         fit(folder, name, tol=1e-12, max_iter=2)
     found = CheckpointFolder(folder)
@@ -44,7 +44,7 @@ def interrupted(folder, name):
 
 
 def forged(array, rng):
-    """The array, changed so that it is no longer what it says."""
+    """Return a damaged copy of the array."""
     match rng.integers(7):
         case 0:
             return array[: array.size // 2]
@@ -76,12 +76,12 @@ def test_forged_arrays_are_refused_or_do_no_harm(name, tmp_path):
         folder.commit(1000, [part], stored.info)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # it may say that it came to nothing
+                warnings.simplefilter("ignore", ConvergenceWarning)  # it may not converge
                 again = fit(tmp_path, name, max_iter=50)
         except CheckpointError as error:
             assert str(tmp_path) in str(error) and "checkpoint 1000" in str(error)
             refused += 1
-        except ValueError:  # found where it is used
+        except ValueError:  # detected later
             refused += 1
         else:
             assert np.isfinite(again.certificate_.gap)
@@ -99,7 +99,7 @@ def test_a_checkpoint_without_an_array_is_refused(name, tmp_path):
         if content is not None:
             arrays[needed] = np.frombuffer(content, np.uint8)
         folder.commit(1000, [folder.write_part(1000, 0, arrays)], stored.info)
-        if (needed, content) == ("rule", b"{}"):  # a fit that has not begun
+        if (needed, content) == ("rule", b"{}"):  # a fit that has not started
             continue
         with pytest.raises(CheckpointError, match="checkpoint 1000 does not fit"):
             fit(tmp_path, name)
@@ -138,7 +138,7 @@ def test_forged_information_is_refused(found, tmp_path):
         lambda content: content.update(generation="1"),
     ],
 )
-def test_a_manifest_names_files_of_its_own_alone(forge, tmp_path):
+def test_a_manifest_may_only_name_its_own_files(forge, tmp_path):
     folder = CheckpointFolder(tmp_path / "c")
     folder.commit(1, [folder.write_part(1, 0, {"a": np.arange(3)})], {})
     (tmp_path / "outside.safetensors").write_bytes((tmp_path / "c" / "checkpoint-1-0.safetensors").read_bytes())
@@ -169,7 +169,7 @@ def test_variables_of_blocks_are_checked(store, tmp_path):
         with pytest.raises(CheckpointError, match=f"{path.name}: .*remove it"):
             make("hinge", checkpoint=folder, engine="disk", tol=1e-3, resume=True).fit(store)
     path.write_bytes(b"".join(tensor_file_content({n: a for n, a in arrays.items() if n != "ids"}, {})))
-    with pytest.raises(CheckpointError, match=f"{path.name}: .*which rows"):
+    with pytest.raises(CheckpointError, match=f"{path.name} does not say which rows"):
         make("hinge", checkpoint=folder, engine="disk", tol=1e-3, resume=True).fit(store)
     (folder / ABOUT).write_text("[" * 100_000)
     with pytest.raises(CheckpointError, match=f"{ABOUT}: .*nested too deeply"):
@@ -187,11 +187,11 @@ time.sleep(600)
 """
 
 
-def test_what_a_killed_fit_has_left_is_removed_by_the_next(store):
+def test_the_next_fit_removes_the_folder_of_a_killed_one(store):
     with subprocess.Popen([sys.executable, "-c", KILLED, str(store.path)], stdout=subprocess.PIPE) as process:
         name = process.stdout.readline().decode().strip()
         DualStore({}, store.path)
-        assert [path.name for path in store.path.glob(f"{PREFIX}*")] == [name]  # while it lives, it is its own
+        assert [path.name for path in store.path.glob(f"{PREFIX}*")] == [name]  # kept while its owner lives
         process.send_signal(signal.SIGKILL)
     make("hinge", engine="disk").fit(store)
     assert not list(store.path.glob(f"{PREFIX}*"))

@@ -1,4 +1,4 @@
-"""Training through joblib: the same bits as in memory, the data sent once, and ends as clean."""
+"""Training through joblib: the same bits as in memory, data sent once, and a clean end."""
 
 import os
 import shutil
@@ -58,7 +58,7 @@ def bytes_of(model, folder):
 
 
 def some_more(y):
-    """Sets of labels: each row's own and another one, some empty."""
+    """Return sets of labels: each row's own and another one, or none."""
     return [{label, label % 7} if row % 20 else set() for row, label in enumerate(y)]
 
 
@@ -83,7 +83,7 @@ def test_the_same_bits_as_in_memory(loss, sets, backend, tmp_path):
 @pytest.mark.parametrize(
     "parameters", [{"solver": "newton"}, {"feature_reduction": True}, {"dtype": "float64"}, {"stop": "kkt"}], ids=str
 )
-def test_whatever_the_parameters(parameters, tmp_path):
+def test_the_same_bits_with_other_parameters(parameters, tmp_path):
     X, y = text_like(150, 60, 40, seed=1)
     plain = OneVsRestSVC(**parameters).fit(X.toarray(), y)
     with joblib.parallel_config(backend="threading", n_jobs=3):
@@ -91,7 +91,7 @@ def test_whatever_the_parameters(parameters, tmp_path):
     assert bytes_of(sent, tmp_path) == bytes_of(plain, tmp_path)
 
 
-def test_a_path_goes_on_from_its_dual_variables(backend, tmp_path):
+def test_a_path_continues_from_its_dual_variables(backend, tmp_path):
     X, y = text_like(150, 60, 40, seed=1)
     plain = make("logistic").fit_path(X, y, [0.1, 1.0])
     sent = make("logistic", engine="joblib").fit_path(X, y, [0.1, 1.0])
@@ -108,13 +108,13 @@ def test_cross_validation(backend):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
-def test_dask_sends_the_rows_once_a_worker(loss, cluster, monkeypatch, tmp_path):
-    """Also when Dask's memory manager, which drops copies that no task needs, looks around while workers train."""
+def test_dask_sends_the_rows_once_per_worker(loss, cluster, monkeypatch, tmp_path):
+    """Even if Dask's memory manager, which drops copies that no task needs, runs while workers train."""
     X, y = text_like(700, 60, 600, seed=1)
     y = some_more(y) if loss in SPARSE else y
 
     def count(folder):
-        """At a worker: count what it gets and does. No task begins to train before the file "go" is there."""
+        """In a worker, count what it receives and does, and hold all tasks until the file "go" exists."""
         import os
         import time
 
@@ -149,7 +149,7 @@ def test_dask_sends_the_rows_once_a_worker(loss, cluster, monkeypatch, tmp_path)
         return {what: label_parallel.seen.count(what) for what in ("received", "laid out", "task")}
 
     def look_around():
-        """When both workers have a task."""
+        """Run the memory manager once both workers have a task."""
         end = time.monotonic() + 30
         while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < end:
             time.sleep(0.01)
@@ -160,7 +160,7 @@ def test_dask_sends_the_rows_once_a_worker(loss, cluster, monkeypatch, tmp_path)
     monkeypatch.setattr(
         label_parallel.Job, "__getstate__", lambda job: (pickled.append(1), job.__dict__)[1], raising=False
     )
-    cluster.amm.stop()  # by itself it may also come between two tasks of a worker, when none needs the rows
+    cluster.amm.stop()  # it could also run between two tasks of a worker, when none needs the rows
     cluster.run(count, tmp_path)
     looking = threading.Thread(target=look_around)
     looking.start()
@@ -193,7 +193,7 @@ def test_processes_map_the_rows(loss, sets, monkeypatch):
     monkeypatch.setattr(queues, "dumps", recorded)
     with joblib.parallel_config(backend="loky", n_jobs=2):
         model = make(loss, engine="joblib").fit(X, y)
-    assert len(model.history_) == 13  # a task a block
+    assert len(model.history_) == 13  # one task per block
     Y = encode_label_sets(y)[1] if sets else None
     labels = [Y.data, Y.indices, Y.indptr] if sets else [np.empty(3000, np.int32)]
     arrays = [X.data, X.indices, X.indptr, np.empty(3000), *labels]
@@ -201,8 +201,8 @@ def test_processes_map_the_rows(loss, sets, monkeypatch):
     assert sum(map(len, sent)) < X.data.nbytes / 2
 
 
-def test_workers_hold_on_to_no_mapped_rows(tmp_path):
-    """And copy no others: Dask's workers would have all rows twice."""
+def test_workers_keep_no_mapped_rows(tmp_path):
+    """Nor do they copy other rows, or Dask's workers would hold them twice."""
     X, y = text_like(60, 30, 5)
     codes, C = y.astype(np.int32), np.ones(60)
     rows = check_matrix(X.astype(np.float32))
@@ -220,7 +220,7 @@ def test_workers_hold_on_to_no_mapped_rows(tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
-def test_a_task_out_of_time_gives_back_no_blocks_from_before(loss):
+def test_a_task_out_of_time_returns_no_earlier_blocks(loss):
     X, y = text_like(150, 60, 70, seed=1)
     data = TrainingSet(check_matrix(X), y.astype(np.int32), np.ones(150), 70)
     options = SolverOptions(solver="dual", keep_state=True)
@@ -230,7 +230,7 @@ def test_a_task_out_of_time_gives_back_no_blocks_from_before(loss):
     while not solver.advance(rough.rule).ready:
         pass
     closer = replace(rough, rule=StopRule("gap", 1e-6))
-    # One block may have been begun before the clock was looked at.
+    # One block may have been started before the first look at the clock.
     assert label_parallel.train_task(closer, solver.export_blocks(), 1e-9)["blocks"].size <= 1 < solver.blocks
     assert label_parallel.train_task(closer, solver.export_blocks(), None)["blocks"].size == solver.blocks
     label_parallel._last_made.clear()
@@ -239,13 +239,13 @@ def test_a_task_out_of_time_gives_back_no_blocks_from_before(loss):
 @pytest.mark.parametrize("loss", ["squared_hinge", "ppd_squared_hinge"])
 def test_threads_share_the_layout(loss, monkeypatch):
     X, y = text_like(150, 60, 70, seed=1)
-    monkeypatch.setattr(label_parallel, "blocks_of", None)  # what a worker elsewhere would make
+    monkeypatch.setattr(label_parallel, "blocks_of", None)  # used by workers in other processes
     with joblib.parallel_config(backend="threading", n_jobs=2):
         make(loss, engine="joblib").fit(X, y)
     assert not label_parallel._fits_here
 
 
-def test_errors_of_a_worker_come_out_as_themselves(backend, monkeypatch):
+def test_errors_of_a_worker_are_raised_unchanged(backend, monkeypatch):
     X, y = text_like(60, 30, 40)
     export = label_parallel.SentBlocks.export_blocks
     monkeypatch.setattr(
@@ -271,7 +271,7 @@ def test_running_out_of_passes(backend, tmp_path):
 
 
 def hard_fit(n_classes, **parameters):
-    """Random labels at a large C: it does not end by itself."""
+    """Fit random labels with a large C, which takes forever."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2000, 30)), np.arange(2000) % n_classes
     return OneVsRestSVC("hinge", C=1e4, tol=1e-9, max_iter=10**6, engine="joblib", **parameters).fit(X, y)
@@ -281,7 +281,7 @@ def test_running_out_of_time(backend):
     with pytest.warns(ConvergenceWarning, match="time_limit=0.5"):
         model = hard_fit(200, time_limit=0.5)
     assert model.certificate_.exit_reason == "time_limit"
-    assert np.isfinite(model.intercept_).any()  # blocks under way have ended as they were
+    assert np.isfinite(model.intercept_).any()  # unfinished blocks are kept as they are
     assert np.isfinite(model.certificate_.primal)
 
 
@@ -289,17 +289,17 @@ def test_running_out_of_time(backend):
 
 
 class Crash(BaseException):
-    """Ends a fit as nothing else does: no certificate, no last checkpoint."""
+    """Ends a fit without a certificate or a last checkpoint."""
 
 
 def crash_after(pieces, solver, estimator, X, y):
-    """Fit, with a checkpoint after each piece of work, and crash instead of doing one more."""
+    """Fit with a checkpoint after each piece of work, and crash after this many pieces."""
     advance, left = solver.advance, [pieces]
 
     def counted(self, rule):
         left[0] -= 1
         if left[0] < 0:
-            list(getattr(self, "_arriving", ()))  # or joblib would end its workers
+            list(getattr(self, "_arriving", ()))  # otherwise joblib would end its workers
             raise Crash
         return advance(self, rule)
 
@@ -311,7 +311,7 @@ def crash_after(pieces, solver, estimator, X, y):
 
 @pytest.mark.parametrize("loss", ["hinge", "ovo_logistic", "ppd_hinge"])
 def test_stopped_by_crashes(loss, backend, tmp_path):
-    """Workers and memory go on from each other's checkpoints, to the same bits, and train what is left only."""
+    """Workers and memory resume from each other's checkpoints with the same bits, and train only what is left."""
     X, y = text_like(150, 60, {"hinge": 150, "ovo_logistic": 15, "ppd_hinge": 60}[loss], seed=1)
     folder = tmp_path / "checkpoints"
     expected = bytes_of(make(loss).fit(X, y), tmp_path)
@@ -330,7 +330,7 @@ def test_stopped_by_crashes(loss, backend, tmp_path):
 @pytest.mark.parametrize("before", [{"tol": 0.1}, {"max_iter": 1}], ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "logistic", "ppd_hinge"])
 @pytest.mark.filterwarnings("ignore:stopped")
-def test_what_has_ended_too_early_goes_on(loss, before, backend, tmp_path):
+def test_blocks_that_ended_too_early_are_trained_further(loss, before, backend, tmp_path):
     X, y = text_like(150, 60, 70, seed=1)
     folder, copy = tmp_path / "checkpoints", tmp_path / "copy"
     make(loss, checkpoint=folder, every=0, **({"tol": 1e-3} | before)).fit(X, y)
@@ -343,7 +343,7 @@ def test_what_has_ended_too_early_goes_on(loss, before, backend, tmp_path):
 
 @pytest.mark.parametrize("warm", [False, True])
 def test_stopped_by_the_clock(warm, tmp_path):
-    """Blocks that a worker was at begin again, from the same dual variables."""
+    """Unfinished blocks of a worker start again, from the same dual variables."""
     X, y = text_like(400, 60, 150, seed=1)
     parameters = {"warm_start": warm, "tol": 1e-5, "dtype": "float64", "max_iter": 10_000}
     state = make("hinge", C=0.1, **parameters).fit(X, y)._dual_state if warm else None
@@ -364,7 +364,7 @@ def test_stopped_by_the_clock(warm, tmp_path):
         assert bytes_of(fit(**stopped), tmp_path) == expected
 
 
-def test_it_is_for_classes_that_are_trained_apart():
+def test_losses_that_train_classes_together_are_rejected():
     X, y = text_like(30, 20, 3)
     for estimator in (MulticlassSVC(engine="joblib"), MaxEnt(engine="joblib")):
         with pytest.raises(ValueError, match=r"one-vs-rest or one-vs-one loss\. '(ww|maxent)' trains all classes"):
@@ -374,7 +374,7 @@ def test_it_is_for_classes_that_are_trained_apart():
     assert clone(OneVsRestSVC(engine="joblib")).get_params()["engine"] == "joblib"
 
 
-# ---- At the end: it ends joblib's processes, and others would have to wait for new ones
+# ---- Last, because it ends joblib's processes, and other tests would have to wait for new ones
 
 
 @pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])

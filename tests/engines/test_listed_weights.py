@@ -1,4 +1,4 @@
-"""Coupled losses from a store with thousands of classes: weights of rare features are in lists."""
+"""Coupled losses from a store with thousands of classes, where rare features have lists of weights."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from losses import text_like
 from oracle import optimum
 from sklearn.exceptions import ConvergenceWarning
-from stored_fits import store_of, variables_of, weights_of, with_constant
+from stored_fits import assert_certificate_follows_from_formulas, assert_same_bits, store_of
 
 from manyclass import DiskEngine, MulticlassSVC, select_C
 from manyclass.engines import StoredRows, disk, disk_memory, least_memory
@@ -21,7 +21,7 @@ LOSSES = ["cs", "ww"]
 
 @pytest.fixture
 def listed(monkeypatch):
-    """Lists also where there are few classes."""
+    """Use lists even for few classes."""
     monkeypatch.setattr(disk, "rare_rows", lambda *_, **__: 12)
 
 
@@ -58,14 +58,7 @@ def test_the_optimum_is_that_of_an_independent_solver(loss, intercept, blocks, l
     found = fitted.certificate_
     assert found.gap <= 1e-4
     assert found.primal >= best * (1 - 1e-6) and found.dual <= best * (1 + 1e-6)
-    # Both values follow from the model's weights and from the dual variables alone.
-    problem, X1 = PROBLEMS[loss], with_constant(X) if intercept else X
-    W = weights_of(fitted)[: X1.shape[1]]
-    alpha = variables_of(fitted, store, loss)
-    assert found.primal == pytest.approx(problem.primal(W, X1, y, C), rel=1e-9)
-    assert found.dual == pytest.approx(problem.dual(alpha, X1, y, C), rel=1e-9)
-    worst = problem.violations(X1 @ W, alpha, y, C).max()
-    assert found.violation == pytest.approx(worst, rel=1e-6, abs=1e-9)
+    assert_certificate_follows_from_formulas(fitted, store, loss, X, y, C)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -74,13 +67,10 @@ def test_bits_do_not_depend_on_threads(loss, tmp_path):
     store = store_of(X, y, tmp_path / "s", 4, np.float32)
     with pytest.warns(ConvergenceWarning):
         models = [svm(loss, dtype="float32", tol=1e-6, max_iter=3, n_jobs=n).fit(store) for n in (1, 2, 3)]
-    for other in models[1:]:
-        np.testing.assert_array_equal(models[0].coef_, other.coef_)
-        np.testing.assert_array_equal(models[0].intercept_, other.intercept_)
-        assert models[0].certificate_ == other.certificate_
+    assert_same_bits(models)
 
 
-def test_a_fit_goes_on_from_a_checkpoint_with_the_same_bits_on_any_threads(tmp_path):
+def test_a_fit_resumes_with_the_same_bits_on_any_number_of_threads(tmp_path):
     X, y = thousands(1600, 1200, seed=1)
     store = store_of(X, y, tmp_path / "s", 4, np.float32)
     options = {"dtype": "float32", "checkpoint": tmp_path / "c"}
@@ -108,7 +98,7 @@ def test_folds_are_left_out(listed, tmp_path, monkeypatch):
     np.testing.assert_allclose(found.accuracies, dense.accuracies, atol=0.03)
 
 
-def test_lists_that_outgrow_their_room_lose_what_is_not_in_use(tmp_path, monkeypatch):
+def test_lists_that_outgrow_their_memory_drop_unused_weights(tmp_path, monkeypatch):
     X, y = thousands(seed=2)
     store = store_of(X, y, tmp_path / "s", 4)
     monkeypatch.setattr(disk_memory, "PASSING", 0.02)
@@ -127,15 +117,15 @@ def test_lists_that_outgrow_their_room_lose_what_is_not_in_use(tmp_path, monkeyp
     assert found.gap <= 0.05 and found.primal >= best.dual and found.dual <= best.primal
 
 
-def test_a_fit_that_cannot_go_on_says_what_it_needs(tmp_path, monkeypatch):
+def test_a_fit_that_runs_out_of_memory_says_what_it_needs(tmp_path, monkeypatch):
     X, y = thousands(seed=3)
     store = store_of(X, y, tmp_path / "s", 4, np.float32)
     monkeypatch.setattr(disk_memory, "PASSING", 0.0)
     monkeypatch.setattr(disk_memory.Sizes, "expected_model", lambda *_: 0)
     needed = least(store, "ww", np.float32)
-    with pytest.raises(ValueError, match="are needed"):
+    with pytest.raises(ValueError, match="the fit needs"):
         svm("ww", needed - 1, dtype="float32").fit(store)
-    with pytest.raises(ValueError, match=r"more than could be foreseen; give [\d.]+ MB or more"):
+    with pytest.raises(ValueError, match=r"more than estimated; give the fit [\d.]+ MB or more"):
         svm("ww", needed, dtype="float32", tol=1e-3).fit(store)
 
 

@@ -10,7 +10,7 @@ from manyclass.solvers import Certificate, Progress, StopRule
 
 @pytest.fixture(params=[120])
 def terminal(monkeypatch, request):
-    """What the bar writes, as on a terminal of so many columns."""
+    """The output of the bar on a terminal of this width."""
     stream = io.StringIO()
     monkeypatch.setattr(
         "rich.console.Console",

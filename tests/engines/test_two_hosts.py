@@ -1,4 +1,4 @@
-"""Ranks on two hosts, where the machine lets us make them: see `scripts/two_hosts.py`."""
+"""Ranks on two hosts, if the machine can simulate them: see `scripts/two_hosts.py`."""
 
 import pathlib
 import subprocess
@@ -15,4 +15,4 @@ def test_two_hosts_train_as_one_and_notice_when_the_cable_is_cut():
     if found.returncode == 77:
         pytest.skip(found.stdout.strip())
     assert found.returncode == 0, found.stderr
-    assert "to the last bit" in found.stdout and "has not been heard of" in found.stdout
+    assert "to the last bit" in found.stdout and "has not been heard from" in found.stdout

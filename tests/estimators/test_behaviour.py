@@ -1,4 +1,4 @@
-"""What a user meets: certificates, history, limits, Ctrl-C, labels, wrong input."""
+"""Behaviour that users see: certificates, history, limits, Ctrl-C, labels and invalid input."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def test_running_out_of_passes_warns_with_figures(loss):
 
 
 def hard_problem(n=3000):
-    """Random labels at a large C: no fit of it ends soon."""
+    """Return random labels, which take very long to fit with a large C."""
     rng = np.random.default_rng(0)
     return rng.normal(size=(n, 40)), rng.integers(0, 40, n)
 
@@ -138,7 +138,7 @@ def test_sparsify_changes_the_layout_only(loss):
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if PROBLEMS[loss].sparse_weights])
 def test_sparse_weights_work_with_scipy(loss):
-    """A model too large to be kept dense; scipy refuses many operations on index arrays of two types."""
+    """scipy rejects many operations on index arrays of two types; the model is too large to be dense."""
     X, y = text_like(900, 20_000, 300, seed=3, nnz=40)
     fitted = make(loss, tol=0.1).fit(X, y)
     weights = fitted.model_.weights

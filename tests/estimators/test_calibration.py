@@ -21,7 +21,7 @@ def halves(seed=0, K=5):
 
 @pytest.mark.parametrize("loss", ["ww", "cs", "llw", "hinge", "squared_hinge", "ovo_hinge"])
 @pytest.mark.parametrize("method", ["temperature", "sigmoid"])
-def test_is_neither_too_sure_nor_too_modest(loss, method):
+def test_is_neither_overconfident_nor_underconfident(loss, method):
     X, y, X_test, y_test = halves()
     model = CalibratedClassifier(make(loss, C=30.0), method=method).fit(X, y)
     p = model.predict_proba(X_test)
@@ -30,12 +30,12 @@ def test_is_neither_too_sure_nor_too_modest(loss, method):
     np.testing.assert_array_equal(p.argmax(axis=1), model.predict(X_test))
     scores = model.decision_function(X_test).astype(float)
     scores /= scores.std()
-    # Sure of everything, and of nothing.
+    # Compare with an overconfident and an underconfident slope.
     assert log_loss(y_test, p) < min(log_loss(y_test, softmax(slope * scores, axis=1)) for slope in (5, 0.1))
 
 
 def test_finds_the_most_likely_temperature():
-    """Of rows held out, which no other slope makes more likely."""
+    """No other slope makes the held-out rows more likely."""
     X, y, _, _ = halves(seed=2)
     model = CalibratedClassifier(MulticlassSVC("cs"), method="temperature", cv=4).fit(X, y)
     scores, truth, counted = held_out_scores(model.estimator_, X, y, 4)
@@ -50,7 +50,7 @@ def test_finds_the_most_likely_temperature():
 
 @pytest.mark.parametrize("loss", ["ww", "cs", "squared_hinge", "ovo_hinge"])
 def test_two_numbers_fit_no_worse_than_one(loss):
-    """A sigmoid far from its bend is a temperature: the rows it is fitted to cannot be less likely."""
+    """A sigmoid far from its bend is a temperature, so its fit cannot be worse."""
     X, y, _, _ = halves(seed=6)
     fitted = make(loss).fit(X, y)
     scores, truth, counted = held_out_scores(fitted, X, y, 4)
@@ -90,7 +90,7 @@ def test_topk_and_file(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model").probabilities(X_test), everything)
 
 
-def test_only_those_who_know_have_probabilities():
+def test_only_calibrated_and_logistic_estimators_have_probabilities():
     X, y, _, _ = halves()
     model = MulticlassSVC().fit(X, y)
     assert not hasattr(model, "predict_proba")
@@ -100,7 +100,7 @@ def test_only_those_who_know_have_probabilities():
 
 
 def test_rare_classes():
-    """Some classes have one row: whoever holds it out does not know it."""
+    """Some classes have one row, and are unknown in the fold that holds it out."""
     X, y = text_like(60, 40, 40, seed=5)
     p = CalibratedClassifier(MulticlassSVC()).fit(X, y).predict_proba(X)
     assert p.shape == (60, 40) and np.isfinite(p).all()

@@ -1,4 +1,4 @@
-"""Weights of classes: whose rows they reach, also in folds, where labels are codes."""
+"""Class weights apply to the rows of their class, even in folds, where labels are codes."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def problem(seed=0, n=160):
 
 
 def named(codes, names, weights=WEIGHTS):
-    """Labels, and a dictionary of the weights that are not 1."""
+    """Return the labels, and a dictionary of the weights other than 1."""
     given = {label: weight for label, weight in zip(names.tolist(), weights, strict=True) if weight != 1}
     return names[codes], given
 
@@ -69,7 +69,7 @@ def test_calibration_weights_the_rows_of_the_class(naming):
 def test_folds_may_lack_the_class_with_a_weight():
     X, codes = problem()
     codes[codes == 1] = 0
-    codes[5] = 1  # one row: the fold that holds it out does not know the class
+    codes[5] = 1  # a single row: its class is unknown in the fold that holds it out
     y = NAMINGS["strings"][codes]
     estimator = OneVsRestSVC(class_weight={"b": 20.0})
     assert np.isfinite(select_C(estimator, X, y, [1.0], cv=3).accuracies).all()
@@ -86,7 +86,7 @@ def test_folds_of_a_store(tmp_path):
 
 
 def test_balanced_counts_the_rows_of_the_fold():
-    """As GridSearchCV would: the weights follow from the rows that are learned from, and their sample weights."""
+    """As with GridSearchCV, weights are computed from the training rows of the fold and their sample weights."""
     X, codes = problem()
     codes[: len(codes) // 2] = np.minimum(codes[: len(codes) // 2], 1)
     y, weight = NAMINGS["strings"][codes], np.random.default_rng(0).uniform(0.1, 3, len(codes))
@@ -127,7 +127,7 @@ def test_takes_the_keys_that_scikit_learn_takes(naming, keyed):
 
 
 def test_keys_of_another_type_are_other_keys():
-    """Digits are no numbers; 1 and 1.0 are the same label, as everywhere in Python."""
+    """A string of digits is not a number; 1 and 1.0 are the same label, as everywhere in Python."""
     np.testing.assert_array_equal(weights_by_class({1: 2.0}, np.array([0.0, 1.0])), [1, 2])
     with pytest.raises(ValueError, match="'0', '1' are not in class_weight, and its keys 1 are not in y"):
         weights_by_class({1: 2.0}, np.array(["0", "1"]))

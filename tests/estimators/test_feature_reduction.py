@@ -1,4 +1,4 @@
-"""Feature reduction: classes have weights only for features of their own rows, and these are optimal."""
+"""Feature reduction: classes have weights only for features of their own rows, with optimal values."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ TIGHT = {"tol": 1e-7, "dtype": "float64", "max_iter": 500_000, "feature_reductio
 
 
 def seen(X, y, K):
-    """Which features rows of each class have, (features, K)."""
+    """Return whether each feature occurs in rows of each class, shape (features, K)."""
     return np.stack([np.asarray((X[y == c] != 0).sum(axis=0)).ravel() > 0 for c in range(K)], axis=1)
 
 
@@ -47,7 +47,7 @@ def test_threads_and_warm_starts(loss):
 
 
 @pytest.mark.parametrize("loss", ["llw", "ovo_hinge"])
-def test_is_refused_where_it_cannot_be(loss):
+def test_is_rejected_for_other_losses(loss):
     X, y = text_like(20, 10, 3)
     with pytest.raises(ValueError, match="feature_reduction is not available for"):
         make(loss, feature_reduction=True).fit(X, y)

@@ -1,4 +1,4 @@
-"""Labels of any kind, in whatever they come: what a list gives, arrays and columns of tables give as well."""
+"""Labels of any kind in any container: arrays and table columns behave like lists."""
 
 from datetime import date, datetime
 
@@ -25,7 +25,7 @@ KINDS = {
 
 
 class Column:
-    """Such as Polars has: no sequence that numpy or pandas know, but it can be made an array."""
+    """A column as in Polars: not a sequence that numpy or pandas know, but convertible to an array."""
 
     def __init__(self, values):
         self._values = np.fromiter(values, object, len(values))

@@ -1,9 +1,8 @@
-"""Labels in batches: the same model as all at once, written as it is trained, and what DiSMEC drops of it."""
+"""Labels in batches: the same model as all at once, shards written during training, and weights that DiSMEC drops."""
 
 import os
 import signal
 import time
-import warnings
 
 import numpy as np
 import pytest
@@ -81,7 +80,7 @@ def test_other_rows_are_another_fit(small_shards, tmp_path):
             other.set_params(shards=tmp_path / "model", resume=True).fit(X, y)
     with pytest.raises(ValueError, match="holds shards of a different fit"):
         PPDSparse(shards=tmp_path / "model", resume=True).fit(2 * X, y)
-    with pytest.raises(ValueError, match="holds shards of a different fit"):  # whose labels have other names
+    with pytest.raises(ValueError, match="holds shards of a different fit"):  # labels with other names
         PPDSparse(shards=tmp_path / "model", resume=True).fit(X, 2 * y)
     assert bytes_of(tmp_path / "model") == before
 
@@ -103,7 +102,7 @@ def test_out_of_time_the_shards_stay(small_shards, tmp_path):
 
 
 def stopping(monkeypatch, solver, how, *, batch):
-    """Let a stop come when all labels of a batch, counted from 1, were just trained."""
+    """Stop the fit right after all labels of a batch, counted from 1, are trained."""
     advance, seen = solver.advance, set()
 
     def disturbed(self, rule):
@@ -121,7 +120,7 @@ def press_ctrl_c(solver):
 
 
 def pass_the_deadline(solver):
-    solver._interrupt.request()  # as the core does when it notices
+    solver._interrupt.request()  # as the core does at the deadline
     end = time.perf_counter() + LIMIT
     while time.perf_counter() < end:
         time.sleep(0.01)
@@ -134,7 +133,8 @@ STOPS = {"interrupted": press_ctrl_c, "time_limit": pass_the_deadline}
 @pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
 @pytest.mark.parametrize("reason", STOPS)
 @pytest.mark.parametrize("max_iter", [1000, 1])
-def test_a_batch_that_is_complete_when_the_stop_comes_is_kept(make, solver, reason, max_iter, small_shards, tmp_path):
+@pytest.mark.filterwarnings("ignore:stopped")
+def test_a_batch_that_is_complete_at_the_stop_is_kept(make, solver, reason, max_iter, small_shards, tmp_path):
     X, y = text_like(300, 120, 70, seed=4)
     parameters = {"C": 10.0, "tol": 1e-4, "max_iter": max_iter, "n_jobs": 1}
     with pytest.MonkeyPatch.context() as patched, pytest.raises(UnfinishedFitError) as stopped:
@@ -142,15 +142,14 @@ def test_a_batch_that_is_complete_when_the_stop_comes_is_kept(make, solver, reas
         make(shards=tmp_path / "model", time_limit=LIMIT, **parameters).fit(X, y)
     assert (stopped.value.exit_reason, stopped.value.done, stopped.value.labels) == (reason, 32, 70)
     assert "model is" not in str(stopped.value)
-    with warnings.catch_warnings(action="ignore"):
-        make(shards=tmp_path / "model", resume=True, **parameters).fit(X, y)
-        make(shards=tmp_path / "whole", **parameters).fit(X, y)
+    make(shards=tmp_path / "model", resume=True, **parameters).fit(X, y)
+    make(shards=tmp_path / "whole", **parameters).fit(X, y)
     assert bytes_of(tmp_path / "model") == bytes_of(tmp_path / "whole")
 
 
 @pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
 @pytest.mark.parametrize("reason", STOPS)
-def test_a_stop_after_the_last_batch_is_none(make, solver, reason, small_shards, tmp_path, monkeypatch):
+def test_a_stop_after_the_last_batch_has_no_effect(make, solver, reason, small_shards, tmp_path, monkeypatch):
     X, y = text_like(300, 120, 70, seed=4)
     stopping(monkeypatch, solver, STOPS[reason], batch=5)
     fitted = make(shards=tmp_path / "model", time_limit=LIMIT, n_jobs=1).fit(X, y)
@@ -160,7 +159,7 @@ def test_a_stop_after_the_last_batch_is_none(make, solver, reason, small_shards,
 
 @pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
 def test_a_stop_in_the_only_batch_when_all_labels_were_begun(make, solver, tmp_path, monkeypatch):
-    """Also where what there is of them meets the rule by chance: going on would lead elsewhere."""
+    """Even if the unfinished labels happen to meet the rule: resuming would give another model."""
 
     def cut_short(one):
         press_ctrl_c(one)
@@ -181,7 +180,7 @@ def test_a_stop_in_the_only_batch_when_all_labels_were_begun(make, solver, tmp_p
         ({"engine": "joblib"}, "cannot write shards"),
     ],
 )
-def test_what_shards_do_not_go_with(parameters, message, tmp_path):
+def test_options_that_shards_do_not_allow(parameters, message, tmp_path):
     X, y = text_like()
     with pytest.raises(ValueError, match=message):
         PPDSparse(shards=tmp_path / "model", **parameters).fit(X, y)
@@ -211,13 +210,13 @@ def test_stores_are_refused(make, tmp_path):
 @pytest.mark.parametrize(
     "make, folders", [(PPDSparse, r"checkpoint=\.\.\. or shards=\.\.\."), (DiSMEC, r"shards=\.\.\.")]
 )
-def test_without_a_folder_there_is_nothing_to_go_on_from(make, folders):
+def test_resuming_needs_a_folder(make, folders):
     X, y = text_like()
     with pytest.raises(ValueError, match=f"resume from; pass {folders}$"):
         make(resume=True).fit(X, y)
 
 
-def test_what_dismec_does_not_have():
+def test_options_that_dismec_does_not_allow():
     X, y = text_like()
     for parameters in ({"warm_start": True}, {"checkpoint": "x"}, {"engine": "joblib"}):
         with pytest.raises(ValueError, match="keeps no state of finished labels"):

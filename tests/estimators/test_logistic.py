@@ -1,4 +1,4 @@
-"""Probabilities, and the optimum of scikit-learn's logistic regression."""
+"""Probabilities, and the same optimum as scikit-learn's logistic regression."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_one_vs_rest_probabilities_are_those_of_the_classes_scaled():
 
 
 def test_the_default_of_C_depends_on_the_loss():
-    """Logistic losses have a larger one, by the measurements in docs/choosing.md."""
+    """Logistic losses have a larger default, because of the measurements in docs/choosing.md."""
     of_loss = {loss: estimator_for(loss).C for loss in ESTIMATORS}
     logistic = {"maxent", "logistic", "ovo_logistic"}
     assert of_loss == {loss: 8.0 if loss in logistic else 1.0 for loss in ESTIMATORS}

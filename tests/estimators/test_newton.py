@@ -1,4 +1,4 @@
-"""Newton's method on the primal ends where coordinate ascent on the dual does."""
+"""Newton's method on the primal reaches the same optimum as coordinate ascent on the dual."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_sample_weights_and_empty_rows(loss):
 
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_certificate_is_of_the_model(loss):
-    """Far from the optimum too: primal value and gradient of the weights as they are stored."""
+    """Even far from the optimum: primal value and gradient belong to the stored weights."""
     X, y = text_like(80, 40, 5, seed=3)
     with pytest.warns(match="stopped after max_iter=3"):
         fitted = make(loss, C=10.0, fit_intercept=False, tol=1e-9, max_iter=3, solver="newton").fit(X, y)
@@ -80,7 +80,7 @@ def test_a_target_beyond_float32_ends_with_the_passes(loss):
         make(loss, tol=1e-13, max_iter=300, solver="newton").fit(X, y)
 
 
-def test_is_refused_where_it_cannot_be():
+def test_is_rejected_for_other_losses():
     X, y = text_like(20, 10, 3)
     with pytest.raises(ValueError, match="solver='newton' only trains loss 'squared_hinge', not 'hinge'"):
         OneVsRestSVC("hinge", solver="newton").fit(X, y)

@@ -1,4 +1,4 @@
-"""One-vs-one: the votes, and the sizes that are refused."""
+"""One-vs-one: votes, and problems that are too large."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_predicts_what_scikit_learn_does(loss):
     theirs = OneVsOneClassifier(LinearSVC(loss=loss, tol=1e-8, max_iter=10**6, fit_intercept=False))
     theirs.fit(X[:120], y[:120])
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
-    # Votes and the order of equal votes; their scaling of the latter is the same.
+    # Votes and tie-breaking; both scale the latter in the same way.
     np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-3)
 
 
@@ -41,7 +41,7 @@ def test_topk_follows_the_votes():
     votes = model.decision_function(X)
     np.testing.assert_array_equal(labels, np.argsort(-votes, axis=1, kind="stable")[:, :3])
     np.testing.assert_array_equal(scores, np.take_along_axis(votes, labels, axis=1))
-    # As many votes as pairs, but where a score is exactly 0.
+    # One vote per pair, unless a score is exactly 0.
     assert np.round(votes).sum(axis=1).max() == 21
 
 

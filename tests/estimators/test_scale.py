@@ -1,4 +1,4 @@
-"""Values, penalties and weights that overflow are refused, with their place and what to do."""
+"""Values, penalties and weights that overflow are rejected; the error says where they are and what to do."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ def test_weights_that_overflow_or_vanish(rows, tmp_path):
 
 
 @pytest.mark.parametrize("loss", ["cs", "squared_hinge", "maxent"])
-def test_a_penalty_that_the_type_cannot_hold_is_none(loss, rows, tmp_path):
+def test_a_penalty_that_underflows_counts_as_zero(loss, rows, tmp_path):
     X, y = rows
     weight = np.ones(40)
     weight[::7] = 1e-42
@@ -118,8 +118,8 @@ def test_an_elastic_net_that_overflows(loss, name, value, rows):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("scale", [1e-3, 1e-5, 1e-8, 1e-18, 1e-25])
-def test_short_rows_are_soon_done(loss, scale, rows):
-    """Their objective is nearly linear: steps are as long as the penalties allow."""
+def test_short_rows_converge_fast(loss, scale, rows):
+    """Their objective is nearly linear, so steps are as long as the penalties allow."""
     X, y = rows
     fitted = make(loss, max_iter=5, fit_intercept=False, n_jobs=1).fit(X * scale, y)
     assert abs(fitted.certificate_.gap) < 1e-4

@@ -1,4 +1,4 @@
-"""scikit-learn's own suite of estimator checks, on every loss as it comes."""
+"""scikit-learn's own estimator checks, for every loss with its default parameters."""
 
 import pytest
 from losses import ESTIMATORS, make

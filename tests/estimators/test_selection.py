@@ -1,4 +1,4 @@
-"""Cross-validation over C: what separate fits would have found."""
+"""Cross-validation over C finds what separate fits would find."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def test_equals_separate_fits(loss):
     for place, C in enumerate(found.Cs):
         for fold, (learn, held_out) in enumerate(KFold(3, shuffle=True, random_state=0).split(X)):
             alone = make(loss, C=C, **TIGHT).fit(X[learn], y[learn])
-            # A row that lies between two classes may fall to either.
+            # A row on the boundary between two classes may get either.
             right = np.mean(alone.predict(X[held_out]) == y[held_out])
             assert found.accuracies[place, fold] == pytest.approx(right, abs=0.04)
     assert found.gaps.max() <= 1e-6
@@ -77,7 +77,7 @@ def test_bad_arguments(Cs, cv, message):
         select_C(MulticlassSVC(), X, y, Cs, cv=cv)
 
 
-def test_errors_of_a_fold_come_out():
+def test_errors_of_a_fold_are_raised():
     X, y = text_like(40, 30, 3)
     with pytest.raises(ValueError, match="loss must be one of"):
         select_C(MulticlassSVC("nonsense"), X, y, [1.0])
@@ -94,7 +94,7 @@ def test_ctrl_c_ends_all_folds():
 
 
 def selection(Cs, means):
-    """What cross-validation would give with these mean accuracies."""
+    """Return a selection with these mean accuracies."""
     accuracies = np.array(means, float)[:, None]
     return Selection(np.array(Cs, float), accuracies, 0 * accuracies, accuracies >= 0, 0.0)
 
@@ -105,7 +105,7 @@ def selection(Cs, means):
         ([0.1, 0.2, 0.3], "largest", [1, 2, 4, 8, 16, 32, 64]),
         ([0.3, 0.2, 0.1], "smallest", [1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4]),
         ([0.1, 0.3, 0.2], None, [1, 2, 4]),
-        # A neighbour is as good: more of the same beyond the edge is no promise.
+        # Its neighbour is just as good, so values beyond the edge are not promising.
         ([0.3, 0.3, 0.1], None, [1, 2, 4]),
         ([0.1, 0.3, 0.3], None, [1, 2, 4]),
     ],
@@ -130,7 +130,7 @@ def test_the_best_penalty_at_the_edge_is_a_warning():
     assert found.at_edge == "largest"
 
 
-def test_the_best_penalty_within_the_grid_is_none(recwarn):
+def test_the_best_penalty_within_the_grid_is_not_a_warning(recwarn):
     X, y = text_like(200, 60, 6, seed=2)
     found = select_C(MulticlassSVC("cs"), X, y, [0.01, 0.3, 100.0])
     assert found.at_edge is None

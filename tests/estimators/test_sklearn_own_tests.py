@@ -1,4 +1,4 @@
-"""scikit-learn's own tests run with our estimators in place of theirs; `make sklearn-tests` runs all four files."""
+"""scikit-learn's own tests, run with our estimators in place of theirs; `make sklearn-tests` runs all four files."""
 
 import subprocess
 import sys
@@ -26,4 +26,4 @@ def test_an_unexpected_failure_is_one(monkeypatch, capsys):
     assert run_sklearn_tests.main() == 1
     assert "unexpected failure: test_svm.py::test_linearsvc[42]: ValueError: x" in capsys.readouterr().out
     found.pop(0)
-    assert run_sklearn_tests.main() == 0  # has a reason in the table
+    assert run_sklearn_tests.main() == 0  # listed with a reason

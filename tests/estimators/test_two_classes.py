@@ -1,4 +1,4 @@
-"""Two classes as scikit-learn has them: shapes, signs and scales."""
+"""Two classes in scikit-learn's form: shapes, signs and scales."""
 
 import pickle
 import tracemalloc
@@ -51,7 +51,7 @@ def test_linear_svc(loss):
 
 
 def test_crammer_singer():
-    """`LinearSVC` has the loss `max(0, 1 - margin)` of Crammer and Singer as well."""
+    """`LinearSVC` also offers the loss `max(0, 1 - margin)` of Crammer and Singer."""
     X, y = two_classes()
     theirs = LinearSVC(multi_class="crammer_singer", tol=1e-8, max_iter=10**6, random_state=0).fit(X, y)
     assert_same(MulticlassSVC("cs", **EXACT).fit(X, y), theirs, X, atol=5e-3)
@@ -67,7 +67,7 @@ def test_logistic_regression():
 
 
 def test_maximum_entropy_is_logistic_regression_with_twice_the_penalty():
-    """Two weight vectors of half the length each have half the square of one."""
+    """Two weight vectors of half the length have half the squared length of one."""
     X, y = two_classes()
     theirs = LogisticRegression(C=2.0, tol=1e-12, max_iter=10_000, fit_intercept=False).fit(X, y)
     assert_same(MaxEnt(C=1.0, fit_intercept=False, **EXACT).fit(X, y), theirs, X)
@@ -111,7 +111,7 @@ def test_the_sign_is_the_class_where_classes_have_features_of_their_own(loss):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_one_vs_rest_is_one_problem_to_the_last_bit(loss, dtype):
-    """The class against the other is the other against it: the second column of the model is `coef_`."""
+    """Each class is trained against the other, so the second column of the model is `coef_`."""
     X, y = two_classes(seed=2)
     for fitted in (make(loss, dtype=dtype).fit(X, y), make(loss, dtype=dtype, solver="auto", n_jobs=2).fit(X, y)):
         weights = sp.csr_matrix(fitted.model_.matrix).toarray()
@@ -158,7 +158,7 @@ def test_stores_and_files(tmp_path):
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict(X), fitted.predict(X))
 
 
-# ---- Weights that are assigned
+# ---- Assigned weights
 
 
 @pytest.mark.parametrize("loss", LOSSES)

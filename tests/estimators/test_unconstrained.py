@@ -1,4 +1,4 @@
-"""LLW with C = inf: the smallest weights without any loss."""
+"""LLW with C = inf: the smallest weights with zero loss."""
 
 import cvxpy as cp
 import numpy as np
@@ -33,7 +33,7 @@ def test_rows_that_cannot_be_told_apart(monkeypatch):
         MulticlassSVC("llw", C=np.inf, tol=1e-3).fit(X, y)
 
 
-def test_is_refused_where_it_means_nothing():
+def test_is_rejected_for_other_losses_and_weights():
     X, y = text_like(30, 60, 4, seed=0)
     with pytest.raises(ValueError, match='C=inf is only available for loss="llw"'):
         MulticlassSVC("ww", C=np.inf).fit(X, y)

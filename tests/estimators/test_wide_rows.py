@@ -1,4 +1,4 @@
-"""Very many features of which few occur: memory follows those that do, and nothing else changes."""
+"""Very many features, few of which occur: memory depends on those that do, and nothing else changes."""
 
 import subprocess
 import sys
@@ -15,12 +15,12 @@ from manyclass.data import wide_rows
 from manyclass.model import ModelFileError
 from manyclass.model.weights import WideWeights
 
-# The features of the small problem, somewhere among very many.
+# The features of the small problem, spread among very many.
 FEATURES = np.sort(np.random.default_rng(3).choice(10**8, 60, replace=False))
 
 
 def spread(X):
-    """The same rows with their features far apart."""
+    """Return the same rows with their features far apart."""
     return sp.csr_matrix((X.data, FEATURES[X.indices], X.indptr), (X.shape[0], 10**8))
 
 
@@ -33,7 +33,7 @@ def test_features_that_do_not_occur_change_nothing(loss):
     used = np.unique(X.indices)
     assert far.model_.weights.features.tolist() == FEATURES[used].tolist()
     np.testing.assert_array_equal(far.decision_function(spread(X)), near.decision_function(X))
-    # Features without weights do not count.
+    # Features without weights have no effect.
     more = sp.csr_matrix(spread(X) + sp.csr_matrix((np.ones(80), (np.arange(80), np.arange(80) + 5)), (80, 10**8)))
     np.testing.assert_array_equal(far.decision_function(more), near.decision_function(X))
 
@@ -87,7 +87,7 @@ try:
     main()
 except SystemExit as end:
     assert not end.code, end.code
-# Not ru_maxrss, which begins with the peak of the process that started this one.
+# Not ru_maxrss, which starts at the peak of the parent process.
 print(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
 """
 

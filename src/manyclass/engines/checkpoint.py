@@ -61,20 +61,11 @@ class _Content:
 
 @dataclass(frozen=True)
 class Stored:
-    """A generation read from disk.
-
-    Attributes
-    ----------
-    generation : int
-    info : dict
-        The `info` passed to `commit`.
-    parts : list of dict of ndarray
-        Arrays of each rank, memory-mapped.
-    """
+    """A generation read from disk."""
 
     generation: int
-    info: dict[str, Any]
-    parts: list[dict[str, np.ndarray]]
+    info: dict[str, Any]  # as passed to `commit`
+    parts: list[dict[str, np.ndarray]]  # arrays of each rank, memory-mapped
 
 
 class CheckpointFolder:
@@ -129,13 +120,7 @@ class CheckpointFolder:
         OSError
             If a part is missing or the manifest cannot be flushed to disk.
         """
-        content = {
-            "format": FORMAT,
-            "format_version": VERSION,
-            "generation": generation,
-            "parts": [asdict(part) for part in parts],
-            "info": info,
-        }
+        content = asdict(_Content(FORMAT, VERSION, generation, list(parts), info))
         text = json.dumps({"checksum": _checksum(content), "content": content}, indent=1)
         for part in parts:
             if not (self.path / part.file).exists():
@@ -165,12 +150,7 @@ class CheckpointFolder:
         return sorted((number for number, path in self._files() if MANIFEST.fullmatch(path.name)), reverse=True)
 
     def read(self) -> Stored | None:
-        """Read the newest intact generation.
-
-        Returns
-        -------
-        Stored or None
-            None if there is no checkpoint.
+        """Read the newest intact generation, or return None if there is no checkpoint.
 
         Raises
         ------

@@ -6,7 +6,7 @@ from typing import Any
 from ..problems import Binary, MaxMargin, Problem, SparseBinary
 from ..solvers import Alone, CoupledRows, FrankWolfe, Leagues, Peers, Solver, TrainingSet, blocks_of, check_scale
 from .class_ranges import from_disk
-from .disk_engine import DiskEngine
+from .disk_engine import DiskEngine, DiskJob
 from .dual_store import DualStore
 from .label_parallel import SentBlocks, SentLabelBlocks
 from .mpi import MPIEngine, MPIPeers
@@ -80,9 +80,7 @@ def make_solver(
     """Create the solver of a fit."""
     check_engine(options.engine, problem)
     if isinstance(data, StoredRows):
-        return from_disk(
-            problem, data, disk_engine(options.engine), options, interrupt=interrupt, variables=variables
-        )
+        return from_disk(DiskJob(problem, data, disk_engine(options.engine), options, interrupt), variables)
     check_scale(problem, data, options.dtype)
     return _kind(problem, options)(problem, data, options, interrupt=interrupt, peers=peers)
 

@@ -1,8 +1,8 @@
-"""The thread that carries parcels between processes, so that they travel while matches are played.
+"""A thread that carries parcels between processes, so that they travel while matches are played.
 
-It also sends a sign of life to the next rank once a second, and ends the job if the rank before has been silent for
-long: a cut cable is an error then, not a wait without end. And in the first rank it answers who asks for numbers of
-what is shared out, whatever that rank is busy with itself.
+It also sends a heartbeat to the next rank every second, and ends the job if the previous rank has been silent for too
+long, so that a cut cable is an error rather than an endless wait. In rank 0 it also answers requests for numbers of
+shared work, whatever that rank is doing itself.
 """
 
 import atexit
@@ -19,18 +19,17 @@ import numpy as np
 
 # Messages are cut into pieces of at most this size: MPI counts bytes with 31 bits.
 PIECE = 1 << 30
-# Seconds between two looks at what has come: while somebody waits for it, and while nobody does.
+# Seconds between two polls, while this process waits for a parcel and while it does not.
 SOON, LATER = 0.0002, 0.002
 HEARTBEAT = 1.0
-# Tags that are not those of leagues: of parcels that ask the first rank for numbers and of those with the answer, and
-# of rows. MPI may have none above.
+# Tags besides those of leagues: requests for numbers and their answers, and rows. MPI may not allow larger tags.
 NUMBERS, ROWS = 32766, 32767
-# Processes of mpirun on the hosts of a job.
+# Names of mpirun's processes on the hosts of a job.
 MPIRUN = ("mpirun", "prterun", "prted")
 
 
 def find_mpirun() -> int | None:
-    """The process of mpirun that this one descends from, if it can be seen."""
+    """Return the id of the mpirun process that this one descends from, if it is visible."""
     pid = os.getppid()
     with suppress(OSError):
         while pid > 1:
@@ -42,21 +41,18 @@ def find_mpirun() -> int | None:
 
 
 class Turns:
-    """Who gets which numbers of what is shared out, turn after turn: in the first rank.
+    """Assigns numbers of shared work to ranks, turn after turn; used by rank 0.
 
-    Parameters
-    ----------
-    ranks : int
-        That take part. A turn is forgotten when all of them have come to a later one.
+    A turn is dropped when all ranks have reached a later one.
     """
 
     def __init__(self, ranks: int):
-        self._seen = [0] * ranks  # the last turn of each
-        self._next: dict[int, int] = {}  # by turn: the first number that nobody has
+        self._seen = [0] * ranks  # last turn of each rank
+        self._next: dict[int, int] = {}  # first unassigned number of each turn
         self._taking = threading.Lock()
 
     def take(self, rank: int, turn: int, many: int) -> int:
-        """Give so many numbers to a rank: the first of them."""
+        """Assign this many consecutive numbers to a rank, and return the first of them."""
         with self._taking:
             self._seen[rank] = turn
             first = self._next.get(turn, 0)
@@ -66,28 +62,17 @@ class Turns:
 
 
 class Courier(threading.Thread):
-    """Carries parcels, and listens whether the others are alive.
-
-    Parameters
-    ----------
-    comm : mpi4py communicator
-    hosts : list of str
-        Of the processes, by rank.
-    silence : float
-        Seconds without a sign of life after which the job is ended.
-    abort : callable
-        Ends the job; it is told why, and whether other hosts cannot be reached.
-    """
+    """Carries parcels, and ends the job with `abort` after `silence` seconds without a heartbeat."""
 
     def __init__(self, comm: Any, hosts: list[str], silence: float, abort: Callable[..., None]):
         super().__init__(daemon=True, name="manyclass courier")
         self._hosts, self._silence, self._abort = hosts, silence, abort
-        self._parcels, self._signs = comm.Dup(), comm.Dup()
+        self._parcels, self._heartbeats = comm.Dup(), comm.Dup()
         self._mpirun = find_mpirun()
         self._outbox: deque[tuple[int, int, np.ndarray]] = deque()
         self._wake = threading.Event()
         self._inbox: dict[tuple[int, int], deque[np.ndarray]] = defaultdict(deque)
-        # Parcels of which not all pieces were announced yet, and those of which all were; requests for the pieces.
+        # Parcels with pieces still to be announced, and those with all pieces announced; requests for the pieces.
         self._coming: dict[tuple[int, int], tuple[np.ndarray, list[Any]]] = {}
         self._arriving: list[tuple[tuple[int, int], np.ndarray, list[Any]]] = []
         self._arrived = threading.Condition()
@@ -95,18 +80,18 @@ class Courier(threading.Thread):
         self._watching = 0
         self._ended = False
         self.turns = Turns(comm.size)
-        self._under_way: list[tuple[Any, Any]] = []  # requests, with what they send
+        self._under_way: list[tuple[Any, Any]] = []  # requests, with the arrays that they send
         self._heard = self._said = time.monotonic()
         self.start()
-        atexit.register(self._end)  # before MPI does
+        atexit.register(self._end)  # before MPI ends
 
     def watch(self, on: bool) -> None:
-        """Begin to expect signs of life, or end as often as it was begun."""
+        """Start or stop expecting heartbeats. Calls nest."""
         self._heard = time.monotonic()
         self._watching += 1 if on else -1
 
     def post(self, to: int, tag: int, parcel: np.ndarray) -> None:
-        """Send a parcel off."""
+        """Send a parcel without waiting."""
         self._outbox.append((to, tag, parcel))
         self._wake.set()
 
@@ -121,7 +106,7 @@ class Courier(threading.Thread):
             return self._inbox[source, tag].popleft()
 
     def run(self) -> None:
-        """Go on until the process ends."""
+        """Exchange messages until the process ends."""
         try:
             while not self._ended:
                 self._wake.clear()
@@ -131,10 +116,10 @@ class Courier(threading.Thread):
                     pass
                 self._deliver()
                 self._under_way = [(request, kept) for request, kept in self._under_way if not request.Test()]
-                self._signs_of_life()
+                self._exchange_heartbeats()
                 self._wake.wait(SOON if self._wanted else LATER)
         except BaseException as error:
-            self._abort(f"the exchange failed: {type(error).__name__}: {error}")
+            self._abort(f"exchanging messages failed: {type(error).__name__}: {error}")
 
     def _end(self) -> None:
         self._ended = True
@@ -147,7 +132,7 @@ class Courier(threading.Thread):
         self._under_way += [(self._parcels.Isend(piece, to, tag), piece) for piece in pieces]
 
     def _fetch(self) -> bool:
-        """Take in a message, if there is one: first the size of a parcel, then its pieces."""
+        """Receive a message, if there is one: first the size of a parcel, then its pieces."""
         from mpi4py import MPI
 
         status = MPI.Status()
@@ -161,7 +146,7 @@ class Courier(threading.Thread):
             self._coming[place] = np.empty(int(size[0]), np.uint8), []
         else:
             parcel, requests = self._coming[place]
-            # Without waiting for it: a cable may be cut while it travels.
+            # Do not wait for it: the cable may be cut while it travels.
             requests.append(message.Irecv(parcel[len(requests) * PIECE : (len(requests) + 1) * PIECE]))
         parcel, requests = self._coming[place]
         if len(requests) == -(-parcel.nbytes // PIECE):
@@ -169,7 +154,7 @@ class Courier(threading.Thread):
         return True
 
     def _deliver(self) -> None:
-        """Hand over the parcels that are here; those from one place in the order they were sent."""
+        """Hand over complete parcels; those with the same source and tag in the order they were sent."""
         late = []
         places = set()
         for place, parcel, requests in self._arriving:
@@ -190,23 +175,23 @@ class Courier(threading.Thread):
         first = self.turns.take(rank, turn, many)
         self.post(rank, NUMBERS, np.array([first], np.int64).view(np.uint8))
 
-    def _signs_of_life(self) -> None:
+    def _exchange_heartbeats(self) -> None:
         from mpi4py import MPI
 
-        rank, size, now = self._signs.rank, self._signs.size, time.monotonic()
+        rank, size, now = self._heartbeats.rank, self._heartbeats.size, time.monotonic()
         if now - self._said >= HEARTBEAT:
             self._said = now
-            sign = np.zeros(1, np.uint8)
-            self._under_way.append((self._signs.Isend(sign, (rank + 1) % size), sign))
+            beat = np.zeros(1, np.uint8)
+            self._under_way.append((self._heartbeats.Isend(beat, (rank + 1) % size), beat))
             if find_mpirun() != self._mpirun:
-                self._abort("mpirun has gone", cut_off=True)
+                self._abort("mpirun is gone", cut_off=True)
         before = (rank - 1) % size
-        while (message := self._signs.Improbe(before, MPI.ANY_TAG)) is not None:
+        while (message := self._heartbeats.Improbe(before, MPI.ANY_TAG)) is not None:
             message.Recv(np.zeros(1, np.uint8))
             self._heard = now
         if self._watching and now - self._heard > self._silence:
             self._abort(
-                f"rank {before} on {self._hosts[before]} has not been heard of for {self._silence:g} seconds; "
-                "it has stopped, or the network between the two has",
+                f"rank {before} on {self._hosts[before]} has not been heard from for {self._silence:g} seconds; "
+                "it has stopped, or the network is down",
                 cut_off=True,
             )

@@ -1,4 +1,4 @@
-"""Training from a store: its blocks in a new random order each pass, the next one read while this one is solved."""
+"""Training from a store: blocks in a new random order each pass, the next batch read while this one is solved."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from ..data.sizes import parse_size, show_size
+from ..data.sizes import show_size
 from ..problems import Binary, Problem
 from ..solvers import (
     BinaryStream,
@@ -22,99 +22,70 @@ from ..solvers import (
     Progress,
     RowBlock,
     Solver,
-    SolverOptions,
     StopRule,
     Stream,
     StreamShape,
-    Variables,
     longest_row,
 )
 from ..solvers.solver import native
-from .disk_engine import DiskEngine
+from .disk_engine import DiskJob
 from .disk_memory import Sizes, divide_memory, rare_rows
-from .dual_store import DualStore
+from .dual_store import DualStore, variables_of_rows
 from .stored_rows import Batch, BlockReader, StoredRows, folds_of
 from .streamed_weights import StreamedWeights, give_back
 
-# The gap that is expected of a pass, over the tolerance, up to which it is taken for the last one.
+# A pass is expected to be the last if its gap is likely to be at most this multiple of the tolerance.
 LIKELY = 1.5
 # With rounds="auto".
 MOST_ROUNDS = 10
 
 
 class DiskFits:
-    """Fits of one loss on the rows of a store, all but a fold each: a block is read once for all of them.
+    """Fits of one loss on the rows of a store, read once for all of them; each has its own dual variables.
 
-    Parameters
-    ----------
-    problem, data, engine, options, interrupt
-        As `run` has them.
-    variables : sequence of DualStore
-        Of each fit.
-    folds : int, optional
-        How many folds there are; fit f leaves out the rows of fold f. None for a single fit on all rows.
+    With `folds`, fit f leaves out the rows of fold f; without, there is a single fit on all rows.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        data: StoredRows,
-        engine: DiskEngine,
-        options: SolverOptions,
-        *,
-        interrupt: Any,
-        variables: Sequence[DualStore],
-        folds: int | None = None,
-    ):
-        self._problem, self._engine, self._folds = problem, engine, folds
-        self._dtype, self._seed = np.dtype(options.dtype), options.seed
-        self._variables = list(variables)
-        # Of several ranges of classes, or of folds, this does not make the model.
-        self._makes_model = folds is None and data.classes is None
-        self._rare_rows = rare_rows(data, problem, engine, self._dtype, len(self._variables), model=self._makes_model)
-        self._fits = [
-            make_stream(
-                problem,
-                BlockReader(data, self._dtype, tail_rows=self._rare_rows).shape,
-                engine,
-                options,
-                interrupt=interrupt,
-            )
-            for _ in self._variables
-        ]
-        self._names = names_of(data)
+    def __init__(self, job: DiskJob, variables: Sequence[DualStore], folds: int | None = None):
+        self._folds, self._variables = folds, variables
+        self._dtype, self._seed = job.dtype, job.options.seed
+        # Neither the fits of folds nor those of ranges of classes build the model.
+        self._makes_model = folds is None and job.data.classes is None
+        self._shape = job.data.shape(rare_rows(job, len(variables), model=self._makes_model))
+        self._fits = [make_stream(job, self._shape) for _ in variables]
+        self._names = job.data.block_names
         self._pass = 0
         self._running: Generator[Batch] | None = None
-        self.set_data(data)
+        self.start(job)
 
-    def set_data(self, data: StoredRows) -> None:
-        """Go on with the same rows at other penalties."""
-        self._data = data
-        longest = longest_row(self._problem, data.n_classes, *data.penalty_bounds(), self._dtype)
-        self._reader = BlockReader(data, self._dtype, longest, self._rare_rows)
-        self._shape = self._reader.shape
-        self._sizes = Sizes(data, self._shape, self._problem, self._engine, self._dtype, len(self._variables))
-        self._room = divide_memory(self._sizes, data, self._engine, model=self._makes_model)
+    def start(self, job: DiskJob) -> None:
+        """Start to train, or continue on the same rows with other penalties."""
+        data = job.data
+        self._job, self._data = job, data
+        longest = longest_row(job.problem, data.n_classes, *data.penalty_bounds(), self._dtype)
+        self._reader = BlockReader(data, self._shape, self._dtype, longest)
+        self._sizes = Sizes(job, self._shape, len(self._variables))
+        self._room = divide_memory(self._sizes, model=self._makes_model)
         for variables in self._variables:
             variables.room = self._room.variables // len(self._variables)
-        self._rounds = self._engine.first_rounds(self._room.together / data.store.n_blocks)
+        self._rounds = job.engine.first_rounds(self._room.together / data.store.n_blocks)
         self._from_variables = any(variables.holds(self._names) for variables in self._variables)
-        self._under_way = list(range(len(self._fits)))  # fits that are still visited
-        self.total_C = np.nan  # of all rows, as the last certificate has found it
-        self._gaps = {f: (np.nan, np.nan) for f in self._under_way}  # as the last two passes have seen them
-        self._exact: dict[int, Any] = {}  # weights that the pass under way adds up
+        self._under_way = list(range(len(self._fits)))  # fits that have not met the rule
+        self.total_C = np.nan  # sum of the penalties of all rows, found by the last certificate
+        self._gaps = {f: (np.nan, np.nan) for f in self._under_way}  # estimated by the last two passes
+        self._exact: dict[int, Any] = {}  # weights that the current pass adds up
 
-    # ---- One pass after the other
+    # ---- Passes
 
     def start_from_variables(self) -> bool:
-        """Compute the weights of dual variables that were there before, if there are any, and say so."""
+        """Compute the weights of dual variables from an earlier fit; return whether there are any."""
         found, self._from_variables = self._from_variables, False
         if found:
             self._set_weights(self._under_way, project=True)
         return found
 
     def advance(self, rule: StopRule) -> bool:
-        """Visit the next blocks; tell whether that has ended a pass."""
+        """Visit the next batch; return whether that ends a pass."""
         self.start_from_variables()
         if self._running is None:
             K = self._shape.n_classes
@@ -144,15 +115,15 @@ class DiskFits:
             self._fits[f].end_pass(rule)
             seen = self._fits[f].progress
             self._gaps[f] = self._gaps[f][1], Certificate(seen.primal, seen.dual, seen.violation).gap
-        if self._engine.rounds == "auto":
+        if self._job.engine.rounds == "auto":
             self._choose_rounds()
         self._follow_lists(pass_ended=not self._exact)
         return True
 
     def _may_be_last(self, rule: StopRule) -> bool:
-        """Whether the pass that begins will end the fits, at the pace of the last ones, and there is room for it.
+        """Whether the next pass will probably be the last, and there is room to add up exact weights during it.
 
-        Then the weights for the certificate are added up in it: its blocks need not be read once more.
+        The certificate then does not have to read the blocks again for them.
         """
         if rule.stop != "gap" or self._classes_at_once(len(self._under_way)) < self._shape.n_classes:
             return False
@@ -164,26 +135,28 @@ class DiskFits:
         return np.random.default_rng([self._seed, self._pass]).permutation(self._data.store.n_blocks)
 
     def _choose_rounds(self) -> None:
-        """As many as fit into the time that a pass took, waiting included."""
+        """Choose as many rounds as fit into the time of the last pass, including waiting."""
         assert isinstance(self._rounds, int)
-        a_round = self._worked / self._rounds
-        self._rounds = int(np.clip((self._waited + self._worked) // max(a_round, 1e-9), 1, MOST_ROUNDS))
+        per_round = self._worked / self._rounds
+        self._rounds = int(np.clip((self._waited + self._worked) // max(per_round, 1e-9), 1, MOST_ROUNDS))
 
     def _rows_of(self, f: int, batch: Batch) -> RowBlock:
-        rows = batch.rows
         if self._folds is None:
-            return rows
-        taken = folds_of(np.concatenate(batch.ids), self._folds, self._seed) != f
-        return replace(rows, C=rows.C * taken.astype(rows.C.dtype))
+            return batch.rows
+        C = batch.rows.C
+        return replace(batch.rows, C=C * (self._folds_of(batch) != f).astype(C.dtype))
+
+    def _folds_of(self, batch: Batch) -> np.ndarray:
+        assert self._folds is not None
+        return folds_of(np.concatenate(batch.ids), self._folds, self._seed)
 
     @contextmanager
     def _loaded(self, f: int, batch: Batch, *, project: bool = False) -> Iterator[Stream]:
-        """Fit f, while it has these rows and their variables."""
-        stored = [self._variables[f].get(self._names[number]) for number in batch.blocks]
-        parts = [
-            None if part is None else self._of_rows(f, part, ids) for part, ids in zip(stored, batch.ids, strict=True)
-        ]
-        fit = self._fits[f]
+        """Load a batch and its variables into fit f."""
+        fit, parts = self._fits[f], []
+        for number, ids in zip(batch.blocks, batch.ids, strict=True):
+            stored = self._variables[f].get(self._names[number])
+            parts.append(None if stored is None else variables_of_rows(stored, ids, fit.only_rows))
         fit.load(self._rows_of(f, batch), parts, project=project)
         try:
             yield fit
@@ -194,19 +167,9 @@ class DiskFits:
         for number, ids, part in zip(batch.blocks, batch.ids, self._fits[f].variables(), strict=True):
             self._variables[f].put(self._names[number], ids, part)
 
-    def _of_rows(self, f: int, stored: Variables, ids: np.ndarray) -> Variables:
-        """The variables of the rows that are still there."""
-        variables = {name: array for name, array in stored.items() if name != "ids"}
-        if np.array_equal(stored["ids"], ids):
-            return variables
-        kept = np.flatnonzero(np.isin(stored["ids"], ids))
-        if kept.size != ids.size:
-            raise ValueError("variables of other rows than those of their block; remove them to begin anew")
-        return self._fits[f].only_rows(variables, kept, stored["ids"].size)
-
     def _batches(self) -> Iterator[Batch]:
-        """All blocks in their order."""
-        if self._running is not None:  # a pass was broken off
+        """Read all blocks in order."""
+        if self._running is not None:  # a pass was interrupted
             self._running.close()
             self._running = None
         blocks = range(self._data.store.n_blocks)
@@ -216,7 +179,7 @@ class DiskFits:
     # ---- Certificate and model
 
     def _set_weights(self, fits: Sequence[int], *, project: bool = False) -> None:
-        """The weights of the dual variables, in float64, for as many classes at a time as there is room for."""
+        """Set the weights to those of the dual variables, in float64, as many classes at a time as fit in memory."""
         at_once = self._classes_at_once(len(fits))
         for f in fits:
             self._fits[f].begin_certificate()
@@ -233,25 +196,20 @@ class DiskFits:
             project = False
 
     def _classes_at_once(self, fits: int) -> int:
-        """How many classes can have weights in float64, in some of the fits."""
+        """Return the number of classes for which this many fits can hold float64 weights."""
         self._sizes.listed = max((fit.listed for fit in self._fits), default=0) or self._sizes.listed
         return self._sizes.exact_classes(self._room.exact * len(self._fits) // fits)
 
     def _new_exact(self, fits: Sequence[int], low: int, at_once: int) -> dict[int, Any]:
-        """Weights in float64, from a class on for so many of them."""
+        """Return empty float64 weights of at most `at_once` classes, starting from class `low`."""
         K, places = self._shape.n_classes, self._shape.places
         high = min(K, low + at_once)
         return {f: native(core, "ExactWeights", self._dtype)(places.heads, low, high, K, places.tails) for f in fits}
 
     def _follow_lists(self, *, pass_ended: bool) -> None:
-        """Give lists of weights the room that they have come to need: dual variables go to files.
+        """Give the lists of weights the room they need by moving dual variables to files.
 
-        Weights that are no longer in use leave the lists when all weights are computed anew.
-
-        Raises
-        ------
-        ValueError
-            If there is not enough of it.
+        Recomputing all weights removes those that are no longer used from the lists.
         """
         if self._shape.places.tails == 0:
             return
@@ -261,10 +219,10 @@ class DiskFits:
             lists = self._list_bytes()
         left = self._room.lists + self._room.variables - lists
         if left < 0:
-            limit = parse_size(self._engine.memory)
+            limit = self._job.limit
             raise ValueError(
-                f"{show_size(limit)} of memory are too little: the weights of rare features have come to take "
-                f"{show_size(lists)}, more than could be foreseen; give {show_size(limit - 2 * left)} or more"
+                f"{show_size(limit)} of memory is not enough: the weights of rare features have grown to "
+                f"{show_size(lists)}, more than estimated; give the fit {show_size(limit - 2 * left)} or more"
             )
         for variables in self._variables:
             variables.room = left // len(self._variables)
@@ -273,15 +231,15 @@ class DiskFits:
         return self._sizes.lists(max(fit.listed for fit in self._fits))
 
     def certificates(self, rule: StopRule) -> dict[int, Certificate]:
-        """Certify the fits that are under way; those that meet the rule are so no longer."""
+        """Certify the fits that have not met the rule; those that meet it now are not trained further."""
         found = self.certify(self._under_way, rule)
         self._under_way = [f for f in found if not rule.met(found[f])]
         return found
 
     def certify(self, chosen: Sequence[int], rule: StopRule) -> dict[int, Certificate]:
-        """Certify some fits."""
+        """Certify these fits."""
         self._from_variables = False
-        if self._running is None and self._exact:  # the pass that has ended has added them up
+        if self._running is None and self._exact:  # added up by the last pass
             for f in chosen:
                 self._fits[f].begin_certificate()
                 self._fits[f].set_weights(self._exact[f])
@@ -303,24 +261,24 @@ class DiskFits:
         return {f: self._fits[f].certificate(rule) for f in chosen}
 
     def progress(self) -> dict[int, Progress]:
-        """Of the fits that are under way."""
+        """Return the progress of the fits that have not met the rule."""
         return {f: self._fits[f].progress for f in self._under_way}
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Weights `(features, K)` of a single fit, as of its last certificate."""
-        model = StreamedWeights(self._shape.places, self._shape.n_classes, self._dtype)
+        """Return the weights `(features, K)` of a single fit, as certified last."""
+        model = StreamedWeights(self._shape, self._dtype)
         self._reader.forget_spares()
         give_back()
         self.add_weights(model, 0)
         return model.assemble()
 
     def add_weights(self, model: StreamedWeights, first: int) -> None:
-        """Add those weights to a model, in which the first class of this fit has this number."""
+        """Add these weights to a model, starting at class `first` of the model."""
         singles, self._singles = self._singles, []
         model.add(self._fits[0], singles, (first, first + self._shape.n_classes))
 
     def memory(self) -> dict[str, int]:
-        """Bytes of blocks, weights and dual variables in memory."""
+        """Return the bytes of blocks, weights and dual variables in memory."""
         return {
             "data": self._room.blocks,
             "weights": self._fits[0].weight_bytes + self._room.exact,
@@ -328,11 +286,10 @@ class DiskFits:
         }
 
     def held_out_accuracies(self) -> np.ndarray:
-        """The share of the rows of each fold that the fit without them gets right."""
-        assert self._folds is not None
+        """Return the accuracy of each fit on the rows it left out."""
         right, rows = np.zeros((2, len(self._fits)))
         for batch in self._batches():
-            fold = folds_of(np.concatenate(batch.ids), self._folds, self._seed)
+            fold = self._folds_of(batch)
             for f, fit in enumerate(self._fits):
                 fit.load(self._rows_of(f, batch), [None] * len(batch.blocks))
                 mine = fold == f
@@ -343,39 +300,17 @@ class DiskFits:
 
 
 class FromDisk(Solver):
-    """A fit on all rows of a store.
+    """A fit on all rows of a store, from scratch unless there are dual variables."""
 
-    Parameters
-    ----------
-    problem, data, engine, options, interrupt
-        As `DiskFits` has them.
-    variables : DualStore, optional
-        The dual variables; None for a store of its own.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        data: StoredRows,
-        engine: DiskEngine,
-        options: SolverOptions,
-        *,
-        interrupt: Any,
-        variables: DualStore | None = None,
-    ):
-        self._variables = variables or DualStore(about_variables(problem, data, options.dtype), data.store.path)
-        self.fits = DiskFits(problem, data, engine, options, interrupt=interrupt, variables=[self._variables])
+    def __init__(self, job: DiskJob, variables: DualStore | None = None):
+        self._variables = variables or new_variables(job)
+        self.fits = DiskFits(job, [self._variables])
         self._rule = StopRule("gap", 0.0)
 
-    @property
-    def total_C(self) -> float:
-        """The sum of the penalties of all rows, as the last certificate has found it."""
-        return self.fits.total_C
-
     def advance(self, rule: StopRule) -> Progress:
-        """Visit the next blocks."""
+        """Visit the next batch."""
         self._rule = rule
-        if self.fits.start_from_variables():  # they may be optimal as they are
+        if self.fits.start_from_variables():  # they may already be optimal
             return replace(self.fits.progress()[0], ready=True, pass_ended=False)
         ended = self.fits.advance(rule)
         seen = self.fits.progress()[0]
@@ -386,47 +321,35 @@ class FromDisk(Solver):
         return self.fits.certify([0], self._rule)[0]
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Weights `(features, K)` of the last certificate."""
+        """Return the weights `(features, K)` of the last certificate."""
         return self.fits.weights()
 
-    def add_weights(self, model: StreamedWeights, first: int) -> None:
-        """Add those of the last certificate to a model, in which the first class of this fit has this number."""
-        self.fits.add_weights(model, first)
-
     def state(self) -> DualStore:
-        """The dual variables of all blocks, to start another fit from."""
+        """Return the dual variables of all blocks, from which another fit can start."""
         return self._variables
 
     def memory(self) -> dict[str, int]:
-        """Bytes of blocks, weights and dual variables in memory."""
+        """Return the bytes of blocks, weights and dual variables in memory."""
         return self.fits.memory()
 
 
-def make_stream(
-    problem: Problem,
-    shape: StreamShape,
-    engine: DiskEngine,
-    options: SolverOptions,
-    *,
-    interrupt: Any,
-) -> Stream:
-    """The solver of a loss for rows that come block by block."""
-    kind: Callable[..., Stream] = BinaryStream if isinstance(problem, Binary) else CoupledStream
-    if engine.method == "pegasos":
-        kind = partial(PegasosStream, update=engine.update)
-    elif engine.method == "streamsvm":
+def make_stream(job: DiskJob, shape: StreamShape) -> Stream:
+    """Create the solver for rows that arrive block by block."""
+    kind: Callable[..., Stream] = BinaryStream if isinstance(job.problem, Binary) else CoupledStream
+    if job.engine.method == "pegasos":
+        kind = partial(PegasosStream, update=job.engine.update)
+    elif job.engine.method == "streamsvm":
         kind = EnclosingBallStream
-    return kind(problem, shape, options, interrupt=interrupt)
+    return kind(job.problem, shape, job.options, interrupt=job.interrupt)
 
 
-def names_of(data: StoredRows) -> list[str]:
-    """Under which the variables of each block are kept; those of some classes only, with the range of these."""
-    suffix = "" if data.classes is None else f".{data.classes[0]}-{data.classes[1]}"
-    return [entry.file.removesuffix(".safetensors") + suffix for entry in data.store.manifest.blocks]
+def new_variables(job: DiskJob) -> DualStore:
+    """Create a store of dual variables that is removed with the fit."""
+    return DualStore(about_variables(job.problem, job.data, job.dtype), job.data.store.path)
 
 
 def about_variables(problem: Problem, data: StoredRows, dtype: np.dtype) -> dict[str, Any]:
-    """What dual variables belong to; those of other penalties can be gone on from."""
+    """Describe what dual variables belong to. Penalties are left out: a fit may start from those of others."""
     return {
         "loss": problem.name,
         "gamma": getattr(problem, "gamma", None),

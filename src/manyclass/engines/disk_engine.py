@@ -1,9 +1,14 @@
 """How to train from a store."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from ..data.sizes import parse_size
 from ..problems import Problem
+from ..solvers import SolverOptions
+from .stored_rows import StoredRows
 
 # Training methods and the losses each one supports (None: all).
 METHODS: dict[str, tuple[str, ...] | None] = {
@@ -77,3 +82,24 @@ class DiskEngine:
                 f"method={self.method!r} only trains the one-vs-rest losses {names}, not {problem.name!r}; "
                 "omit method or choose another loss"
             )
+
+
+@dataclass(frozen=True)
+class DiskJob:
+    """Everything that a fit from disk is given: the loss, the rows, and how to train."""
+
+    problem: Problem
+    data: StoredRows
+    engine: DiskEngine
+    options: SolverOptions
+    interrupt: Any = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the weights and dual variables."""
+        return np.dtype(self.options.dtype)
+
+    @property
+    def limit(self) -> int:
+        """Memory limit in bytes."""
+        return parse_size(self.engine.memory)

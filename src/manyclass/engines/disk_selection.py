@@ -1,4 +1,4 @@
-"""Cross-validation from a store: all folds along a path of penalties, each block read once a pass for all of them."""
+"""Cross-validation from a store: each block is read once per pass for all folds."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,16 +8,15 @@ import numpy as np
 
 from .._native import core
 from ..problems import Problem
-from .disk import DiskFits, about_variables
-from .disk_engine import DiskEngine
-from .dual_store import DualStore
+from .disk import DiskFits, new_variables
+from .disk_engine import DiskEngine, DiskJob
 from .options import FitOptions
 from .stopping import listening
 from .stored_rows import StoredRows
 
 
 class FoldResults(NamedTuple):
-    """Of each penalty and fold."""
+    """Results per penalty and fold."""
 
     accuracies: np.ndarray
     gaps: np.ndarray
@@ -32,47 +31,22 @@ def cross_validate(
     folds: int,
     options: FitOptions,
 ) -> FoldResults:
-    """Train all folds for one penalty after another, each from where the last one has ended.
+    """Train all folds for ascending penalties, each starting from the solution for the previous one.
 
-    Parameters
-    ----------
-    problem, data, engine
-        As `run` has them.
-    Cs : sequence of float
-        The penalties, ascending.
-    folds : int
-        Rows are dealt to them by their ids, at random.
-    options : FitOptions
-        The passes are those of each penalty.
-
-    Returns
-    -------
-    FoldResults
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C.
+    Rows are assigned to folds at random by their ids. `options.max_iter` applies to each penalty. Ctrl-C raises
+    KeyboardInterrupt.
     """
     accuracies, gaps = np.zeros((2, len(Cs), folds))
     results = FoldResults(accuracies, gaps, np.zeros((len(Cs), folds), bool))
-    about = about_variables(problem, data, options.dtype)
-    variables = [DualStore(about, data.store.path) for _ in range(folds)]
     interrupt: Any = core.Interrupt()
+    jobs = [DiskJob(problem, replace(data, C=C), engine, options, interrupt) for C in Cs]
+    variables = [new_variables(jobs[0]) for _ in range(folds)]
     try:
         with listening(interrupt):
-            fits = DiskFits(
-                problem,
-                replace(data, C=Cs[0]),
-                engine,
-                options,
-                interrupt=interrupt,
-                variables=variables,
-                folds=folds,
-            )
-            for place, C in enumerate(Cs):
+            fits = DiskFits(jobs[0], variables, folds)
+            for place, job in enumerate(jobs):
                 if place:
-                    fits.set_data(replace(data, C=C))
+                    fits.start(job)
                 _train(fits, options, interrupt, place, results)
                 results.accuracies[place] = fits.held_out_accuracies()
     finally:

@@ -1,14 +1,14 @@
-"""The dual variables of all blocks: in memory while there is room, else in files.
+"""Dual variables of all blocks: in memory while there is room, otherwise in files.
 
-Any of them, of whatever moment, are feasible: a fit goes on from all of them together, with the weights that they
-have. So files that a killed process has left are as good as a checkpoint, each being written in one step; and rows
-may have come or gone in between.
+Variables written at different times are still feasible together: a fit starts from whatever it finds and computes the
+weights that belong to it. So the files of a killed process, each written atomically, are as good as a checkpoint, and
+rows may have been added or removed since.
 """
 
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..data.streams import open_atomic, remove_leftovers
 from ..data.tensor_file import TensorFile, tensor_file_content
 from ..solvers import Variables
 from .checkpoint import CheckpointError, CheckpointFolder
+from .fingerprint import differences
 from .own_folder import OwnFolder, remove_abandoned
 
 ABOUT = "variables.json"
@@ -26,25 +27,26 @@ SUFFIX = ".variables"
 
 
 def holds_checkpoint(folder: str | os.PathLike[str]) -> bool:
-    """Whether a fit, from disk or memory, can go on from what is in a folder."""
+    """Whether a fit, from disk or from memory, can resume from this folder."""
     return bool(CheckpointFolder(folder).generations()) or any(Path(folder).glob(f"*{SUFFIX}"))
 
 
 class DualStore:
-    """Variables by the name of their block, with the ids of the rows they belong to.
+    """Dual variables by block name, with the ids of their rows.
 
     Parameters
     ----------
     about : dict
-        What they are variables of; those of something else are refused.
+        What the variables belong to. A folder with variables of something else is rejected.
     beside : path
-        The folder of the store: what there is no room for goes to a folder in it, which is removed with this object.
+        Folder of the store. Without `folder`, variables that do not fit in memory go to a temporary folder in it,
+        which is removed with this object.
     folder : path, optional
-        Where they are to be found after the process has ended, and what there is no room for.
+        Folder in which the variables remain after the process ends.
     every : float
-        Seconds after which what is in memory only is written to that folder.
+        Seconds between writes to `folder` of variables that are only in memory.
     resume : bool
-        Begin with what is in the folder. Without it the folder is emptied.
+        Start with the variables in `folder`; otherwise remove them.
     """
 
     def __init__(
@@ -64,7 +66,7 @@ class DualStore:
         self._held: dict[str, Variables] = {}
         self._unwritten: set[str] = set()
         self._written_at = time.monotonic()
-        self.nbytes = 0  # of memory
+        self.nbytes = 0  # in memory
         remove_abandoned(beside)
         if self._folder is not None:
             self._open(self._folder, resume)
@@ -78,17 +80,16 @@ class DualStore:
         except FileNotFoundError:
             found = None
         except ValueError as error:
-            raise CheckpointError(f"{folder / ABOUT}: {error}; remove the folder to begin anew") from error
+            raise CheckpointError(f"{folder / ABOUT}: {error}; remove the folder to start again") from error
         if found is None and any(folder.glob(f"*{SUFFIX}")):
-            raise CheckpointError(f"{folder} has variables, but no {ABOUT} to say of what; name another folder")
-        for left in folder.glob(f".*{SUFFIX}.*"):  # by a process that was killed while it wrote
+            raise CheckpointError(f"{folder} has variables, but no {ABOUT} that describes them; name another folder")
+        for left in folder.glob(f".*{SUFFIX}.*"):  # of a process that was killed while writing
             left.unlink()
         if found is not None and resume:
-            different = [name for name in self.about if found.get(name) != self.about[name]]
-            if different:
+            if different := differences(found, self.about):
                 raise CheckpointError(
-                    f"{folder} holds the variables of another fit: different are "
-                    + ", ".join(f"{name} ({found.get(name)}, here {self.about[name]})" for name in different)
+                    f"{folder} holds the variables of another fit: {', '.join(different)}; resume with the original "
+                    "data and parameters, or name another folder"
                 )
             return
         for old in folder.glob(f"*{SUFFIX}"):
@@ -98,7 +99,7 @@ class DualStore:
 
     @property
     def room(self) -> int:
-        """Bytes of memory that they may take; what has no room goes to files."""
+        """Bytes of memory that the variables may use."""
         return self._room
 
     @room.setter
@@ -109,11 +110,11 @@ class DualStore:
 
     @property
     def lasting(self) -> bool:
-        """Whether they are to be found after the process has ended."""
+        """Whether the variables remain after the process ends."""
         return self._folder is not None
 
     def put(self, block: str, ids: np.ndarray, variables: Variables) -> None:
-        """Keep the variables of a block."""
+        """Store the variables of a block."""
         self._drop(block)
         kept = variables | {"ids": ids}
         size = _bytes(kept)
@@ -127,13 +128,7 @@ class DualStore:
             self.flush()
 
     def get(self, block: str) -> Variables | None:
-        """Those of a block, `ids` among them, or None if there are none.
-
-        Raises
-        ------
-        ValueError
-            If a file is damaged.
-        """
+        """Return the variables of a block, including `ids`, or None if there are none."""
         if block in self._held:
             return self._held[block]
         folder = self._where
@@ -146,35 +141,35 @@ class DualStore:
             return None
         except ValueError as error:
             reason = str(error).removeprefix(f"{path}: ")
-            raise CheckpointError(f"{path}: {reason}; remove it, and its rows begin anew") from error
+            raise CheckpointError(f"{path}: {reason}; remove it to train its rows from scratch") from error
         if "ids" not in found:
-            raise CheckpointError(f"{path}: it does not say of which rows it is; remove it, and they begin anew")
+            raise CheckpointError(f"{path} does not say which rows it is for; remove it to train them from scratch")
         return found
 
     @property
     def _where(self) -> Path | None:
-        """The folder of the files, if there is one by now."""
+        """The folder of the files, if there is one yet."""
         return self._own.path if self._own is not None else self._folder
 
     def holds(self, blocks: Iterable[str]) -> bool:
-        """Whether variables are kept of any of these blocks."""
+        """Whether there are variables for any of these blocks."""
         return not set(blocks).isdisjoint(self.names())
 
     def names(self) -> list[str]:
-        """Of all blocks that variables are kept of."""
+        """Return the names of all blocks that have variables."""
         folder = self._where
         in_files = [] if folder is None else [path.name.removesuffix(SUFFIX) for path in folder.glob(f"*{SUFFIX}")]
         return sorted({*self._held, *in_files})
 
     def set_aside(self, blocks: Iterable[str]) -> None:
-        """Keep the variables of these blocks in files alone: they are not needed soon."""
+        """Move the variables of these blocks from memory to files."""
         for block in blocks:
             if block in self._unwritten:
                 self._write(block, self._held[block])
             self._drop(block)
 
     def remove(self, blocks: Iterable[str]) -> None:
-        """Forget the variables of these blocks."""
+        """Delete the variables of these blocks."""
         folder = self._where
         for block in blocks:
             self._drop(block)
@@ -182,7 +177,7 @@ class DualStore:
                 (folder / f"{block}{SUFFIX}").unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Write what is in memory only, if there is a folder for it."""
+        """Write variables that are only in memory to the lasting folder, if there is one."""
         if self._folder is None:
             return
         for block in sorted(self._unwritten):
@@ -191,7 +186,7 @@ class DualStore:
         self._written_at = time.monotonic()
 
     def close(self) -> None:
-        """Forget what no folder was named for."""
+        """Delete everything outside the lasting folder."""
         self._held.clear()
         self.nbytes = 0
         if self._own is not None:
@@ -212,6 +207,19 @@ class DualStore:
         assert folder is not None
         with open_atomic(folder / f"{block}{SUFFIX}", durable=folder is self._folder) as out:
             out.writelines(tensor_file_content(kept, {}, checked=True))
+
+
+def variables_of_rows(
+    stored: Variables, ids: np.ndarray, only_rows: Callable[[Variables, np.ndarray, int], Variables]
+) -> Variables:
+    """Return stored variables without their ids, restricted to these rows by `only_rows` (see `Stream.only_rows`)."""
+    variables = {name: array for name, array in stored.items() if name != "ids"}
+    if np.array_equal(stored["ids"], ids):
+        return variables
+    kept = np.flatnonzero(np.isin(stored["ids"], ids))
+    if kept.size != ids.size:
+        raise ValueError("the stored variables belong to other rows than their block; remove them to start again")
+    return only_rows(variables, kept, stored["ids"].size)
 
 
 def _bytes(variables: Variables) -> int:

@@ -1,4 +1,4 @@
-"""What makes two fits the same problem, so that one can go on from the other's checkpoint."""
+"""Fingerprint of a fit: a fit can only resume from a checkpoint with the same fingerprint."""
 
 import hashlib
 from typing import Any
@@ -14,9 +14,9 @@ HASHED_AT_ONCE = 1 << 20
 
 
 def fingerprint(problem: Problem, data: TrainingSet, options: SolverOptions) -> dict[str, Any]:
-    """All that the bits of a fit depend on, by names that mean something to its user; arrays as their hash.
+    """Return everything that the bits of a model depend on, under names that users know, with arrays as hashes.
 
-    Not among them are what only says when a fit ends (`stop`, `tol`, `max_iter`, `time_limit`) and the threads.
+    `stop`, `tol`, `max_iter` and `time_limit`, which only decide when a fit ends, and the threads are left out.
     """
     X = data.X.as_csr()
     labels = (data.codes,) if data.Y is None else (data.Y.indptr, data.Y.indices)
@@ -35,7 +35,7 @@ def fingerprint(problem: Problem, data: TrainingSet, options: SolverOptions) -> 
         "constant feature": data.constant,
         "feature_reduction": data.reduced,
     }
-    if isinstance(problem, Binary):  # whose finished blocks may do without their dual variables
+    if isinstance(problem, Binary):  # finished blocks may omit their dual variables without it
         found["warm_start"] = options.keep_state
     if options.solver == "leagues" and problem.name == "ww":
         found["leagues"] = int(options.leagues or league_count(data.n_classes))
@@ -43,7 +43,7 @@ def fingerprint(problem: Problem, data: TrainingSet, options: SolverOptions) -> 
 
 
 def differences(stored: dict[str, Any], here: dict[str, Any]) -> list[str]:
-    """What differs, with both values where they say something."""
+    """Return the names that differ, with both values if they mean something to a reader."""
     return [
         name if name in ("rows of X", "labels") else f"{name} ({stored.get(name)}, here {here.get(name)})"
         for name in here | stored
@@ -52,24 +52,18 @@ def differences(stored: dict[str, Any], here: dict[str, Any]) -> list[str]:
 
 
 def refuse_different(here: dict[str, Any], peers: Peers) -> None:
-    """Make sure that all processes of a fit have the same problem, and the same build of the core.
-
-    Raises
-    ------
-    ValueError
-        In all of them, if one has not.
-    """
+    """Raise ValueError in all processes if one of them has another problem or another build of the core."""
     first, *others = peers.gather(here | {"build of the core": isa})
     for rank, other in enumerate(others, 1):
         if differ := differences(first, other):
             raise ValueError(
-                f"rank {rank} does not train what rank 0 trains: {', '.join(differ)} (rank 0 first); give all of "
-                "them the same rows, labels and parameters"
+                f"rank {rank} trains a different problem than rank 0: {', '.join(differ)} (rank 0 first); give all "
+                "ranks the same rows, labels and parameters"
             )
 
 
 def _hash(*arrays: np.ndarray) -> str:
-    """Of the numbers, whatever their type, a few at a time."""
+    """Hash the values, whatever their type, without copying whole arrays."""
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         wide = np.float64 if array.dtype.kind == "f" else np.int64

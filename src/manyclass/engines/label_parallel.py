@@ -1,9 +1,9 @@
 """Blocks of classes trained by joblib's workers: threads, processes, or the machines of a Dask or Ray cluster.
 
-Blocks share nothing but the rows. They are cut into tasks, several a worker, and each result is taken over as it
-comes. Rows, labels and penalties are one argument, the same object for all tasks: Dask sends it to a worker once, and
-processes on this machine map its arrays. A worker lays out the rows for the first of its tasks and keeps them for the
-others, until it is asked for another fit.
+Blocks share nothing but the rows. They are divided into several tasks per worker, and each result is imported when it
+arrives. Rows, labels and penalties are one argument, the same object for all tasks: Dask sends it to a worker once,
+and processes on this machine map its arrays. A worker lays out the rows for its first task and keeps the layout until
+it gets a task of another fit.
 """
 
 import threading
@@ -24,15 +24,15 @@ from ..solvers import ClassBlocks, LabelBlocks, Peers, Progress, SolverOptions, 
 from .options import FitOptions
 from .stopping import StopAll, raising
 
-# So many that workers end at nearly the same time, whatever their tasks turn out to take.
+# Enough for workers to finish at nearly the same time, however long their tasks take.
 TASKS_A_WORKER = 8
-# Arrays from this size on are not sent to processes of this machine but mapped.
+# Processes on this machine map arrays of at least this size instead of receiving them.
 MAPPED_BYTES = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What workers are told of a fit."""
+    """A fit, as sent to workers."""
 
     token: str
     problem: Binary
@@ -41,26 +41,17 @@ class Job:
     rule: StopRule
 
     def __sizeof__(self) -> int:
-        # joblib asks this way which arguments are so large that Dask gets them apart from the tasks.
+        # joblib uses this to decide which arguments Dask sends separately from the tasks.
         data = self.data
         sets = () if data.Y is None else (data.Y.data, data.Y.indices, data.Y.indptr)
         return data.X.nbytes + sum(array.nbytes for array in (data.codes, data.C, *sets))
 
 
 class SentBlocks(ClassBlocks):
-    """Blocks that workers train, and that are taken over here.
+    """Blocks that workers train and this process imports.
 
-    Parameters
-    ----------
-    problem : Binary
-        The loss.
-    data : TrainingSet
-        The rows.
-    options : FitOptions
-        `n_jobs` is the number of workers, as joblib counts them; None for what `joblib.parallel_config` says, or else
-        all. A task is given what is left of the time limit.
-    interrupt : Interrupt
-        Of the fit.
+    `options.n_jobs` is the number of workers, as in joblib; None means that of `joblib.parallel_config`, or else all.
+    Each task gets what is left of the time limit.
     """
 
     def __init__(
@@ -80,19 +71,19 @@ class SentBlocks(ClassBlocks):
         self.tasks_here = StopAll()
 
     def advance(self, rule: StopRule) -> Progress:
-        """Take over what the next task has trained; after the last one, and when time is up, all that is to come."""
+        """Import the next result; after the last task was sent, or when time is up, all that are still to come."""
         any_came = False
         while (found := self._next(rule)) is not None:
             self.import_blocks(found)
             any_came = True
             if self._left and self._seconds_left() != 0:
                 return self._progress()
-        if not any_came:  # and the rule is not met: Ctrl-C, here or at a worker
+        if not any_came:  # and the rule is not met: Ctrl-C, here or in a worker
             self._interrupt.request()
         return self._progress()
 
     def memory(self) -> dict[str, int]:
-        """Bytes in this process, which trains nothing itself."""
+        """Return the bytes in this process, which trains nothing itself."""
         return super().memory() | {"weights": 0}
 
     def _next(self, rule: StopRule) -> dict[str, np.ndarray] | None:
@@ -117,7 +108,7 @@ class SentBlocks(ClassBlocks):
         workers = joblib.Parallel(
             n_jobs,
             return_as="generator_unordered" if backend.supports_return_generator else "list",
-            pre_dispatch="n_jobs",  # not sooner: a task is told how many seconds it has
+            pre_dispatch="n_jobs",  # no earlier: a task is told how many seconds are left
             batch_size=1,
             max_nbytes=MAPPED_BYTES,
         )
@@ -137,10 +128,10 @@ class SentBlocks(ClassBlocks):
 
 
 class SentLabelBlocks(SentBlocks, LabelBlocks):
-    """The same, of labels with an elastic net."""
+    """`SentBlocks` for losses with an elastic net."""
 
 
-# A worker in the process that it works for uses that fit's own layout; another one the layout it has made last.
+# A worker thread uses the layout of the fit in its own process; a worker process keeps the last layout it made.
 _fits_here: WeakValueDictionary[str, SentBlocks] = WeakValueDictionary()
 _last_made: dict[str, ClassBlocks] = {}
 _making = threading.Lock()
@@ -149,23 +140,9 @@ _making = threading.Lock()
 def train_task(
     job: Job, blocks: dict[str, np.ndarray], seconds: float | None, behind: float = 0.0
 ) -> dict[str, np.ndarray]:
-    """Train blocks at a worker, on one thread.
+    """Train exported blocks in a worker, on one thread, for at most this many seconds; export the trained blocks.
 
-    Parameters
-    ----------
-    job : Job
-        The fit.
-    blocks : dict of arrays
-        Which ones, and the dual variables they start from, by `ClassBlocks.export_blocks`.
-    seconds : float or None
-        When to stop at the latest.
-    behind : float
-        How many blocks each worker still has to train after these, on average.
-
-    Returns
-    -------
-    dict of arrays
-        For `ClassBlocks.import_blocks`.
+    `behind` is the average number of blocks that each worker still has to train after these.
     """
     interrupt = core.Interrupt()
     if seconds is not None:
@@ -187,7 +164,7 @@ def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
         return fit.sibling(interrupt)
     with _making:
         if job.token not in _last_made:
-            _last_made.clear()  # before the next one is made
+            _last_made.clear()  # free it before making the next one
             data = _without_mapped(job.problem, job.data)
             made = blocks_of(job.problem)(job.problem, data, job.options, interrupt=interrupt)
             made.choose_blocks([])
@@ -196,12 +173,12 @@ def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
 
 
 def _without_mapped(problem: Binary, data: TrainingSet) -> TrainingSet:
-    """Copies of mapped arrays that a solver holds on to: joblib waits for them to be let go."""
+    """Copy mapped arrays that a solver would keep: joblib waits until they are released."""
 
     def own(array: Any) -> Any:
         return np.array(array) if isinstance(array, np.memmap) else array
 
     X = data.X
-    if isinstance(problem, SparseBinary):  # sparse rows are read where they are
+    if isinstance(problem, SparseBinary):  # its solver reads the caller's rows in place
         X = replace(X, indptr=own(X.indptr), indices=own(X.indices), values=own(X.values))
     return replace(data, X=X, C=own(data.C))

@@ -14,13 +14,7 @@ PREFIX = ".variables-"
 
 
 class OwnFolder:
-    """Temporary folder with a unique name.
-
-    Parameters
-    ----------
-    beside : path
-        Parent folder.
-    """
+    """Temporary folder with a unique name in the folder `beside`."""
 
     def __init__(self, beside: Path):
         while True:

@@ -52,29 +52,14 @@ class Info:
 
 @dataclass(frozen=True)
 class Saved:
-    """A checkpoint to resume from.
+    """A checkpoint to resume from."""
 
-    Attributes
-    ----------
-    source : str
-        Folder and generation, for messages.
-    parts : list of dict of ndarray
-        The solver's arrays of each rank.
-    info : Info
-    """
-
-    source: str
-    parts: list[dict[str, np.ndarray]]
+    source: str  # folder and generation, for messages
+    parts: list[dict[str, np.ndarray]]  # the solver's arrays of each rank
     info: Info
 
     def restore(self, work: Solver) -> Progress:
-        """Restore the solver from the checkpoint.
-
-        Raises
-        ------
-        CheckpointError
-            If the arrays do not fit the problem.
-        """
+        """Restore the solver from the checkpoint; raise CheckpointError if the arrays do not fit the problem."""
         try:
             progress = work.restore(self.parts)
         except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
@@ -88,15 +73,9 @@ class Saved:
 
 
 class Recorder:
-    """Write the checkpoints of a fit.
+    """Write the checkpoints of a fit: each process its own part, and rank 0 the manifest.
 
-    Parameters
-    ----------
-    plan : CheckpointPlan
-    fingerprint : dict
-        Fingerprint of the fit; a checkpoint with a different one is rejected.
-    peers : Peers
-        Each process writes its own part; rank 0 writes the manifest.
+    A checkpoint with another fingerprint is rejected.
     """
 
     def __init__(self, plan: CheckpointPlan, fingerprint: dict[str, Any], peers: Peers):
@@ -107,18 +86,10 @@ class Recorder:
         self._warned = False
 
     def start(self) -> Saved | None:
-        """Check the folder before the fit starts.
+        """Return the checkpoint to resume from, or None to start from the beginning.
 
-        Returns
-        -------
-        Saved or None
-            The checkpoint to resume from; None to start from the beginning.
-
-        Raises
-        ------
-        ValueError
-            If the folder holds a checkpoint and `resume` is false, or if the checkpoint is damaged or belongs to
-            another problem.
+        Raise CheckpointError if the folder holds a checkpoint and `resume` is false, or if the checkpoint is damaged
+        or belongs to another problem.
         """
         path = self._folder.path
         if path.exists() and not path.is_dir():

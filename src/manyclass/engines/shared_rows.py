@@ -1,13 +1,13 @@
-"""Rows that the processes on one host have in common: the first one reads them, the others map its memory.
+"""Rows shared by the processes on a host: the first one reads them, the others map its memory.
 
-The memory is a file without a name (memfd). Nothing is left of it when its processes have ended, in whatever way, and
-the size of /dev/shm does not limit it. The others reach it through /proc.
+The memory is an anonymous file (memfd), which the others open through /proc. It disappears with its last process,
+however that ends, and is not limited by the size of /dev/shm.
 
-| from byte | what it holds |
+| offset | contents |
 |---|---|
-| 0 | int64: the number of pieces, and the bytes of each |
-| the next multiple of 64 | the first piece: a pickle without its arrays |
-| again and again the next multiple of 64 | the other pieces: the arrays |
+| 0 | int64: number of pieces, and size of each |
+| next multiple of 64 | first piece: a pickle without its arrays |
+| each following multiple of 64 | other pieces: the arrays |
 """
 
 import ctypes
@@ -35,27 +35,26 @@ MFD_CLOEXEC = 1
 
 
 def share_rows(read: Callable[[], Rows], peers: Peers) -> Rows:
-    """Read once a host, and give all processes there what was read, its arrays in memory that they share.
+    """Read once per host, and return the result to all processes there, with its arrays in shared memory.
 
-    All processes must call it. Where memory cannot be shared, they get copies, and a warning in the log says why.
+    All processes must call this. If memory cannot be shared, they get copies, and a warning is logged.
 
     Parameters
     ----------
     read : callable
-        What the first process on each host calls. It gives anything that can be pickled: matrices, labels, tuples of
+        Called by the first process on each host. Returns anything that can be pickled: matrices, labels, tuples of
         them.
     peers : Peers
-        As `peers_of("mpi")` gives them.
 
     Returns
     -------
-    what `read` has given
-        With arrays that cannot be written to, unless the process is alone on its host.
+    object
+        The result of `read`. Its arrays are read-only unless the process is alone on its host.
 
     Raises
     ------
     Exception
-        What `read` has raised, in all processes on its host.
+        Whatever `read` raises, in all processes on its host.
     """
     if not isinstance(peers, MPIPeers) or peers.size == 1:
         return read()
@@ -78,24 +77,25 @@ def share_rows(read: Callable[[], Rows], peers: Peers) -> Rows:
             _send(rows, lacking.keys() & others, peers)
         if peers.rank in lacking:
             rows = _unpacked(peers.receive(first, ROWS))
-        peers.gather(None)  # nobody may end while others still receive
+        peers.gather(None)  # no process may end while others still receive
     return rows
 
 
 def join_rows(part: Part, join: Callable[[Sequence[Part]], Rows], peers: Peers) -> Rows:
-    """Make one thing of the parts that the processes have read, once a host, and share it as `share_rows` does.
+    """Join the parts that the processes have read, once per host, and share the result as `share_rows` does.
 
     Parameters
     ----------
     part : object
-        What this process has read; anything that can be pickled.
+        The part read by this process; anything that can be pickled.
     join : callable
-        Is given the parts of all processes, by rank.
+        Takes the parts of all processes, by rank.
     peers : Peers
 
     Returns
     -------
-    what `join` has given
+    object
+        The result of `join`.
     """
     if not isinstance(peers, MPIPeers) or peers.size == 1:
         return join([part])
@@ -112,7 +112,7 @@ def join_rows(part: Part, join: Callable[[Sequence[Part]], Rows], peers: Peers) 
 
 
 class Offer(NamedTuple):
-    """Memory of another process: where to find it, and what it is called there."""
+    """Memory of another process: process id, file descriptor and name."""
 
     pid: int
     fd: int
@@ -120,7 +120,7 @@ class Offer(NamedTuple):
 
 
 def _in_common(rows: Any, first: int, wanted: bool, peers: MPIPeers) -> tuple[np.ndarray | None, dict[int, str]]:
-    """Map the rows of the first process on this host, and tell of all other processes why they could not."""
+    """Map the rows of the first process on this host; also return why other ranks could not, by rank."""
     offer: Offer | OSError | None = None
     memory = reason = None
     with ExitStack() as kept:  # until all have mapped it
@@ -138,7 +138,7 @@ def _in_common(rows: Any, first: int, wanted: bool, peers: MPIPeers) -> tuple[np
     lacking = {rank: why for rank, why in enumerate(reasons) if why is not None}
     if lacking and peers.rank == 0:
         ranks, whys = ", ".join(map(str, lacking)), "; ".join(dict.fromkeys(lacking.values()))
-        logger.warning("the rows are copied to rank %s: memory cannot be shared (%s)", ranks, whys)
+        logger.warning("rows are copied to rank %s, because memory cannot be shared (%s)", ranks, whys)
     return memory, lacking
 
 
@@ -153,7 +153,7 @@ def _offered(rows: Any) -> Iterator[Offer]:
 
 
 def _memfd(name: str) -> int:
-    # os has no memfd_create if Python was built for an old C library, as conda's and uv's are.
+    # os lacks memfd_create if Python was built for an old C library, as those of conda and uv are.
     libc = ctypes.CDLL(None, use_errno=True)
     if not hasattr(libc, "memfd_create"):
         raise OSError("the C library has no memfd_create")
@@ -167,9 +167,9 @@ def _mapped(offer: Offer | OSError) -> np.ndarray:
     if isinstance(offer, OSError):
         raise offer
     path = f"/proc/{offer.pid}/fd/{offer.fd}"
-    # In another container, other processes have these numbers, or none.
+    # In another container, the ids belong to other processes, or to none.
     if not os.path.lexists(path) or offer.name not in os.readlink(path):
-        raise OSError(f"process {offer.pid} is not seen in /proc; do containers have the same host name?")
+        raise OSError(f"process {offer.pid} is not visible in /proc; do several containers share a host name?")
     with open(path, "rb") as file:
         return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
 
@@ -178,7 +178,7 @@ def _mapped(offer: Offer | OSError) -> np.ndarray:
 
 
 def _pieces(rows: Any) -> Iterator[Any]:
-    """The bytes from the first to the last."""
+    """Yield the pieces and the padding between them."""
     arrays: list[pickle.PickleBuffer] = []
     head = pickle.dumps(rows, protocol=5, buffer_callback=arrays.append)
     pieces = [memoryview(head), *(array.raw() for array in arrays)]
@@ -196,7 +196,7 @@ def _send(rows: Any, to: Set[int], peers: Peers) -> None:
 
 
 def _unpacked(memory: np.ndarray) -> Any:
-    """Rows whose arrays are in the memory."""
+    """Return rows whose arrays are views of the memory."""
     count = int(memory[:8].view(np.int64)[0])
     sizes = [8 * (count + 1), *memory[8 : 8 * (count + 1)].view(np.int64).tolist()]
     ends = np.cumsum([size + -size % ALIGNED for size in sizes]).tolist()

@@ -1,6 +1,5 @@
-"""The rows of a store as solvers want them, a block at a time, the next one read while this one is solved."""
+"""Rows of a store in the form that solvers need, read block by block, one batch ahead of the solver."""
 
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
@@ -22,21 +21,21 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class StoredRows:
-    """What to learn from: the rows of a store, frozen.
+    """Training rows in a store.
 
     Attributes
     ----------
     store : BlockStore
     C : float
-        Of every row, times its weights.
+        Penalty of a row, before its weights.
     class_weight : ndarray of shape (K,), optional
-        Factor of C for the rows of each class.
+        Factor of C per class.
     sample_weight : ndarray, optional
-        Factor of C for each row, by its id.
+        Factor of C per row, indexed by row id.
     constant : float
         Value of the constant feature; 0 for none.
     classes : tuple of int, optional
-        The first class to learn, and the one behind the last; None for all. Rows of other classes are rows without
+        Train only the classes from the first number to before the second. Rows of other classes count as rows without
         a label.
     """
 
@@ -49,18 +48,32 @@ class StoredRows:
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are to learn."""
+        """Number of classes to train."""
         if self.classes is None:
             return int(self.store.classes.size)
         return self.classes[1] - self.classes[0]
 
     @property
-    def nbytes(self) -> int:
-        """Of the rows that the caller holds in memory: none."""
-        return 0
+    def block_names(self) -> list[str]:
+        """Name of each block's dual variables, with the range of classes unless all classes are trained."""
+        suffix = "" if self.classes is None else f".{self.classes[0]}-{self.classes[1]}"
+        return [entry.file.removesuffix(".safetensors") + suffix for entry in self.store.manifest.blocks]
+
+    def shape(self, tail_rows: int = 1) -> StreamShape:
+        """Return the shape; features in at most `tail_rows` rows get lists of weights, not one weight per class."""
+        store, constant = self.store, self.constant != 0
+        frequencies = np.append(store.frequencies, store.n_rows) if constant else store.frequencies
+        return StreamShape(
+            places=core.FeaturePlaces(frequencies, constant, tail_rows),
+            n_classes=self.n_classes,
+            width=store.nnz / max(1, store.n_rows) + constant,
+            constant=self.constant,
+            n_rows=store.n_rows,
+            first_class=self.classes[0] if self.classes else 0,
+        )
 
     def penalty_bounds(self) -> tuple[float, float]:
-        """Bounds on the sum of the penalties of all rows, and on the largest of them."""
+        """Return upper bounds on the sum of the penalties of all rows and on the largest of them."""
         largest = self.C
         if self.class_weight is not None:
             largest *= float(self.class_weight.max())
@@ -69,7 +82,7 @@ class StoredRows:
         return largest * float(self.sample_weight.sum()), largest * float(self.sample_weight.max())
 
     def penalties(self, block: PackedBlock | Block) -> np.ndarray:
-        """C of each row of a block."""
+        """Return the penalty of each row of a block."""
         C = np.full(block.ids.size, self.C)
         if self.class_weight is not None:
             C *= self.class_weight[block.labels]
@@ -78,15 +91,7 @@ class StoredRows:
         return C
 
     def labels(self, block: PackedBlock | Block) -> tuple[np.ndarray, np.ndarray]:
-        """The labels of the rows of a block among the classes to learn, counted from the first of these.
-
-        Returns
-        -------
-        counts : ndarray
-            How many each row has.
-        labels : ndarray
-            Those of all rows, one row after the other.
-        """
+        """Return the number of labels per row of a block, and the labels, as offsets from the first trained class."""
         counts = np.diff(block.label_ptr)
         if self.classes is None:
             return counts, block.labels
@@ -98,67 +103,28 @@ class StoredRows:
 
 @dataclass(frozen=True)
 class Batch:
-    """Blocks that were read to be visited together.
+    """Blocks that are visited together."""
 
-    Attributes
-    ----------
-    blocks : tuple of int
-        Their numbers in the store.
-    ids : tuple of ndarray
-        Of the rows of each.
-    rows : RowBlock
-        All their rows, a part for each block.
-    """
-
-    blocks: tuple[int, ...]
-    ids: tuple[np.ndarray, ...]
-    rows: RowBlock
+    blocks: tuple[int, ...]  # numbers in the store
+    ids: tuple[np.ndarray, ...]  # of the rows, per block
+    rows: RowBlock  # of all blocks, with one part per block
 
 
 class BlockReader:
-    """Reads blocks, some at a time, one batch ahead.
+    """Reads batches of blocks, one batch ahead; `longest` is the largest allowed squared length of a row."""
 
-    Parameters
-    ----------
-    data : StoredRows
-    dtype : float32 or float64
-        What rows and penalties are used in.
-    longest : float
-        The squared length that rows may have.
-    tail_rows : int
-        Features in at most this many rows have lists of weights, not one weight per class.
-    """
-
-    def __init__(self, data: StoredRows, dtype: np.dtype, longest: float = np.inf, tail_rows: int = 1):
-        self._data, self._dtype, self._longest = data, np.dtype(dtype), longest
-        self._smallest = np.finfo(dtype).tiny  # of penalties: rows with less take no part
-        self._spares: list[Any] = []  # layouts of batches that were used: the next ones take their memory
-        store = data.store
-        frequencies = np.append(store.frequencies, store.n_rows) if data.constant else store.frequencies
-        self.shape = StreamShape(
-            places=core.FeaturePlaces(frequencies, data.constant != 0, tail_rows),
-            n_classes=data.n_classes,
-            width=store.nnz / max(1, store.n_rows) + (data.constant != 0),
-            constant=data.constant,
-            n_rows=store.n_rows,
-            first_class=data.classes[0] if data.classes else 0,
-        )
+    def __init__(self, data: StoredRows, shape: StreamShape, dtype: np.dtype, longest: float):
+        self._data, self._places, self._dtype, self._longest = data, shape.places, dtype, longest
+        self._smallest = np.finfo(dtype).tiny  # rows with smaller penalties take no part
+        self._spares: list[Any] = []  # layouts of finished batches, whose memory is reused
 
     def read(self, numbers: tuple[int, ...], batch: int) -> Batch:
-        """Read these blocks.
-
-        Raises
-        ------
-        BlockError
-            If one is damaged.
-        ValueError
-            If a row is too long.
-        """
+        """Read a batch; raise BlockError if a block is damaged, or ValueError if a row is too long."""
         data = self._data
         entries = [data.store.manifest.blocks[number] for number in numbers]
         rows, nnz = sum(entry.rows for entry in entries), sum(entry.nnz for entry in entries)
         layout = self._spares.pop() if self._spares else native(core, "Layout", self._dtype)()
-        layout.begin_rows(self.shape.places, rows, nnz + rows * (data.constant != 0), self._longest)
+        layout.begin_rows(self._places, rows, nnz + rows * (data.constant != 0), self._longest)
         ids, labels, label_counts, C = [], [], [], []
         parts = one_ahead(data.store.read_packed, numbers, "manyclass-unzip")
         for number, part in zip(numbers, parts, strict=True):
@@ -175,11 +141,11 @@ class BlockReader:
         return Batch(numbers, tuple(ids), rows_of_all)
 
     def forget_spares(self) -> None:
-        """Give back the memory of batches that were read."""
+        """Free the memory kept for the next batches."""
         self._spares.clear()
 
     def _add(self, layout: Any, number: int, part: PackedBlock | Block) -> None:
-        features = part.n_features, self._data.constant, self.shape.places
+        features = part.n_features, self._data.constant, self._places
         try:
             if isinstance(part, Block):
                 layout.add_rows(part.indptr, part.indices, part.values, *features)
@@ -193,7 +159,6 @@ class BlockReader:
             raise self._data.store.damage(number, error) from error
 
     def _refuse_long_row(self, number: int) -> NoReturn:
-        """Raise an error about the longest row of a block."""
         block = self._data.store.read(number)
         rows = block.as_csr(self._data.store.n_features).astype(np.float64)
         with np.errstate(over="ignore"):
@@ -208,7 +173,7 @@ class BlockReader:
         )
 
     def batches(self, order: Sequence[int], at_once: int) -> Generator[Batch]:
-        """Read these blocks, so many at once. A batch is good until the next one is asked for."""
+        """Yield batches of at most `at_once` blocks. A batch is valid until the next one is requested."""
         groups = [tuple(order[begin : begin + at_once]) for begin in range(0, len(order), at_once)]
 
         def read(number: int) -> Batch:
@@ -220,22 +185,22 @@ class BlockReader:
             for batch in batches:
                 try:
                     yield batch
-                finally:  # whoever has used the last one does not ask for more
+                finally:  # also after the last batch
                     self._spares.append(batch.rows.layout)
 
 
 def one_ahead(make: Callable[[T], R], items: Iterable[T], thread: str) -> Generator[R]:
-    """What `make` gives for each item; the next one is made by another thread while this one is used."""
+    """Yield `make(item)` for each item; another thread makes the next one while this one is used."""
     with ThreadPoolExecutor(1, thread) as beside:
-        ahead: deque[Future[R]] = deque()
+        ahead: Future[R] | None = None
         for item in items:
-            ahead.append(beside.submit(make, item))
-            if len(ahead) > 1:
-                yield ahead.popleft().result()
-        if ahead:
-            yield ahead.popleft().result()
+            ready, ahead = ahead, beside.submit(make, item)
+            if ready is not None:
+                yield ready.result()
+        if ahead is not None:
+            yield ahead.result()
 
 
 def folds_of(ids: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """Which fold each row is in: at random, the same whatever the blocks."""
+    """Return the fold of each row: random, but determined by its id and the seed alone."""
     return (shuffled(ids, seed + 2) % np.uint64(folds)).astype(np.int64)

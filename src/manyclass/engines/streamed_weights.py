@@ -1,51 +1,41 @@
-"""The weights of a model, collected from streams: dense, or sparse where that is smaller.
+"""The weights of a model, collected from streams: dense, or sparse if that is smaller.
 
-A stream has the weights of all classes, or of one range of them after another. Sparse weights wait in lists, one per
-range, that are given back to the system as they go into the matrix: the model is never there twice.
+A stream holds the weights of all classes or of a range of them. Sparse weights are kept in one list per range, whose
+memory is freed while they move into the matrix, so the model is never in memory twice.
 """
 
 import ctypes
 import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..solvers import Stream
+from ..solvers import Stream, StreamShape
 from ..solvers.layout import as_matrix
 
-# Bytes up to which a model is dense whatever its zeros, as in dual/feature_weights.hpp.
+# A model of at most this many bytes is dense, however many zeros it has, as in dual/feature_weights.hpp.
 SMALL_MODEL = 1 << 24
-# Bytes of the dense weights that are looked at together.
+# Bytes of dense weights to fetch from a stream at a time.
 AT_ONCE = 1 << 21
-# Weights that are put into the matrix together.
+# Number of weights to move into the matrix at a time.
 ENTRIES_AT_ONCE = 1 << 18
 
 
 def give_back() -> None:
-    """Return to the system what was freed, where the C library can: it would keep the memory of lists."""
+    """Return freed memory to the system, if the C library can; it would keep the memory of lists."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 class StreamedWeights:
-    """Weights `(features, K)` to be.
+    """Collects weights `(features, K)`; `shape` is that of all classes."""
 
-    Parameters
-    ----------
-    places : FeaturePlaces
-        Which features have weights in streams.
-    n_classes : int
-        K.
-    dtype : numpy dtype
-        Of the weights.
-    """
-
-    def __init__(self, places: Any, n_classes: int, dtype: np.dtype):
-        self._features, self._K, self._dtype = places.features, n_classes, np.dtype(dtype)
-        # Features with weights in streams, ascending, and their places there: those with lists, then the others.
+    def __init__(self, shape: StreamShape, dtype: np.dtype):
+        places = shape.places
+        self._features, self._K, self._dtype = places.features, shape.n_classes, dtype
+        # Features with weights in streams, ascending, with their places there: those with lists, then the others.
         self._shared = []
         for features, first in ((places.tail_features(), places.heads), (places.head_features(), 0)):
             order = np.argsort(features)
@@ -55,26 +45,20 @@ class StreamedWeights:
 
     @property
     def nbytes(self) -> int:
-        """What the weights take so far; dense ones from the beginning."""
+        """Bytes of the weights so far; a dense model has its final size from the start."""
         if self._dense is not None:
             return self._dense.nbytes
         return sum(weights.nbytes for weights in self._lists)
 
     def expected_bytes(self, n_classes: int) -> int:
-        """What the weights of all classes will take, if these are the weights of so many of them."""
+        """Estimate the final size, given that the weights so far belong to this many classes."""
         return self.nbytes if self._dense is not None else self.nbytes * self._K // n_classes
 
     def add(self, fit: Stream, singles: Sequence[tuple[np.ndarray, ...]], classes: tuple[int, int]) -> None:
-        """Take over the weights of a range of classes; ranges come in ascending order.
+        """Add the weights of a range of classes; ranges must come in ascending order.
 
-        Parameters
-        ----------
-        fit : Stream
-            It has the weights of the features that several rows have.
-        singles : sequence of tuples
-            What `Stream.single_weights` has given for all rows.
-        classes : tuple of int
-            The first class of the stream, and the one behind its last.
+        `fit` has the weights of features that occur in several rows, and `singles` are the results of
+        `Stream.single_weights` for all rows.
         """
         low, high = classes
         if self._dense is None:
@@ -83,7 +67,7 @@ class StreamedWeights:
                 for part in self._shared
             ]
             alone = sum(values.size for *_, values in singles)
-            # Other ranges will be much like the first.
+            # Decide by the first range: the others will be similar.
             if not self._lists and self._is_dense(sum(counts) + alone, high - low):
                 self._dense = np.zeros((self._features, self._K), self._dtype)
         if self._dense is not None:
@@ -99,7 +83,7 @@ class StreamedWeights:
                 row, column = np.nonzero(found)
                 weights.put(chosen[row], column + low, found[row, column])
             self._lists.append(weights)
-            fit.forget_lists()  # they are here now
+            fit.forget_lists()
             give_back()
         if alone:
             columns = zip(*((np.repeat(f, np.diff(ptr)), c + low, v) for f, ptr, c, v in singles), strict=True)
@@ -110,7 +94,7 @@ class StreamedWeights:
             self._lists.append(weights)
 
     def _is_dense(self, count: int, n_classes: int) -> bool:
-        """Whether a model is to be dense that has so many weights for some of its classes."""
+        """Whether a model with this many nonzero weights for some of its classes is to be dense."""
         stored = count * (4 + self._dtype.itemsize)
         all_of_them = self._features * self._K * self._dtype.itemsize
         return all_of_them <= SMALL_MODEL or stored * self._K >= all_of_them * n_classes
@@ -118,7 +102,7 @@ class StreamedWeights:
     def _of_stream(
         self, fit: Stream, shared: tuple[np.ndarray, np.ndarray], n_classes: int
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Some of these features, ascending, and the weights that the stream has of them, a piece after the other."""
+        """Yield features, in ascending order, and their weights in the stream, some at a time."""
         features, places = shared
         at_once = max(1, AT_ONCE // max(1, n_classes * self._dtype.itemsize))
         for first in range(0, features.size, at_once):
@@ -126,7 +110,7 @@ class StreamedWeights:
             yield features[here], fit.weights_of(places[here])
 
     def assemble(self) -> np.ndarray | sp.csr_matrix:
-        """Give the weights, and let go of them."""
+        """Return the weights and release them."""
         if self._dense is not None:
             dense, self._dense = self._dense, None
             return dense
@@ -150,15 +134,7 @@ class StreamedWeights:
 
 
 class _WeightList:
-    """Weights by ascending features, in memory of its own.
-
-    Parameters
-    ----------
-    size : int
-        How many there will be.
-    dtype : numpy dtype
-        Of the values.
-    """
+    """List of `size` weights in ascending order of features, in memory that can be freed piece by piece."""
 
     def __init__(self, size: int, dtype: np.dtype):
         types = np.dtype(np.uint32), np.dtype(np.int32), np.dtype(dtype)  # of features, classes, values
@@ -169,19 +145,19 @@ class _WeightList:
         self._size = self._taken = 0
 
     def put(self, *columns: np.ndarray) -> None:
-        """Add the features, classes and values of the next ones."""
+        """Append weights, given as features, classes and values."""
         for array, column in zip(self._arrays, columns, strict=True):
             array[self._size : self._size + column.size] = column
         self._size += columns[0].size
 
     def count(self, counts: np.ndarray) -> None:
-        """Add to the number of weights that each feature has."""
+        """Add the number of weights of each feature to `counts`."""
         for first in range(0, self._size, ENTRIES_AT_ONCE):
             found, many = np.unique(self._arrays[0][first : first + ENTRIES_AT_ONCE], return_counts=True)
             counts[found] += many
 
     def take(self, feature: int) -> list[np.ndarray]:
-        """Give the next ones, up to this feature; the memory of those that were taken before is gone."""
+        """Return the next weights, up to this feature, and free the memory of those taken before."""
         begin = self._taken
         for memory, array in zip(self._memory, self._arrays, strict=True):
             used = begin * array.itemsize // mmap.PAGESIZE * mmap.PAGESIZE

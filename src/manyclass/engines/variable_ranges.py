@@ -1,10 +1,11 @@
-"""Dual variables of one-vs-rest that were kept for other ranges of classes than those that are trained now.
+"""Regroup stored one-vs-rest dual variables by the ranges of classes that are trained now.
 
-A fit with little memory trains one range of classes after another, and keeps their variables apart. The fit that goes
-on from them may have more memory, or less, and other ranges.
+A fit with little memory trains one range of classes after another and stores their variables separately. The fit that
+resumes may have more or less memory, and so other ranges.
 """
 
 import re
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -13,13 +14,12 @@ from .._native import core
 from ..solvers import Variables
 from ..solvers.binary_variables import join_vectors, no_variables, only_rows, only_vectors
 from ..solvers.solver import native
-from .disk import names_of
-from .dual_store import DualStore
+from .dual_store import DualStore, variables_of_rows
 from .stored_rows import StoredRows
 
 
 class Piece(NamedTuple):
-    """The variables of a block for the classes from `low` to `high - 1`."""
+    """Variables of a block for the classes from `low` to `high - 1`."""
 
     low: int
     high: int
@@ -27,14 +27,14 @@ class Piece(NamedTuple):
 
 
 def gather_range(variables: DualStore, data: StoredRows, dtype: np.dtype) -> None:
-    """Let the variables of the classes of `data` lie by themselves, whatever ranges they were kept in.
+    """Store the variables of the classes of `data` by themselves, whatever ranges they were stored in.
 
-    All of them are feasible together at any moment: pieces are removed only after what replaces them was kept.
+    Pieces are removed only after their replacement is stored, so the variables are feasible at any moment.
     """
     K = int(data.store.classes.size)
     low, high = data.classes or (0, K)
     kept = _pieces_by_block(variables, K)
-    for block, name in zip(names_of(StoredRows(data.store, data.C)), names_of(data), strict=True):
+    for block, name in zip(StoredRows(data.store, data.C).block_names, data.block_names, strict=True):
         touching = [piece for piece in kept.get(block, []) if piece.low < high and low < piece.high]
         if [(piece.low, piece.high) for piece in touching] in ([], [(low, high)]):
             continue
@@ -53,16 +53,17 @@ def _pieces_by_block(variables: DualStore, n_classes: int) -> dict[str, list[Pie
 
 
 def _gather(variables: DualStore, pieces: list[Piece], wanted: Piece, block: str, dtype: np.dtype) -> None:
-    """Keep the wanted piece of a block, and what else is in the pieces that touch it."""
+    """Store the wanted piece of a block, and the remains of the pieces that overlap it."""
     width = native(core, "BinaryStream", dtype).width
 
     def cut(stored: Variables, piece: Piece, low: int, high: int) -> Variables:
         return only_vectors(stored, (low - piece.low) // width, -(-(high - piece.low) // width))
 
+    # Rows removed in the meantime may still be in some pieces.
+    ids = reduce(np.intersect1d, (_stored(variables, piece)["ids"] for piece in pieces))
     parts, end = [], wanted.low
-    ids = _common_ids(variables, pieces)
     for piece in pieces:
-        stored = _of_rows(variables.get(piece.name), ids)
+        stored = variables_of_rows(_stored(variables, piece), ids, only_rows)
         for low, high in ((piece.low, wanted.low), (wanted.high, piece.high)):
             if piece.low <= low < high <= piece.high:
                 variables.put(f"{block}.{low}-{high}", ids, cut(stored, piece, low, high))
@@ -75,20 +76,7 @@ def _gather(variables: DualStore, pieces: list[Piece], wanted: Piece, block: str
     variables.put(wanted.name, ids, join_vectors(parts))
 
 
-def _common_ids(variables: DualStore, pieces: list[Piece]) -> np.ndarray:
-    """The rows that all of them have: rows that were removed in between may be in some."""
-    common: np.ndarray | None = None
-    for piece in pieces:
-        stored = variables.get(piece.name)
-        assert stored is not None
-        common = stored["ids"] if common is None else np.intersect1d(common, stored["ids"])
-    assert common is not None
-    return common
-
-
-def _of_rows(stored: Variables | None, ids: np.ndarray) -> Variables:
+def _stored(variables: DualStore, piece: Piece) -> Variables:
+    stored = variables.get(piece.name)
     assert stored is not None
-    found = {name: array for name, array in stored.items() if name != "ids"}
-    if np.array_equal(stored["ids"], ids):
-        return found
-    return only_rows(found, np.flatnonzero(np.isin(stored["ids"], ids)), stored["ids"].size)
+    return stored

@@ -92,62 +92,36 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     @property
     def model_(self) -> LinearModel:
         """The model of the estimator, including the calibration."""
+        return self._fitted.model_
+
+    @property
+    def _fitted(self) -> LinearClassifier:
         check_is_fitted(self)
-        return self.estimator_.model_
+        return self.estimator_
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict the class of each row, as the estimator does."""
-        check_is_fitted(self)
-        return self.estimator_.predict(X)
+        return self._fitted.predict(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy: the share of rows whose class is predicted correctly."""
-        check_is_fitted(self)
-        return self.estimator_.score(X, y, sample_weight)
+        return self._fitted.score(X, y, sample_weight)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score every row for every class, as the estimator does."""
-        check_is_fitted(self)
-        return self.estimator_.decision_function(X)
+        return self._fitted.decision_function(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of each class for each row.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        """Return the probability of each class for each row, as an array of shape (n, K)."""
+        return self._fitted.predict_proba(X)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithms of the probabilities."""
-        check_is_fitted(self)
-        return self.estimator_.predict_log_proba(X)
+        return self._fitted.predict_log_proba(X)
 
     def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
-        """Find the k most likely classes of each row and their probabilities.
-
-        Never holds the probabilities of all classes in memory.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-        k : int
-            Number of classes to return per row; at most K.
-
-        Returns
-        -------
-        labels : ndarray of shape (n, k)
-            Best first.
-        probabilities : ndarray of shape (n, k)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_topk_proba(X, k)
+        """Find the k most likely classes of each row and their probabilities, both of shape (n, k), best first."""
+        return self._fitted.predict_topk_proba(X, k)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -164,25 +138,10 @@ def fit_rule(
     cv: Any = 5,
     weights: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """Fit the rule that turns scores into probabilities.
+    """Fit the rule that turns scores into probabilities, in the form that `manyclass.model.probability` expects.
 
-    Parameters
-    ----------
-    fitted : LinearClassifier
-        An estimator trained on all rows.
-    X : array or sparse matrix of shape (n, d)
-        The rows it was trained on.
-    codes : int array of shape (n,)
-        Their classes, as positions in its `classes_`.
-    method, cv
-        As for `CalibratedClassifier`.
-    weights : ndarray of shape (n,), optional
-        Sample weights.
-
-    Returns
-    -------
-    dict
-        The rule, in the form that `manyclass.model.probability.probabilities` expects.
+    `fitted` was trained on X, and `codes` are positions of the labels in its `classes_`. `method` and `cv` are as in
+    `CalibratedClassifier`.
     """
     return _most_likely_rule(method, *held_out_scores(fitted, X, codes, cv, weights))
 
@@ -200,8 +159,8 @@ def held_out_scores(
     if cv is None or isinstance(cv, Integral):
         cv = KFold(min(int(cv or 5), n), shuffle=True, random_state=fitted._seed())
     scores, truth, counted = [], [], []
-    for learn, every_held_out in check_cv(cv).split(matrix, codes):
-        held_out = every_held_out[wanted[every_held_out]]
+    for learn, held_out in check_cv(cv).split(matrix, codes):
+        held_out = held_out[wanted[held_out]]
         present = np.unique(codes[learn])
         if len(present) < 2 or len(held_out) == 0:
             continue

@@ -16,26 +16,9 @@ def weights_by_class(
 ) -> np.ndarray:
     """Return the factor of C for each class.
 
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        A dict maps labels to weights. As in scikit-learn, a missing class has weight 1 and an unknown key is ignored;
-        both together are an error, since the key is probably misspelled.
-    classes : ndarray of shape (K,)
-        The labels.
-    codes : int array of shape (n,), optional
-        The class of each row. Required for "balanced".
-    sample_weight : ndarray of shape (n,), optional
-        Row weights used to compute class sizes for "balanced". A class whose rows all have weight 0 counts as absent.
-
-    Returns
-    -------
-    float64 ndarray of shape (K,)
-
-    Raises
-    ------
-    ValueError
-        If the dict has an unknown key and also lacks a class, or has a weight that is negative or not finite.
+    A dict maps labels to weights. As in scikit-learn, a missing class has weight 1 and an unknown key is ignored; the
+    two together are an error, since the key is probably misspelled. "balanced" needs the class code of each row, and
+    treats a class whose rows all have sample weight 0 as absent.
     """
     weights = np.ones(len(classes))
     if class_weight is None:

@@ -54,8 +54,8 @@ class Predictor:
         """
         check_is_fitted(self)
         if self.model_.multilabel:
-            (found,) = self._for_rows(
-                X, lambda rows: (predict_sets(self.model_, rows, k=k, threshold=threshold, n_jobs=self.n_jobs),)
+            found = self._for_rows(
+                X, lambda rows: predict_sets(self.model_, rows, k=k, threshold=threshold, n_jobs=self.n_jobs)
             )
             return found if self._indicator_dtype is None else found.toarray().astype(self._indicator_dtype)
         if k is not None or threshold != 0:
@@ -65,8 +65,7 @@ class Predictor:
         return self.classes_[self._best_codes(X)]
 
     def _best_codes(self, X: Any) -> np.ndarray:
-        (codes,) = self._for_rows(X, lambda rows: self.model_.topk(rows, 1, n_jobs=self.n_jobs)[:1])
-        return codes[:, 0]
+        return self._for_rows(X, lambda rows: self.model_.topk(rows, 1, n_jobs=self.n_jobs)[0])[:, 0]
 
     def predict_topk(
         self, X: Any, k: int = 5, *, sparse: bool = False
@@ -92,8 +91,7 @@ class Predictor:
             classes, in which scores of 0 are stored explicitly.
         """
         if sparse:
-            (found,) = self._for_rows(X, lambda rows: (topk_matrix(self.model_, rows, k, n_jobs=self.n_jobs),))
-            return found
+            return self._for_rows(X, lambda rows: topk_matrix(self.model_, rows, k, n_jobs=self.n_jobs))
         codes, scores = self._for_rows(X, lambda rows: self.model_.topk(rows, k, n_jobs=self.n_jobs))
         return self.classes_[codes], scores
 
@@ -111,7 +109,7 @@ class Predictor:
             where `classes_[1]` is predicted. It is the score of that class for one-vs-rest, the votes for it for
             one-vs-one (as in `OneVsOneClassifier`), and the difference of the two scores otherwise.
         """
-        (scores,) = self._for_rows(X, lambda rows: (self.model_.scores(rows, n_jobs=self.n_jobs),))
+        scores = self._for_rows(X, lambda rows: self.model_.scores(rows, n_jobs=self.n_jobs))
         if not self._has_two_classes:
             return scores
         return scores[:, 1] if self.model_.pairs else one_column(scores, self._trained)[:, 0]
@@ -132,23 +130,12 @@ class Predictor:
         -------
         ndarray of shape (n, K)
         """
-        (found,) = self._for_rows(X, lambda rows: (self.model_.probabilities(rows, n_jobs=self.n_jobs),))
-        return found
+        return self._for_rows(X, lambda rows: self.model_.probabilities(rows, n_jobs=self.n_jobs))
 
     @available_if(_knows_probabilities)
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithms of the probabilities, accurate even where the probabilities underflow.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d), or BlockStore
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
-        (found,) = self._for_rows(X, lambda rows: (self.model_.log_probabilities(rows, n_jobs=self.n_jobs),))
-        return found
+        """Return the logarithms of `predict_proba`, accurate even where the probabilities underflow."""
+        return self._for_rows(X, lambda rows: self.model_.log_probabilities(rows, n_jobs=self.n_jobs))
 
     @available_if(_knows_probabilities)
     def predict_topk_proba(self, X: Any, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -281,26 +268,24 @@ class Predictor:
             X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
             rows = check_matrix(X, used_as=used_as)
         if not reset and rows.n_features != self.n_features_in_:
-            raise ValueError(
-                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+            raise self._wrong_width("X", rows.n_features)
         if rows.n_rows == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
         return rows
 
-    def _for_rows(self, X: Any, find: Callable[[Any], Sequence[Any]]) -> tuple[Any, ...]:
+    def _wrong_width(self, source: Any, found: int) -> ValueError:
+        expected = f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+        return ValueError(f"{source} has {found} features, but {expected}")
+
+    def _for_rows(self, X: Any, find: Callable[[Any], Any]) -> Any:
         """Apply `find` to the rows; those of a store are read block by block, with results in order of row ids."""
         check_is_fitted(self)
         if isinstance(X, BlockStore):
             if X.n_features > self.n_features_in_:
-                raise ValueError(
-                    f"{X.path} has {X.n_features} features, but {type(self).__name__} is expecting "
-                    f"{self.n_features_in_} features as input"
-                )
+                raise self._wrong_width(X.path, X.n_features)
             return by_blocks(X, self.model_, find)
         # A model trained on a store remembers the steps that prepared its rows.
-        return tuple(find(self.model_.prepare(X) if self.model_.chain else self._check_rows(X, reset=False)))
+        return find(self.model_.prepare(X) if self.model_.chain else self._check_rows(X, reset=False))
 
 
 def _as_array(weights: sp.csr_matrix) -> np.ndarray:
@@ -318,9 +303,9 @@ def _as_array(weights: sp.csr_matrix) -> np.ndarray:
 def by_blocks(
     store: BlockStore,
     model: LinearModel,
-    find: Callable[[RowMatrix], Sequence[Any]],
+    find: Callable[[RowMatrix], Any],
     keep: Callable[[sp.csr_matrix], sp.csr_matrix] | None = None,
-) -> tuple[Any, ...]:
+) -> Any:
     """Apply `find` to the rows of all blocks, prepared for a model, and return results in the order of row ids.
 
     Parameters
@@ -328,7 +313,8 @@ def by_blocks(
     store : BlockStore
     model : LinearModel
     find : callable
-        Takes the prepared rows of a block, and returns a sequence of arrays or sparse matrices with one row for each.
+        Takes the prepared rows of a block, and returns an array or sparse matrix with a row for each, or a tuple of
+        them.
     keep : callable, optional
         Drops features that the model does not have, if the store has any.
 
@@ -354,7 +340,9 @@ def by_blocks(
             raise ValueError(f"block {number} of {store.path}: {error}") from error
         found.append(find(prepared))
     order = np.argsort(np.concatenate(ids))
-    return tuple(put_together(column)[order] for column in zip(*found, strict=True))
+    if isinstance(found[0], tuple):
+        return tuple(put_together(column)[order] for column in zip(*found, strict=True))
+    return put_together(found)[order]
 
 
 def put_together(parts: Sequence[Any]) -> Any:

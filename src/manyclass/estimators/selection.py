@@ -113,9 +113,14 @@ def select_C(
     Cs = np.sort(np.asarray(list(Cs), dtype=float))
     if Cs.size == 0 or not (Cs > 0).all():
         raise ValueError(f"Cs must contain at least one value, and only positive ones; got {Cs.tolist()}")
-    if isinstance(X, BlockStore):
-        found = _from_store(estimator, X, y, Cs, cv, sample_weight)
-        return _with_warnings(Selection(Cs, *found, time.perf_counter() - begin))
+    cross_validated = _from_store if isinstance(X, BlockStore) else _from_rows
+    found = cross_validated(estimator, X, y, Cs, cv, sample_weight)
+    return _with_warnings(Selection(Cs, *found, time.perf_counter() - begin))
+
+
+def _from_rows(
+    estimator: LinearClassifier, X: Any, y: Any, Cs: np.ndarray, cv: Any, sample_weight: Any
+) -> FoldResults:
     rows = check_matrix(X)
     matrix: Any = rows.as_csr() if rows.is_sparse else rows.dense
     labels = estimator._check_labels(y, rows.n_rows)
@@ -169,7 +174,7 @@ def select_C(
                     train(fold)
     if stop.requested:
         raise KeyboardInterrupt
-    return _with_warnings(Selection(Cs, accuracies, gaps, converged, time.perf_counter() - begin))
+    return FoldResults(accuracies, gaps, converged)
 
 
 def _from_store(

@@ -21,27 +21,10 @@ def as_model(
     pairs: bool,
     chain: Chain,
 ) -> LinearModel:
-    """Build a model from the result of a fit.
+    """Build a model from the result of a fit, with intercepts of type `dtype`.
 
-    Parameters
-    ----------
-    result : Result
-        If there is a constant feature, its weights are the last row of `result.weights`.
-    classes : ndarray of shape (K,)
-    settings : dict
-        Training settings to store in the model.
-    dtype : numpy dtype
-        Type of the intercepts.
-    constant : float, optional
-        Value of the constant feature.
-    pairs : bool
-        Whether the weights belong to pairs of classes.
-    chain : Chain
-        The preprocessing steps applied to the rows.
-
-    Returns
-    -------
-    LinearModel
+    `constant` is the value of the constant feature, whose weights are the last row of `result.weights`; None if there
+    is none. With `pairs`, the weights belong to pairs of classes.
     """
     weights: Any = result.weights
     intercept = np.zeros(weights.shape[1], dtype)

@@ -71,6 +71,11 @@ class TrainingRows:
         """Whether a row may have any number of labels."""
         raise NotImplementedError
 
+    @property
+    def _constant(self) -> float:
+        """Value of the constant feature; 0 for none."""
+        return float(self.intercept_scaling) if self.fit_intercept else 0.0
+
     def _check_labels(self, y: Any, n_rows: int) -> Any:
         if y is None:
             raise ValueError(f"requires y to be passed, but the target y is None; {type(self).__name__} needs labels")
@@ -115,7 +120,6 @@ class TrainingRows:
                 )
             with np.errstate(over="ignore"):
                 weight *= weights_by_class(self.class_weight, classes, codes, sample_weight)[codes]
-        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
         unfit = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
         if unfit.size:
             raise ValueError(
@@ -133,7 +137,7 @@ class TrainingRows:
             given: Any = rows.as_csr() if rows.is_sparse else rows.dense
             rows, weight = check_matrix(given[kept]), weight[kept]
             codes, Y = (codes[kept], None) if Y is None else (codes, Y[kept])
-        return TrainingSet(rows, codes, weight, len(classes), constant, self.feature_reduction, Y)
+        return TrainingSet(rows, codes, weight, len(classes), self._constant, self.feature_reduction, Y)
 
     def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
         disk_engine(self.engine)
@@ -166,5 +170,4 @@ class TrainingRows:
                     f"sample_weight must have {store.manifest.next_id} finite numbers of at least 0, one for each "
                     f"row id ever assigned in the store; got shape {sample_weight.shape}"
                 )
-        constant = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        return StoredRows(store, float(self.C), by_class, sample_weight, constant)
+        return StoredRows(store, float(self.C), by_class, sample_weight, self._constant)
