@@ -150,7 +150,7 @@ class MyVectorizer(CountVectorizer):
         (TfidfVectorizer(analyzer=words), "TfidfVectorizer has analyzer=.*is code"),
         (HashingVectorizer(preprocessor=str.lower), "HashingVectorizer has preprocessor=.*is code"),
         (CountVectorizer(strip_accents=str.lower), "strip_accents=.*is code"),
-        (MyVectorizer(), "MyVectorizer is a class of its own, made from CountVectorizer"),
+        (MyVectorizer(), "MyVectorizer is a subclass of CountVectorizer"),
         (CountVectorizer(input="filename"), "reads files"),
         (CountVectorizer(vocabulary=[("a", "b")]), "tuple"),
         (StandardScaler(with_mean=False), "StandardScaler cannot be stored.*TfidfVectorizer"),
@@ -176,7 +176,7 @@ def test_what_has_learned_nothing_is_refused(step):
 
 
 def test_texts_come_first():
-    with pytest.raises(TypeError, match="HashedText takes texts, but what comes before it gives rows"):
+    with pytest.raises(TypeError, match="HashedText takes texts, but the step before it gives rows"):
         Chain([UnitRows(), HashedText()])
 
 

@@ -33,7 +33,7 @@ def test_rows_are_what_they_say():
 
 
 def test_unfitted_features_say_so():
-    with pytest.raises(NotFittedError, match="fit_transform first"):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         TextFeatures().transform(TEXTS)
 
 
