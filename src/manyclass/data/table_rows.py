@@ -11,8 +11,7 @@ from .labels import as_labels
 from .row_parts import Place, RowPart, fingerprints
 from .streams import PathOrFile
 from .tables import TableFormat
-from .text import iter_table
-from .unlabelled import Unlabelled
+from .text import Unlabelled, iter_table
 
 # Maximum characters and rows hashed at once.
 TEXT_AT_ONCE = 4 << 20
@@ -49,28 +48,23 @@ class TableRows:
         hash_bits: int = HASH_BITS,
         unlabelled: Unlabelled = "error",
     ):
-        self.paths, self._format, self._delimiter, self._unlabelled = list(paths), format, delimiter, unlabelled
-        self._columns = (text or "text", label or "label")
+        self.paths = list(paths)
+        self._columns: dict[str, Any] = {"text": text or "text", "label": label or "label"}
+        self._options: dict[str, Any] = {"format": format, "delimiter": delimiter, "unlabelled": unlabelled}
         self._hashed = HashedText(hash_bits=hash_bits)
         self.dtype = np.dtype(np.float32)
         self.index_base: int | None = 0
         self.min_index, self.max_index = 0, self._hashed.n_features - 1
         self.reading: dict[str, Any] = {
             "text": {"hash_bits": hash_bits},
-            "text_column": self._columns[0],
-            "label_column": self._columns[1],
+            "text_column": self._columns["text"],
+            "label_column": self._columns["label"],
         }
         self.end = Place(len(self.paths))
 
     def settings(self) -> dict[str, Any]:
         """Return what identifies this source."""
-        return {
-            "files": fingerprints(self.paths),
-            "format": self._format,
-            "delimiter": self._delimiter,
-            "unlabelled": self._unlabelled,
-            **self.reading,
-        }
+        return {"files": fingerprints(self.paths)} | self._options | self.reading
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
         """Read the rows from `begin` to the end of the last file.
@@ -82,22 +76,12 @@ class TableRows:
         """
         for number in range(begin.file, len(self.paths)):
             done = begin.rows if number == begin.file else 0
-            rows = itertools.islice(self._rows_of(self.paths[number]), done, None)
+            table = iter_table(self.paths[number], **self._columns, **self._options)
+            rows = itertools.islice(table, done, None)
             while batch := _batch(rows):
                 texts, labels = (list(column) for column in zip(*batch, strict=True))
                 done += len(batch)
                 yield self._hash(texts, labels, Place(number, rows=done))
-
-    def _rows_of(self, path: PathOrFile) -> Iterator[tuple[str, Any]]:
-        text, label = self._columns
-        return iter_table(
-            path,
-            text=text,
-            label=label,
-            format=self._format,
-            delimiter=self._delimiter,
-            unlabelled=self._unlabelled,
-        )
 
     def _hash(self, texts: list[str], labels: list[Any], end: Place) -> RowPart:
         X = self._hashed.transform(texts)
