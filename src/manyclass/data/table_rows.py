@@ -8,7 +8,7 @@ import numpy as np
 
 from .hashed_text import HASH_BITS, HashedText
 from .labels import as_labels
-from .row_parts import Place, RowPart, fingerprints
+from .row_parts import Place, RowPart, RowSource, fingerprints
 from .streams import PathOrFile
 from .tables import TableFormat
 from .text import Unlabelled, iter_table
@@ -18,7 +18,7 @@ TEXT_AT_ONCE = 4 << 20
 ROWS_AT_ONCE = 1 << 14
 
 
-class TableRows:
+class TableRows(RowSource):
     """Rows of one or more CSV, TSV, JSON lines or Parquet files; see `RowSource`.
 
     Parameters
@@ -53,9 +53,8 @@ class TableRows:
         self._options: dict[str, Any] = {"format": format, "delimiter": delimiter, "unlabelled": unlabelled}
         self._hashed = HashedText(hash_bits=hash_bits)
         self.dtype = np.dtype(np.float32)
-        self.index_base: int | None = 0
-        self.min_index, self.max_index = 0, self._hashed.n_features - 1
-        self.reading: dict[str, Any] = {
+        self.max_index = self._hashed.n_features - 1
+        self.reading = {
             "text": {"hash_bits": hash_bits},
             "text_column": self._columns["text"],
             "label_column": self._columns["label"],
@@ -63,17 +62,9 @@ class TableRows:
         self.end = Place(len(self.paths))
 
     def settings(self) -> dict[str, Any]:
-        """Return what identifies this source."""
         return {"files": fingerprints(self.paths)} | self._options | self.reading
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
-        """Read the rows from `begin` to the end of the last file.
-
-        Raises
-        ------
-        ParseError
-            If a file is malformed; the message names file and line.
-        """
         for number in range(begin.file, len(self.paths)):
             done = begin.rows if number == begin.file else 0
             table = iter_table(self.paths[number], **self._columns, **self._options)
