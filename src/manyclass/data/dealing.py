@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .block_file import Block
+from .bad_file import without_name
+from .block_file import Block, pointers
 from .json_content import as_declared, parse_json
 from .labels import number_labels
 from .manifest import JOURNAL, StoreError
@@ -112,8 +113,7 @@ class Spill:
                 list[Any], parse_json(self._file[NEW_LABELS].tobytes()), "labels"
             )
         except ValueError as error:
-            reason = str(error).removeprefix(f"{path}: ")
-            raise StoreError(f"{path}: {reason}; delete {JOURNAL} to start again") from error
+            raise StoreError(f"{path}: {without_name(error, path)}; delete {JOURNAL} to start again") from error
         self._bytes = self._file["indices"].itemsize + self._file["values"].itemsize
 
     def size(self, first: int, last: int) -> int:
@@ -127,17 +127,13 @@ class Spill:
         indices = self._file.part("indices", *nnz)
         return Block(
             ids=self._file.part("ids", *rows),
-            indptr=_pointers(self._file.part("lengths", *rows)),
+            indptr=pointers(self._file.part("lengths", *rows)),
             indices=indices,
             values=self._file.part("values", *nnz),
-            label_ptr=_pointers(self._file.part("label_counts", *rows)),
+            label_ptr=pointers(self._file.part("label_counts", *rows)),
             labels=self._file.part("labels", *labels),
             n_features=int(indices.max(initial=-1)) + 1,
         )
-
-
-def _pointers(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(counts)])
 
 
 class LabelCodes:
