@@ -56,9 +56,9 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             n, d = scaled.shape
             scale_to_unit_length(np.arange(n + 1) * d, scaled.reshape(-1))
             return scaled
-        assert rows.indptr is not None and rows.values is not None
-        values = rows.values.copy()
-        scale_to_unit_length(rows.indptr, values)
+        indptr, _, values = rows.csr_arrays
+        values = values.copy()
+        scale_to_unit_length(indptr, values)
         return replace(rows, values=values).as_csr()
 
     def _check(self, X: Any, *, reset: bool) -> RowMatrix:
