@@ -11,6 +11,7 @@ Rows are drawn in chunks of a fixed size, each from its own generator, so a row 
 number, not on how many rows are requested at a time.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -202,23 +203,19 @@ class _TextModel:
 
 def _blocks(model: _TextModel, split: str, rows_per_block: int) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
     labels = model.labels(split)
-    waiting: list[sp.csr_matrix] = []
-    n_waiting = done = 0
-    for number, start in enumerate(range(0, labels.size, ROWS_A_CHUNK)):
-        waiting.append(model.chunk(split, number, labels[start : start + ROWS_A_CHUNK]))
-        n_waiting += waiting[-1].shape[0]
-        last = start + ROWS_A_CHUNK >= labels.size
-        if n_waiting < rows_per_block and not last:
-            continue
-        rows = sp.vstack(waiting, format="csr") if len(waiting) > 1 else waiting[0]
-        first = 0
-        while rows.shape[0] - first >= rows_per_block or (last and first < rows.shape[0]):
-            X = rows[first : first + rows_per_block]
-            yield X, labels[done : done + X.shape[0]]
-            first += X.shape[0]
-            done += X.shape[0]
-        waiting = [rows[first:]] if first < rows.shape[0] else []
-        n_waiting = rows.shape[0] - first
+    chunks = (
+        model.chunk(split, number, labels[start : start + ROWS_A_CHUNK])
+        for number, start in enumerate(range(0, labels.size, ROWS_A_CHUNK))
+    )
+    rows, first = sp.csr_matrix((0, model.shape.d), dtype=np.float32), 0
+    for start in range(0, labels.size, rows_per_block):
+        y = labels[start : start + rows_per_block]
+        missing = y.size - (rows.shape[0] - first)
+        if missing > 0:
+            more = itertools.islice(chunks, -(-missing // ROWS_A_CHUNK))
+            rows, first = sp.vstack([rows[first:], *more], format="csr"), 0
+        yield rows[first : first + y.size], y
+        first += y.size
 
 
 def iter_text_like(
