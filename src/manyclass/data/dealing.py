@@ -82,13 +82,6 @@ class Bins:
 class Spill:
     """A file with rows of all bins.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    bins : int
-        The number of bins.
-
     Attributes
     ----------
     new_labels : list
@@ -109,9 +102,8 @@ class Spill:
             self._bounds = [self._file[name].tolist() for name in BOUNDS]
             if any(len(bounds) != bins + 1 or bounds != sorted(bounds) for bounds in self._bounds):
                 raise ValueError(f"it does not have {bins} bins")
-            self.new_labels: list[Any] = as_declared(
-                list[Any], parse_json(self._file[NEW_LABELS].tobytes()), "labels"
-            )
+            new_labels = parse_json(self._file[NEW_LABELS].tobytes())
+            self.new_labels = as_declared(list[Any], new_labels, "labels")
         except ValueError as error:
             raise StoreError(f"{path}: {without_name(error, path)}; delete {JOURNAL} to start again") from error
         self._bytes = self._file["indices"].itemsize + self._file["values"].itemsize
@@ -139,10 +131,7 @@ class Spill:
 class LabelCodes:
     """Assign codes to labels in order of appearance.
 
-    Parameters
-    ----------
-    known : sequence
-        Labels that already have codes; None marks a code that must not be reused.
+    The `known` labels already have codes; None marks a code that must not be reused.
     """
 
     def __init__(self, known: Sequence[Any] = ()):

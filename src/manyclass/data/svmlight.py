@@ -37,11 +37,7 @@ class ParseError(BadFileError):
 
     def __init__(self, file: str, line: int, column: int, reason: str, remedy: str = ""):
         super().__init__(file, line, column, reason, remedy)
-        self.file = file
-        self.line = line
-        self.column = column
-        self.reason = reason
-        self.remedy = remedy
+        self.file, self.line, self.column, self.reason, self.remedy = file, line, column, reason, remedy
 
     def __str__(self) -> str:
         return self.told(REMEDIES)
@@ -155,8 +151,7 @@ def take_labels(parser: Any) -> np.ndarray:
 def _assemble(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
     matrix = sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
     # The parser has sorted each row and rejected duplicates.
-    matrix.has_sorted_indices = True
-    matrix.has_canonical_format = True
+    matrix.has_sorted_indices = matrix.has_canonical_format = True
     return matrix
 
 
@@ -232,14 +227,8 @@ def load_svmlight(
     ignore = unknown_features == "ignore"
     if ignore and n_features is None:
         raise ValueError('unknown_features="ignore" needs n_features, the number of known features')
-    parser = parse_rows(
-        path_or_file,
-        n_features=None if ignore else n_features,
-        multilabel=multilabel,
-        zero_based=zero_based,
-        dtype=dtype,
-        allow_nonfinite=allow_nonfinite,
-    )
+    wanted: dict[str, Any] = {"multilabel": multilabel, "zero_based": zero_based, "allow_nonfinite": allow_nonfinite}
+    parser = parse_rows(path_or_file, dtype=dtype, n_features=None if ignore else n_features, **wanted)
     X = matrix_of(parser, dtype)
     if ignore and n_features is not None:
         X = KnownFeatures(n_features).keep(X)

@@ -118,9 +118,8 @@ class _Lines:
         while line := self._stream.readline(LONGEST_LINE + 1):
             self.number += 1
             if len(line) > LONGEST_LINE:
-                raise ParseError(
-                    self._name, self.number, 1, f"this line is longer than {LONGEST_LINE >> 20} MiB; split it"
-                )
+                reason = f"this line is longer than {LONGEST_LINE >> 20} MiB; split it"
+                raise ParseError(self._name, self.number, 1, reason)
             yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
 
@@ -131,9 +130,8 @@ def _of_lines(path: PathOrFile, read: Any) -> Iterator[Row]:
         try:
             yield from read(lines)
         except UnicodeDecodeError as error:
-            raise ParseError(
-                name, lines.number, error.start + 1, f"not UTF-8 ({error.reason}); convert the file first"
-            ) from error
+            reason = f"not UTF-8 ({error.reason}); convert the file first"
+            raise ParseError(name, lines.number, error.start + 1, reason) from error
         except StreamError as error:
             raise ParseError(name, lines.number + 1, 1, str(error)) from error
 
@@ -156,9 +154,8 @@ def _separated(lines: _Lines, name: str, columns: Sequence[str], delimiter: str)
             if not fields:
                 continue
             if len(fields) != len(header):
-                raise ParseError(
-                    name, start, 1, f"{len(fields)} fields, but the header has {len(header)}; quote the text"
-                )
+                reason = f"{len(fields)} fields, but the header has {len(header)}; quote the text"
+                raise ParseError(name, start, 1, reason)
             yield start, [fields[place] for place in places]
     except csv.Error as error:
         raise ParseError(name, reader.line_num, 1, f"{error}; check the quotes and the format") from error

@@ -75,15 +75,7 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def scale_to_unit_length(indptr: np.ndarray, values: np.ndarray) -> None:
-    """Scale rows to unit length in place.
-
-    Parameters
-    ----------
-    indptr : integer ndarray of shape (n + 1,)
-        Row offsets, starting at 0.
-    values : float ndarray
-        The values of all rows, concatenated.
-    """
+    """Scale rows to unit length in place. `indptr` holds the offsets of the rows in `values`, starting at 0."""
     begin, n = 0, indptr.size - 1
     while begin < n:
         # At least one row, and as many as fit.
