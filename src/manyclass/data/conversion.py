@@ -32,7 +32,7 @@ from .json_content import Count, as_declared, parse_json
 from .manifest import JOURNAL, MANIFEST, BlockEntry, Catalogue, Manifest, StoreError, check_names
 from .row_parts import Place, RowPart, RowSource
 from .store_lock import LOCK, sweep, writing
-from .streams import open_atomic
+from .streams import MAGIC, open_atomic
 from .tensor_file import tensor_file_content
 from .unit_rows import scale_to_unit_length
 
@@ -47,7 +47,7 @@ COMPRESSED = 4
 MOST_BINS = 1 << 14
 # Number of bins for an input of unknown length; small bins share a block.
 UNKNOWN = 1 << 10
-SECONDS_A_JOURNAL = 1.0
+SECONDS_PER_JOURNAL = 1.0
 
 
 @dataclass
@@ -122,8 +122,8 @@ class Conversion:
             raise ValueError(f"{memory} bytes of memory are too few; a conversion needs at least {LEAST_MEMORY}")
         if blocks is not None and not 1 <= blocks <= MOST_BINS:
             raise ValueError(f"blocks must be from 1 to {MOST_BINS}, got {blocks}")
-        self._rows, self._folder, self._memory, self._wanted = rows, Path(folder), memory, blocks
-        self._append, self._seed = append, seed
+        self._rows, self._folder, self._memory = rows, Path(folder), memory
+        self._append, self._wanted, self._seed = append, blocks, seed
         self._writer = PlaneWriter(compression, level)
         self._largest = min(int(memory * BLOCK), LARGEST_BLOCK)
         how = {"blocks": blocks, "seed": seed, "compression": compression, "level": level}
@@ -253,7 +253,7 @@ class Conversion:
         text = 0
         for file in self._settings["files"]:
             with open(file["name"], "rb") as opened:
-                packed = opened.read(2) in (b"\x1f\x8b", b"BZ", b"\xfd7", b"\x28\xb5")
+                packed = opened.read(6).startswith(tuple(MAGIC))
             text += file["size"] * (COMPRESSED if packed else 1)
         return int(np.clip(text * (self._bins.nbytes / self._text_bytes) // self._largest + 1, 1, MOST_BINS))
 
@@ -292,7 +292,7 @@ class Conversion:
                 journal.blocks.append(write_block(self._folder / name, block, self._writer))
             journal.dealt = last
             # Not after every block: the journal lists all blocks so far, so the total cost would be quadratic.
-            if time.monotonic() - written > SECONDS_A_JOURNAL or last == journal.bins:
+            if time.monotonic() - written > SECONDS_PER_JOURNAL or last == journal.bins:
                 journal.write(self._folder)
                 written = time.monotonic()
 

@@ -67,12 +67,7 @@ class MatrixRows(RowSource):
 class MatrixParts(RowSource):
     """Rows of a sequence of matrices, such as from a generator; see `RowSource`.
 
-    Parameters
-    ----------
-    parts : iterable of pairs
-        Pairs `(X, y)` as for `MatrixRows`, with the same features.
-    dtype : float32 or float64
-        Type of the values.
+    The parts are pairs `(X, y)` as for `MatrixRows`, with the same features.
     """
 
     def __init__(self, parts: Iterable[tuple[Any, Any]], *, dtype: DTypeLike = np.float32):

@@ -15,7 +15,7 @@ from .matrix import check_matrix
 from .remedies import REMEDIES
 from .streams import CHUNK, PathOrFile, StreamError, open_input, open_output, stream_name
 
-ROWS_A_BLOCK = 4096
+ROWS_PER_BLOCK = 4096
 LONGEST_LINE = 1 << 28
 PARSERS = {np.dtype(np.float32): core.RowParserFloat32, np.dtype(np.float64): core.RowParserFloat64}
 
@@ -265,8 +265,8 @@ def format_blocks(X: Any, y: ArrayLike | sp.spmatrix, *, base: int, mark_empty: 
     labels, label_ends = label_blocks(y, rows.shape[0])
     if mark_empty and rows.shape[1] == 0 and (np.diff(label_ends, prepend=0) == 0).any():
         raise ValueError("a row without labels and features cannot be written as svmlight text; use save_xmc")
-    for start in range(0, rows.shape[0], ROWS_A_BLOCK):
-        stop = min(start + ROWS_A_BLOCK, rows.shape[0])
+    for start in range(0, rows.shape[0], ROWS_PER_BLOCK):
+        stop = min(start + ROWS_PER_BLOCK, rows.shape[0])
         block = slice(rows.indptr[start], rows.indptr[stop])
         first_label = int(label_ends[start - 1]) if start else 0
         yield core.format_rows(

@@ -21,20 +21,7 @@ ROWS_AT_ONCE = 1 << 14
 class TableRows(RowSource):
     """Rows of one or more CSV, TSV, JSON lines or Parquet files; see `RowSource`.
 
-    Parameters
-    ----------
-    paths : sequence of str or path-like
-        The files, plain or compressed. `-` reads standard input.
-    text, label : str, optional
-        Names of the columns to read. Default: `text` and `label`.
-    format : "csv", "tsv", "jsonl" or "parquet", optional
-        Default: inferred from the file names.
-    delimiter : str, optional
-        Field delimiter of a CSV or TSV file. Default: a comma or a tab.
-    hash_bits : int
-        The rows have 2 ** hash_bits features; see `HashedText`.
-    unlabelled : "error" or "skip"
-        How to treat rows without a label; see `read_table`.
+    The parameters are those of `read_table`, for several files, and `hash_bits` of `HashedText`.
     """
 
     def __init__(

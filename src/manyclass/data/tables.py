@@ -50,18 +50,7 @@ def check_delimiter(delimiter: str) -> str:
 def iter_columns(
     path: PathOrFile, columns: Sequence[str], *, format: TableFormat | None = None, delimiter: str | None = None
 ) -> Iterator[Row]:
-    """Read selected columns of a table row by row, using little memory.
-
-    Parameters
-    ----------
-    path : str, path-like or binary file object
-        CSV, TSV and JSON lines are UTF-8, plain or compressed. `-` reads standard input (not for Parquet).
-    columns : sequence of str
-        Names of the columns to read.
-    format : "csv", "tsv", "jsonl" or "parquet", optional
-        Default: inferred from the file name.
-    delimiter : str, optional
-        Field delimiter of a CSV or TSV file. Default: a comma or a tab.
+    """Read selected columns of a table row by row, using little memory; see `read_table` for the parameters.
 
     Yields
     ------
@@ -193,7 +182,8 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
     try:
         # Read large files page by page, because a row group can be as large as the file. Not small ones: in this mode
         # arrow allocates whatever size a page claims, up to 2 GB for a damaged file of a few bytes.
-        buffer_size = READ_AT_ONCE if _size_of(path) > READ_WHOLE else 0
+        size = os.stat(path).st_size if isinstance(path, str | os.PathLike) else path.seek(0, os.SEEK_END)
+        buffer_size = READ_AT_ONCE if size > READ_WHOLE else 0
         with pq.ParquetFile(path, buffer_size=buffer_size, pre_buffer=False) as file:
             there = file.schema_arrow.names
             if not set(columns) <= set(there):
@@ -212,9 +202,3 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
             raise OSError(error.errno, os.strerror(error.errno), name) from error
         reason = " ".join(str(error).split())
         raise ParseError(name, row + 1, 1, f"not a Parquet file, or a damaged one ({reason})") from error
-
-
-def _size_of(path: PathOrFile) -> int:
-    if isinstance(path, (str, os.PathLike)):
-        return os.stat(path).st_size
-    return path.seek(0, os.SEEK_END)
