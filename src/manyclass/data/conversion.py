@@ -185,7 +185,7 @@ class Conversion:
             self._largest = min(self._largest, max(there, SMALLEST_BLOCK))
             self._settings["generation"] = generation + 1
         known = self._before.catalogue.labels if self._before else []
-        if found is not None and self._goes_on(found):
+        if found is not None and self._can_resume(found):
             self._journal = found
             for spill in found.spills:
                 known += Spill(self._folder / spill, found.bins).new_labels
@@ -200,14 +200,14 @@ class Conversion:
         if self._rows.dtype != before.dtype:
             raise StoreError(f"{before.path} holds {before.dtype} values, but those to append are {self._rows.dtype}")
         if "normalize" in self._rows.reading and "normalize" not in before.manifest.reading:
-            raise StoreError(f"the rows of {before.path} are not normalized, but those to append are to be")
+            raise StoreError(f"the rows of {before.path} are not normalized, but those to append would be")
         text, wanted = self._rows.reading.get("text"), before.manifest.reading.get("text")
         if text is not None and text != wanted:
             raise StoreError(f"{before.path} was made with {wanted or 'no texts'}, the rows to append with {text}")
         if before.chain.takes_text and self._rows.max_index >= before.n_features:
             raise StoreError(f"{before.path} holds texts with {before.n_features} features; no more can be added")
 
-    def _goes_on(self, found: Journal) -> bool:
+    def _can_resume(self, found: Journal) -> bool:
         names = {*self._settings, *found.settings}
         different = [name for name in names if found.settings.get(name) != self._settings.get(name)]
         if self._append:  # files left by a different append are useless
