@@ -270,11 +270,9 @@ def label_f1_scores(
 def _label_sets(labels: Any) -> sp.csr_matrix:
     """Return the labels of each row, ascending and without duplicates. The input is not modified."""
     sets = sp.csr_matrix(labels)
-    if not sets.has_canonical_format:
+    if not sets.has_canonical_format or (sets.data == 0).any():
         sets = sets.copy()
         sets.sum_duplicates()
-    if (sets.data == 0).any():
-        sets = sets.copy()
         sets.eliminate_zeros()
     return sets
 

@@ -25,6 +25,7 @@ from numpy.typing import DTypeLike
 from .block_file import VALUE_TYPES, Block, BlockError, PackedBlock, damaged, read_packed
 from .checksums import checksum_of
 from .manifest import MANIFEST, BlockEntry, Catalogue, Manifest, StoreError
+from .matrix import index_type
 from .steps import Chain
 
 __all__ = ["MANIFEST", "BlockEntry", "BlockStore", "Manifest", "StoreError"]
@@ -202,8 +203,8 @@ class BlockStore:
         ends[order] = np.cumsum(lengths[order])  # where each row, in reading order, ends in X
         X = sp.csr_matrix((self.n_rows, self.n_features), dtype=self.dtype)
         X.indptr = np.concatenate([[0], ends[order]])
-        index_type = np.int32 if self.n_features <= np.iinfo(np.int32).max else np.int64
-        X.data, X.indices = np.empty(X.indptr[-1], self.dtype), np.empty(X.indptr[-1], index_type)
+        X.data = np.empty(X.indptr[-1], self.dtype)
+        X.indices = np.empty(X.indptr[-1], index_type(self.n_features))
         first = 0
         for block in map(self.read, range(self.n_blocks)):
             its_ends = ends[first : first + block.n_rows]

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .labels import as_labels, encode_known, number_labels, reject_missing
+from .matrix import index_type
 
 # Types that hold the labels of one row. A tuple is hashable, so it counts as a single label.
 COLLECTIONS = (list, set, frozenset, np.ndarray)
@@ -215,9 +216,9 @@ def _flat(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _of_codes(codes: np.ndarray, ptr: np.ndarray, n_classes: int) -> sp.csr_matrix:
-    index_type = np.int32 if max(codes.size, n_classes) <= np.iinfo(np.int32).max else np.int64
+    wanted = index_type(codes.size, n_classes)
     ones = np.ones(codes.size, np.int32)
-    Y = sp.csr_matrix((ones, codes.astype(index_type), ptr.astype(index_type)), shape=(ptr.size - 1, n_classes))
+    Y = sp.csr_matrix((ones, codes.astype(wanted), ptr.astype(wanted)), shape=(ptr.size - 1, n_classes))
     Y.sum_duplicates()
     Y.data[:] = 1
     return Y

@@ -134,6 +134,11 @@ def _wrap(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tu
     return matrix
 
 
+def index_type(*largest: int) -> type:
+    """Return the type of indices up to these numbers: int32 if they fit, else int64."""
+    return np.int32 if max(largest) <= np.iinfo(np.int32).max else np.int64
+
+
 class UnfitRowError(ValueError):
     """A row of X holds NaN, infinity or values too large to compute with."""
 
@@ -273,9 +278,9 @@ def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> 
         raise ValueError(f"X has {indices.size} column indices for {values.size} values; rebuild X")
     _check_pointers(indptr, n_rows, values.size)
     if indptr.dtype not in INDEX_TYPES or indices.dtype not in INDEX_TYPES or indptr.dtype != indices.dtype:
-        index_type = np.int32 if max(values.size, n_features) <= np.iinfo(np.int32).max else np.int64
-        indptr = np.ascontiguousarray(indptr, dtype=index_type)
-        found, indices = indices.dtype, np.ascontiguousarray(indices, dtype=index_type)
+        wanted = index_type(values.size, n_features)
+        indptr = np.ascontiguousarray(indptr, dtype=wanted)
+        found, indices = indices.dtype, np.ascontiguousarray(indices, dtype=wanted)
         copies.add(f"converted indices from {found} to {indices.dtype}", indptr, indices)
     stored = int(indptr[-1])
     indices, values = indices[:stored], values[:stored]

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 from .._native import core
 from .bad_file import BadFileError
 from .known_features import KnownFeatures
-from .matrix import check_matrix
+from .matrix import check_matrix, index_type
 from .remedies import REMEDIES
 from .streams import CHUNK, PathOrFile, StreamError, open_input, open_output, stream_name
 
@@ -125,10 +125,6 @@ def parse_rows(source: PathOrFile, *, dtype: DTypeLike, **options: Any) -> Any:
     return parser
 
 
-def _index_type(*largest: int) -> type:
-    return np.int32 if max(largest) <= np.iinfo(np.int32).max else np.int64
-
-
 def take(out_of: Callable[[np.ndarray], None], size: int, dtype: DTypeLike) -> np.ndarray:
     """Move an array out of a parser with one of its `take_*` methods."""
     array = np.empty(size, dtype)
@@ -158,9 +154,9 @@ def _assemble(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: 
 def matrix_of(parser: Any, dtype: DTypeLike) -> sp.csr_matrix:
     """Move the features out of a finished parser."""
     n_rows, n_features, nnz = parser.n_rows, parser.n_features, parser.nnz
-    index_type = _index_type(n_features, nnz)
-    indptr = take_pointers(parser.take_row_ends, n_rows, index_type)
-    indices = take(parser.take_indices, nnz, index_type)
+    wanted = index_type(n_features, nnz)
+    indptr = take_pointers(parser.take_row_ends, n_rows, wanted)
+    indices = take(parser.take_indices, nnz, wanted)
     return _assemble(take(parser.take_values, nnz, dtype), indices, indptr, (n_rows, n_features))
 
 
@@ -170,10 +166,10 @@ def labels_of(parser: Any, n_labels: int | None = None) -> np.ndarray | sp.csr_m
     if not parser.multilabel:
         return labels
     n_labels = parser.max_label + 1 if n_labels is None else n_labels
-    index_type = _index_type(n_labels, labels.size)
-    indptr = take_pointers(parser.take_label_ends, n_rows, index_type)
+    wanted = index_type(n_labels, labels.size)
+    indptr = take_pointers(parser.take_label_ends, n_rows, wanted)
     ones = np.ones(labels.size, np.int32)
-    return _assemble(ones, labels.astype(index_type, copy=False), indptr, (n_rows, n_labels))
+    return _assemble(ones, labels.astype(wanted, copy=False), indptr, (n_rows, n_labels))
 
 
 def load_svmlight(
