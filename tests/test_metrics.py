@@ -33,16 +33,16 @@ def test_an_unknown_class_is_an_error_in_every_measure():
     truth, found = np.array([0, -1]), np.array([0, 1])
     assert error_rate(truth, found) == 0.5
     assert topk_error(truth, np.array([[0, 1], [1, -1]])) == 0.5
-    # Class 0 is right, class 1 was named in vain; the unknown one has no score of its own.
+    # Class 0 is right and class 1 wrongly predicted; the unknown class has no score of its own.
     assert f1_scores(truth, found, 2) == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("measure", [error_rate, topk_error])
-def test_shapes_that_do_not_fit_are_refused(measure):
+def test_shapes_that_do_not_match_are_rejected(measure):
     with pytest.raises(ValueError, match="expected"):
         measure(np.zeros(3, int), np.zeros((2, 2), int))
 
 
-def test_no_rows_are_refused():
+def test_an_empty_input_is_rejected():
     with pytest.raises(ValueError, match="no rows"):
         error_rate(np.zeros(0, int), np.zeros(0, int))

@@ -1,7 +1,7 @@
-"""How good predictions are. Classes are codes 0..K-1; -1 stands for a class that the model does not know.
+"""Measure the quality of predictions.
 
-Rows with sets of labels are a sparse matrix (n, K) that is not zero where a row has a label. Nothing here is dense in
-rows and labels. The formulas are in docs/metrics.md.
+Classes are codes 0..K-1; -1 stands for a class that the model does not know. Label sets are a sparse indicator matrix
+of shape (n, K). No array has rows times labels entries. The formulas are in docs/metrics.md.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ._native import core
 from .model.threads import thread_count
 
-# What the core adds up over the rows for each k, in its order.
+# The sums over the rows that the core returns for each k, in its order.
 SUMS = ("hits", "gain", "recall", "weighted_hits", "weighted_gain", "best_hits", "best_gain")
 
 
@@ -23,7 +23,7 @@ def _same_rows(y_true: ArrayLike, predicted: ArrayLike, ndim: int) -> tuple[np.n
     truth, found = np.asarray(y_true), np.asarray(predicted)
     if truth.ndim != 1 or found.ndim != ndim or truth.shape[0] != found.shape[0]:
         raise ValueError(
-            f"the true classes have the shape {truth.shape}, the predicted ones {found.shape}; "
+            f"the true classes have shape {truth.shape}, the predicted ones {found.shape}; "
             f"expected (n,) and {'(n, k)' if ndim == 2 else '(n,)'}"
         )
     if truth.size == 0:
@@ -32,12 +32,12 @@ def _same_rows(y_true: ArrayLike, predicted: ArrayLike, ndim: int) -> tuple[np.n
 
 
 def error_rate(y_true: ArrayLike, predicted: ArrayLike) -> float:
-    """Share of the rows whose predicted class is wrong.
+    """Return the fraction of rows whose predicted class is wrong.
 
     Parameters
     ----------
     y_true, predicted : array-like of int of shape (n,)
-        Codes of the classes.
+        Class codes.
 
     Returns
     -------
@@ -48,14 +48,14 @@ def error_rate(y_true: ArrayLike, predicted: ArrayLike) -> float:
 
 
 def topk_error(y_true: ArrayLike, topk: ArrayLike) -> float:
-    """Share of the rows whose class is not among the k predicted ones.
+    """Return the fraction of rows whose class is not among the k predicted ones.
 
     Parameters
     ----------
     y_true : array-like of int of shape (n,)
-        Codes of the classes.
+        Class codes.
     topk : array-like of int of shape (n, k)
-        Codes of the k best classes of each row.
+        Codes of the k best classes per row.
 
     Returns
     -------
@@ -67,21 +67,21 @@ def topk_error(y_true: ArrayLike, topk: ArrayLike) -> float:
 
 
 def f1_scores(y_true: ArrayLike, predicted: ArrayLike, n_classes: int) -> tuple[float, float]:
-    """Micro- and macro-averaged F1.
+    """Return micro- and macro-averaged F1.
 
     Parameters
     ----------
     y_true, predicted : array-like of int of shape (n,)
-        Codes of the classes. A true code of -1 counts as a missed row, but is no class of its own.
+        Class codes. A true code of -1 counts as a missed row, but not as a class.
     n_classes : int
         Number of classes.
 
     Returns
     -------
     micro : float
-        F1 of all decisions together; with one class a row, the share of rows that are right.
+        F1 over all decisions; with one class per row, the fraction of correct rows.
     macro : float
-        Mean over the classes that occur among the true or the predicted ones.
+        Mean F1 of the classes that occur among the true or the predicted ones.
     """
     truth, found = _same_rows(y_true, predicted, 1)
     right = np.bincount(found[truth == found], minlength=n_classes)
@@ -92,27 +92,26 @@ def f1_scores(y_true: ArrayLike, predicted: ArrayLike, n_classes: int) -> tuple[
     return float(right.sum() / truth.size), float(by_class.mean())
 
 
-# ---- Sets of labels
+# ---- Label sets
 
 
 @dataclass(frozen=True)
 class RankingMetrics:
-    """How good the best labels of rows are that have sets of labels; each measure by k.
+    """Measures of ranked labels; each maps k to a value.
 
     Attributes
     ----------
     precision : dict of int to float
-        P@k, the share of the k best labels that is among the row's own; mean over the rows.
+        P@k: the fraction of the k best labels that the row has, averaged over the rows.
     ndcg : dict of int to float
-        nDCG@k: hits discounted by `1 / log2(place + 1)`, over what the best order would give; mean over the rows.
+        nDCG@k: hits discounted by `1 / log2(place + 1)`, relative to the best order, averaged over the rows.
     recall : dict of int to float
-        The share of the row's labels that is among the k best; mean over the rows.
+        The fraction of the row's labels that are among the k best, averaged over the rows.
     coverage : dict of int to float
-        Of the labels that some row has, the share that is among the k best of at least one row that has it. Labels
-        that the model does not know are not counted.
+        The fraction of the labels occurring in `labels` that are among the k best of at least one row that has them.
     ps_precision, ps_ndcg : dict of int to float, or None
-        PSP@k and PSnDCG@k: each hit counts as one over its label's propensity, and the sum over all rows is divided
-        by the largest one that is possible. None without propensities.
+        PSP@k and PSnDCG@k: each hit is divided by the propensity of its label, and the sum over all rows by the
+        largest possible sum. None without propensities.
     """
 
     precision: dict[int, float]
@@ -132,25 +131,25 @@ def ranking_metrics(
     unknown: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> RankingMetrics:
-    """Measure the best labels of rows that have sets of labels, in one pass over them.
+    """Measure the best labels per row against the row's own labels, in one pass.
 
-    A row without labels counts as a row in which nothing was found. The result is the same to the last bit for any
-    number of threads.
+    In a row without labels, nothing counts as found. The result is bit for bit the same for any number of threads.
 
     Parameters
     ----------
     labels : sparse matrix of shape (n, K)
-        Not zero where a row has the label.
+        Non-zero where a row has the label.
     topk : array-like of int of shape (n, at least the largest k)
-        Codes of the best labels of each row, best first, none of them twice; -1 for nothing.
+        Codes of the best labels per row, best first and without duplicates; -1 for none.
     ks : sequence of int
+        The values of k to report.
     propensity : array-like of shape (K,), optional
-        How likely a label is to be recorded where it applies, as `propensities` gives it.
+        The propensity of each label, as returned by `propensities`.
     unknown : array-like of int of shape (n,), optional
-        How many labels a row has besides those in `labels`, such as labels that no training row had. They cannot be
-        found, but they are among the labels of the row; their propensity is the least of all.
+        Number of labels per row besides those in `labels`, such as labels that no training row had. They cannot be
+        found, but count as labels of the row, with the smallest propensity of all.
     n_jobs : int, optional
-        Threads; None for all cores.
+        Number of threads; None for all cores.
 
     Returns
     -------
@@ -186,40 +185,38 @@ def ranking_metrics(
 
 
 def precisions_at_k(labels: Any, topk: ArrayLike, ks: Sequence[int]) -> list[float]:
-    """Of the k best classes of a row, the share that is among its labels: the mean over the rows.
+    """Return P@k for each k; see `ranking_metrics`.
 
     Parameters
     ----------
-    labels : sparse matrix of shape (n, K)
-        Not zero where a row has the label.
-    topk : array-like of int of shape (n, at least the largest k)
-        Codes of the best classes of each row, best first; -1 for nothing.
-    ks : sequence of int
+    labels, topk, ks
+        As for `ranking_metrics`.
 
     Returns
     -------
     list of float
     """
-    return [ranking_metrics(labels, topk, ks).precision[k] for k in ks]
+    precision = ranking_metrics(labels, topk, ks).precision
+    return [precision[k] for k in ks]
 
 
 def propensities(label_counts: ArrayLike, n: int, A: float = 0.55, B: float = 1.5) -> np.ndarray:
-    """How likely a label is to be recorded in a row to which it applies; rare labels are forgotten more often.
+    """Estimate how likely each label is to be recorded where it applies. Rare labels are missed more often.
 
-    The model of Jain, Prabhu and Varma (KDD 2016),
+    The model of Jain, Prabhu and Varma (KDD 2016) is
 
         p_l = 1 / (1 + C (N_l + B)^-A),      C = (log n - 1) (B + 1)^A,
 
-    with C at least 0, so that no p is above 1 for n = 1 and 2.
+    with C at least 0, so that p does not exceed 1 for n = 1 and 2.
 
     Parameters
     ----------
     label_counts : array-like of int of shape (K,)
-        N: the number of training rows with each label.
+        N: the number of training rows per label.
     n : int
         Number of training rows.
     A, B : float
-        0.55 and 1.5 are usual; for Wikipedia's categories 0.5 and 0.4, for Amazon's products 0.6 and 2.6.
+        Usually 0.55 and 1.5; 0.5 and 0.4 for Wikipedia's categories, 0.6 and 2.6 for Amazon's products.
 
     Returns
     -------
@@ -228,7 +225,7 @@ def propensities(label_counts: ArrayLike, n: int, A: float = 0.55, B: float = 1.
     counts = np.asarray(label_counts, np.float64)
     if counts.ndim != 1 or (counts < 0).any() or n < 1:
         raise ValueError(
-            f"propensities need one count of at least 0 a label, and the number of rows they were counted in; "
+            "propensities need a non-negative count per label and the number of rows they were counted in; "
             f"got counts of shape {counts.shape} and n = {n}"
         )
     C = max(0.0, np.log(n) - 1) * (B + 1) ** A
@@ -238,27 +235,27 @@ def propensities(label_counts: ArrayLike, n: int, A: float = 0.55, B: float = 1.
 def label_f1_scores(
     labels: Any, predicted: Any, *, unknown: ArrayLike | None = None, n_jobs: int | None = None
 ) -> tuple[float, float]:
-    """Micro- and macro-averaged F1 of sets of labels, `2 right / (true + predicted)`.
+    """Return micro- and macro-averaged F1, `2 right / (true + predicted)`, of label sets.
 
     Parameters
     ----------
     labels, predicted : sparse matrices of shape (n, K)
-        Not zero where a row has the label, and where it was predicted.
+        Non-zero where a row has the label, and where it was predicted.
     unknown : array-like of int of shape (n,), optional
-        How many labels a row has besides those in `labels`: they are missed ones for the micro-average.
+        Number of labels per row besides those in `labels`; they count as missed in the micro-average.
     n_jobs : int, optional
-        Threads; None for all cores.
+        Number of threads; None for all cores.
 
     Returns
     -------
     micro : float
-        F1 of all decisions together.
+        F1 over all decisions.
     macro : float
-        Mean over the labels that occur among the true or the predicted ones.
+        Mean F1 of the labels that occur among the true or the predicted ones.
     """
     truth, found = _label_sets(labels), _label_sets(predicted)
     if truth.shape != found.shape or truth.shape[0] == 0:
-        raise ValueError(f"labels of shape {truth.shape} and predicted ones of shape {found.shape} do not fit")
+        raise ValueError(f"labels of shape {truth.shape} and predicted ones of shape {found.shape} do not match")
     n, K = truth.shape
     missed = 0 if unknown is None else int(_check_unknown(unknown, n).sum(dtype=np.int64))
     right = np.zeros(K, np.int64)
@@ -271,13 +268,11 @@ def label_f1_scores(
 
 
 def _label_sets(labels: Any) -> sp.csr_matrix:
-    """Each label of a row once, in ascending order; what is given is left as it is."""
+    """Return the labels of each row, ascending and without duplicates. The input is not modified."""
     sets = sp.csr_matrix(labels)
-    if not sets.has_canonical_format:
+    if not sets.has_canonical_format or (sets.data == 0).any():
         sets = sets.copy()
         sets.sum_duplicates()
-    if (sets.data == 0).any():
-        sets = sets.copy()
         sets.eliminate_zeros()
     return sets
 
@@ -289,23 +284,23 @@ def _arrays(sets: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
 def _check_topk(topk: ArrayLike, shape: tuple[int, int], ks: Sequence[int]) -> np.ndarray:
     best = np.asarray(topk)
     if best.ndim != 2 or best.shape[0] != shape[0] or best.shape[0] == 0:
-        raise ValueError(f"labels of shape {shape} and predictions of shape {best.shape} do not belong together")
+        raise ValueError(f"labels of shape {shape} and predictions of shape {best.shape} do not match")
     if len(ks) == 0 or min(ks) < 1 or max(ks) > best.shape[1]:
-        raise ValueError(f"k must be between 1 and {best.shape[1]}, the labels predicted for a row; got {list(ks)}")
+        raise ValueError(f"k must be between 1 and {best.shape[1]}, the labels predicted per row; got {list(ks)}")
     if best.dtype.kind not in "iu" or best.min() < -1 or best.max() >= shape[1]:
-        raise ValueError(f"predictions must be codes of labels, 0 to {shape[1] - 1}, or -1 for nothing")
+        raise ValueError(f"predictions must be label codes, 0 to {shape[1] - 1}, or -1 for none")
     return np.ascontiguousarray(best[:, : max(ks)], np.int32)
 
 
 def _check_unknown(unknown: ArrayLike, n: int) -> np.ndarray:
     more = np.asarray(unknown)
     if more.shape != (n,) or more.dtype.kind not in "iu" or (more < 0).any():
-        raise ValueError(f"unknown must be a number of labels for each of {n} rows; got shape {more.shape}")
+        raise ValueError(f"unknown must be a number of labels for each of the {n} rows; got shape {more.shape}")
     return np.ascontiguousarray(more, np.int32)
 
 
 def _check_propensity(propensity: ArrayLike, K: int) -> np.ndarray:
     p = np.ascontiguousarray(propensity, np.float64)
     if p.shape != (K,) or not ((p > 0) & (p <= 1)).all():
-        raise ValueError(f"propensity must have {K} numbers above 0 and up to 1, one a label; got shape {p.shape}")
+        raise ValueError(f"propensity must have {K} numbers in (0, 1], one per label; got shape {p.shape}")
     return p

@@ -112,7 +112,7 @@ def test_a_model_of_hashed_texts_takes_texts(shell):
     assert shell.json("inspect", "m.manyclass")["takes_text"]
     shell("inspect", "m.manyclass", "--class", "food")
     model.weights = weights[:100]
-    with pytest.raises(ValueError, match="HashedText gives 256 features, but there are weights of 100"):
+    with pytest.raises(ValueError, match="HashedText gives 256 features, but the weights are for 100"):
         save_model(model, "short")
 
 

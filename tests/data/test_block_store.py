@@ -1,4 +1,4 @@
-"""What is converted is what was read, in any number of blocks, after any accident."""
+"""A store holds exactly the rows that were converted, in any number of blocks, and damage is noticed."""
 
 import itertools
 import json
@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from csr_rows import assert_same
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,17 +36,11 @@ def convert(path, folder, *, xmc=False, dtype=np.float32, memory=MEMORY, **optio
 
 
 def all_rows(store):
-    """The rows of all blocks in the order of the text: a matrix, label codes, and where each row's labels begin."""
+    """Return the rows of all blocks in input order: a matrix, label codes, and offsets of each row's labels."""
     block = join_blocks([store.read(number) for number in range(store.n_blocks)])
     block = block.take(np.argsort(block.ids))
     assert block.ids.tolist() == list(range(store.n_rows))
     return block.as_csr(store.n_features), block.labels, block.label_ptr
-
-
-def assert_same(found, expected):
-    assert found.shape == expected.shape and found.dtype == expected.dtype
-    for name in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 @pytest.mark.parametrize("multilabel", [False, True])
@@ -141,7 +136,7 @@ def test_several_files_are_one(tmp_path):
 
 
 @pytest.mark.parametrize("xmc", [False, True])
-def test_parts_go_on_where_others_have_ended(xmc, tmp_path, monkeypatch):
+def test_reading_resumes_at_the_end_of_any_part(xmc, tmp_path, monkeypatch):
     monkeypatch.setattr("manyclass.data.row_parts.TEXT_AT_ONCE", 2000)
     monkeypatch.setattr("manyclass.data.row_parts.CHUNK", 700)
     X, y = rows()
@@ -154,7 +149,6 @@ def test_parts_go_on_where_others_have_ended(xmc, tmp_path, monkeypatch):
     assert len(parts) > 10
     for k in (0, 3, len(parts) // 2, len(parts) - 2):
         rest = list(source.parts(parts[k].end))
-        assert len(rest) <= len(parts)
         joined = [np.concatenate([part.values for part in some]) for some in (parts[k + 1 :], rest)]
         np.testing.assert_array_equal(*joined)
     assert parts[-1].end == Place(2)
@@ -205,7 +199,7 @@ def random_block(seed, lengths, index_type):
     "lengths", [[4096, 0, 4096], [4095, 1, 1, 0, 0, 8191], [0, 9000, 0], [100, 4096, 3996, 4097], [7] * 1500, []]
 )
 def test_rows_may_end_anywhere(lengths, index_type):
-    """Planes are joined part by part, and rows go over the borders."""
+    """Planes are joined in parts, and rows may cross the boundaries between parts."""
     for seed in range(6):
         block = random_block(seed, lengths, index_type)
         again = block_of(*block_tensors(block, PlaneWriter()))
@@ -213,7 +207,7 @@ def test_rows_may_end_anywhere(lengths, index_type):
         np.testing.assert_array_equal(again.values, block.values)
 
 
-def test_memory_is_used_again_only_when_it_is_free():
+def test_memory_is_reused_only_when_it_is_free():
     blocks = [random_block(seed, [9000] * 9, np.int32) for seed in range(8)]
     stored = [block_tensors(block, PlaneWriter()) for block in blocks]
     held = [block_of(*tensors) for tensors in stored]
@@ -225,11 +219,11 @@ def test_memory_is_used_again_only_when_it_is_free():
         np.testing.assert_array_equal(part, block.values[5000:5010])
 
 
-# ---- What is wrong
+# ---- Damage
 
 
 def damaged(tensors, metadata, rng):
-    """The arrays of a block, one of them or a count changed in some way."""
+    """Return the arrays and metadata of a block with one array or one count changed."""
     tensors = {name: array.copy() for name, array in tensors.items()}
     name = str(rng.choice(list(tensors)))
     array = tensors[name]
@@ -252,7 +246,7 @@ def damaged(tensors, metadata, rng):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_content_of_a_block_does_harm(seed):
+def test_any_damaged_block_is_rejected_or_consistent(seed):
     block = random_block(seed, [40, 0, 300, 1], np.int64 if seed % 2 else np.int32)
     written = block_tensors(block, PlaneWriter(list(COMPRESSIONS)[seed % 3]))
     rng, refused = np.random.default_rng(seed), 0
@@ -277,7 +271,7 @@ def store(tmp_path):
     return convert(tmp_path / "x.svm", tmp_path / "s", blocks=4)
 
 
-def test_what_is_missing_cut_short_or_foreign_is_named(store, tmp_path):
+def test_missing_truncated_and_foreign_files_are_named(store, tmp_path):
     path = store.path / "block-0-2.safetensors"
     content = path.read_bytes()
     path.write_bytes(content[:-1])
@@ -324,7 +318,7 @@ def test_a_folder_that_is_in_use_is_left_alone(store, tmp_path):
     assert (tmp_path / "other" / "thesis.txt").read_text() == "all my work"
 
 
-def test_what_cannot_be_read_is_named_by_line(tmp_path):
+def test_malformed_text_is_rejected_with_its_line(tmp_path):
     (tmp_path / "x.svm").write_text("1 1:1\n2 1:x\n")
     with pytest.raises(ValueError, match=r"x.svm:2:5: expected a number"):
         convert(tmp_path / "x.svm", tmp_path / "s")
@@ -332,7 +326,7 @@ def test_what_cannot_be_read_is_named_by_line(tmp_path):
         BlockStore(tmp_path / "s")
 
 
-def test_other_settings_do_not_go_on(tmp_path):
+def test_a_conversion_does_not_resume_with_other_settings(tmp_path):
     X, y = rows()
     save_svmlight(X, y, tmp_path / "x.svm")
     (tmp_path / "s").mkdir()

@@ -1,4 +1,4 @@
-"""The built-in file is what the script makes of WordNet."""
+"""The script that builds the WordNet data set reproduces the file that is shipped."""
 
 import importlib.util
 import lzma
@@ -18,7 +18,7 @@ def script():
     return module
 
 
-def test_the_script_makes_the_file_that_is_shipped(script):
+def test_the_script_builds_the_shipped_file(script):
     if not (script.DEFAULT_SOURCE / "data.noun").exists():
         pytest.skip("needs the files of WordNet 3.0 (Debian: apt-get install wordnet-base)")
     shipped = resources.files("manyclass.data").joinpath("wordnet.txt.xz").read_bytes()

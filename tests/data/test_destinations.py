@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, with the permissions that they should have."""
+"""Files are written completely or not at all, with the right permissions."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ def write(path, content, opened=open_output):
 
 @pytest.fixture
 def umask():
-    """Sets the umask of the process for one test."""
+    """Set the umask of the process for one test."""
     before = os.umask(0o022)
     yield os.umask
     os.umask(before)
@@ -54,7 +54,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, umask, opened, mode):
     path.write_bytes(b"old")
     path.chmod(mode)
     with opened(path) as out:
-        # Nobody else may read it while it is written either.
+        # The temporary file must not be readable by anybody else either.
         (temporary,) = (entry for entry in tmp_path.iterdir() if entry.name != "old")
         assert mode_of(temporary) & ~mode & 0o077 == 0
         out.write(b"new")
@@ -91,7 +91,7 @@ def test_a_group_that_cannot_be_kept_gets_no_more_than_others(tmp_path, monkeypa
 # ---- Links and devices
 
 
-def test_what_a_link_names_is_replaced_and_the_link_stays(tmp_path):
+def test_the_target_of_a_link_is_replaced_and_the_link_stays(tmp_path):
     (tmp_path / "far").mkdir()
     (tmp_path / "far" / "model").write_bytes(b"old")
     (tmp_path / "link").symlink_to("far/model")
@@ -101,13 +101,13 @@ def test_what_a_link_names_is_replaced_and_the_link_stays(tmp_path):
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["far", "link", "model"]
 
 
-def test_a_link_to_nothing_makes_the_file_that_it_names(tmp_path):
+def test_a_broken_link_creates_its_target(tmp_path):
     (tmp_path / "link").symlink_to("later")
     write(tmp_path / "link", b"new")
     assert (tmp_path / "link").is_symlink() and (tmp_path / "later").read_bytes() == b"new"
 
 
-def test_a_file_of_our_own_folders_is_never_written_through_a_link(tmp_path):
+def test_open_atomic_never_writes_through_a_link(tmp_path):
     (tmp_path / "precious").write_bytes(b"mine")
     (tmp_path / "manifest.json").symlink_to("precious")
     write(tmp_path / "manifest.json", b"new", open_atomic)
@@ -125,7 +125,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
     assert read == [b"predictions"] and stat.S_ISFIFO(os.stat(tmp_path / "pipe").st_mode)
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_folder_is_rejected(tmp_path):
     with pytest.raises(IsADirectoryError, match=str(tmp_path)):
         write(tmp_path, b"x")
 
@@ -142,14 +142,15 @@ def test_models_keep_mode_and_link(tmp_path):
 
 
 @pytest.mark.parametrize("opened", WRITERS)
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, opened):
-    (tmp_path / "old").write_bytes(b"old")
+@pytest.mark.parametrize("name", ["old", "old.gz"])
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, opened, name):
+    (tmp_path / name).write_bytes(b"old")
 
     def fail():
-        with opened(tmp_path / "old") as out:
+        with opened(tmp_path / name) as out:
             out.write(b"half")
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("old", b"old")]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [(name, b"old")]

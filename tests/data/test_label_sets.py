@@ -1,4 +1,4 @@
-"""Columns and classes give the sets of labels back; what is no set of labels is refused with its place."""
+"""Encoded label sets decode to the original ones; invalid input is rejected with its place."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ def sets_of(classes, Y):
     )
 )
 def test_classes_of_columns_are_the_labels(y):
-    # Rows of the same length that hold nothing but 0 and 1 are an indicator.
+    # Rows of equal length that hold only 0 and 1 are an indicator.
     indicator = len(set(map(len, y))) == 1 and len(y[0]) > 1 and all(label in (0, 1) for row in y for label in row)
     if not any(any(row) if indicator else row for row in y):
         with pytest.raises(ValueError, match="has a label"):
@@ -64,7 +64,7 @@ def test_indicators_keep_all_their_columns(y):
     np.testing.assert_array_equal(encode_known_sets(y, np.array(list("abcd")))[0].toarray(), Y)
 
 
-def test_labels_given_twice_count_once_and_stored_zeros_not_at_all():
+def test_duplicates_count_once_and_stored_zeros_not_at_all():
     twice = sp.coo_matrix(([1, 1, 0], ([0, 0, 1], [2, 2, 1])), shape=(2, 3))
     np.testing.assert_array_equal(encode_label_sets(twice)[1].toarray(), [[0, 0, 1], [0, 0, 0]])
     classes, found = encode_label_sets([["b", "a", "b"], []])
@@ -88,7 +88,7 @@ def test_labels_given_twice_count_once_and_stored_zeros_not_at_all():
         (sp.csr_matrix(np.array([[1], [0]])), True),
     ],
 )
-def test_what_is_a_set_of_labels(y, several):
+def test_label_sets_are_told_from_single_labels(y, several):
     assert has_label_sets(y) == several
 
 
@@ -109,7 +109,7 @@ def test_what_is_a_set_of_labels(y, several):
         (sp.csr_matrix((3, 0)), ValueError, "none of the 3 rows"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(y, error, message):
+def test_invalid_label_sets_are_rejected_with_their_place(y, error, message):
     with pytest.raises(error, match=message):
         encode_label_sets(y)
 

@@ -1,4 +1,4 @@
-"""Codes and classes give the labels back, in an order that does not depend on the rows."""
+"""Codes decode to the original labels, and the order of the classes does not depend on the rows."""
 
 import tracemalloc
 from datetime import datetime
@@ -87,20 +87,20 @@ def test_classes_are_sorted_and_of_a_native_type_where_there_is_one(y, kind, cla
         (pd.Series(pd.to_datetime(["2020-01-01", None, "2021-01-01", None])), "NaT"),
     ],
 )
-def test_missing_labels_are_refused_with_their_row(y, shown):
+def test_missing_labels_are_rejected_with_their_row(y, shown):
     with pytest.raises(ValueError, match=rf"the label of row 1 is {shown}, .* \(2 rows in all\)"):
         encode_labels(y)
 
 
 def test_a_long_name_does_not_widen_the_others():
-    """Memory follows the characters there are; ordinary names stay in an array of fixed width, as numpy has them."""
+    """Memory is proportional to the actual characters; ordinary names stay in a fixed-width array."""
     long = "x" * 50_000
     names = [f"name {number}" for number in range(3000)]
     tracemalloc.start()
     classes, codes = encode_labels([*names, long, *names])
     largest = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert largest < 5e6  # 600 MB in an array of fixed width
+    assert largest < 5e6  # a fixed-width array would need 600 MB
     assert classes.dtype == object and classes[codes[3000]] == long and len(classes) == 3001
     np.testing.assert_array_equal(encode_known([long, "name 7"], classes), codes[[3000, 7]])
     assert encode_labels(names)[0].dtype == "<U9"
@@ -114,10 +114,10 @@ def test_a_long_name_does_not_widen_the_others():
         ([257, 257], "O"),
         ([5] * 60_000 + [100], "O"),  # over 16 MiB, and 20 times the characters
         ([5] * 40_000 + [100], "U"),  # less than 16 MiB
-        ([100] * 60_000, "U"),  # nothing is wasted
+        ([100] * 60_000, "U"),  # no padding
     ],
 )
-def test_when_names_are_objects(lengths, kind):
+def test_names_are_objects_if_a_fixed_width_wastes_memory(lengths, kind):
     names = ["a" * length for length in lengths]
     assert native_labels(names).dtype.kind == kind and native_labels(names).tolist() == names
 
@@ -142,7 +142,7 @@ def test_unknown_labels_are_listed_and_counted():
         encode_known(range(20), np.array([100, 200]))
 
 
-def test_numbers_and_words_are_never_mistaken_for_each_other():
+def test_numbers_never_equal_strings():
     np.testing.assert_array_equal(encode_known(["1", "2"], np.array([1, 2]), unknown="-1"), [-1, -1])
     np.testing.assert_array_equal(encode_known([1.0, 2.5], np.array([1, 2]), unknown="-1"), [0, -1])
     large = 2**53

@@ -1,4 +1,4 @@
-"""Matrices are shared where they can be, copied openly where they must, and never changed."""
+"""Matrices are shared if possible, otherwise copied with a record of the copy, and never changed."""
 
 import logging
 
@@ -56,7 +56,7 @@ def test_other_formats_are_converted_and_reported(X, format, caplog):
     assert rows.copies[0] in caplog.text
 
 
-def test_the_size_of_a_copy_is_told():
+def test_the_size_of_a_copy_is_recorded():
     X = sp.random(1000, 1000, 0.5, "csr", np.float64, random_state=0)
     assert check_matrix(X, dtype=np.float32).copies == ["converted float64 to float32: 2.0 MB"]
 
@@ -76,10 +76,10 @@ def test_dense_orders_types_and_frames(X):
     assert check_matrix(dense.astype(bool)).dtype == np.float64
 
 
-def test_unsorted_rows_and_duplicates_are_put_right_in_a_copy():
+def test_unsorted_rows_and_duplicates_are_corrected_in_a_copy():
     data, indices, indptr = np.arange(1.0, 7), np.array([3, 1, 3, 0, 2, 0]), np.array([0, 3, 3, 6])
     X = sp.csr_matrix((data.copy(), indices.copy(), indptr.copy()), shape=(3, 4), copy=False)
-    X.has_canonical_format = True  # a lie that must not be believed
+    X.has_canonical_format = True  # wrong, and must not be trusted
     before = [X.data.copy(), X.indices.copy(), X.indptr.copy()]
     rows = check_matrix(X)
     np.testing.assert_array_equal(rows.as_csr().toarray(), [[0, 2, 0, 4], [0, 0, 0, 0], [10, 0, 5, 0]])
@@ -90,7 +90,7 @@ def test_unsorted_rows_and_duplicates_are_put_right_in_a_copy():
 
 
 @pytest.mark.parametrize(("value", "name"), [(np.nan, "NaN"), (np.inf, "infinity"), (-np.inf, "infinity")])
-def test_nonfinite_values_are_refused_with_their_place(value, name):
+def test_nonfinite_values_are_rejected_with_their_place(value, name):
     dense = np.ones((5, 4))
     dense[3, 2] = value
     for X in (dense, sp.csr_matrix(dense), sp.csc_matrix(dense)):
@@ -102,22 +102,21 @@ def every_layout(dense):
     return [dense, np.asfortranarray(dense), sp.csr_matrix(dense), sp.csc_matrix(dense)]
 
 
-def test_values_that_overflow_on_conversion_are_refused():
+def test_values_that_overflow_on_conversion_are_rejected():
     dense = np.zeros((5, 4))
     dense[3, 2], dense[3, 0] = 1e300, 1.0
     for X in every_layout(dense):
         with pytest.raises(ValueError, match=r"1e\+300 at row 3, column 2, too large for float32.* or use float64"):
             check_matrix(X, dtype=np.float32)
         assert check_matrix(X, dtype=np.float64).dtype == np.float64
-    assert check_matrix(dense / 1e280, dtype=np.float32).dense[3, 2] == np.float32(
-        1e20
-    )  # nothing is computed with it
+    # Without `used_as`, the square of the value need not fit.
+    assert check_matrix(dense / 1e280, dtype=np.float32).dense[3, 2] == np.float32(1e20)
 
 
 @pytest.mark.parametrize("kept_in", [np.float32, np.float64])
-def test_rows_too_long_for_the_type_they_are_used_in_are_refused(kept_in):
+def test_rows_too_long_for_the_type_they_are_used_in_are_rejected(kept_in):
     dense = np.ones((5, 4), kept_in)
-    dense[3] = 1, -1.5e19, 1.4e19, 0  # each has a square in float32, their sum has none
+    dense[3] = 1, -1.5e19, 1.4e19, 0  # each square fits float32, but not their sum
     for X in every_layout(dense):
         with pytest.raises(ValueError, match=r"-1.5e\+19 at row 3, column 1, too large for float32.*4.21e\+38"):
             check_matrix(X, used_as=np.float32)
@@ -127,7 +126,7 @@ def test_rows_too_long_for_the_type_they_are_used_in_are_refused(kept_in):
         assert check_matrix(X, used_as=np.float32).dtype == kept_in
 
 
-def test_a_square_that_overflows_float64_is_refused():
+def test_a_square_that_overflows_float64_is_rejected():
     dense = np.ones((5, 4))
     dense[3, 2] = -1.7e308
     for X in every_layout(dense):
@@ -138,7 +137,7 @@ def test_a_square_that_overflows_float64_is_refused():
         assert check_matrix(X).longest == np.inf
 
 
-def test_duplicates_that_add_up_to_too_much_are_refused():
+def test_duplicates_that_add_up_to_too_much_are_rejected():
     X = sp.csr_matrix((np.full(2, 1.2e19), [1, 1], [0, 0, 2]), shape=(2, 3))
     with pytest.raises(ValueError, match=r"2.4e\+19 at row 1, column 1, too large for float32"):
         check_matrix(X, used_as="float32")
@@ -156,7 +155,7 @@ def test_duplicates_that_add_up_to_too_much_are_refused():
         ("indices", [0, 1], "2 column indices for 3 values"),
     ],
 )
-def test_hand_made_nonsense_is_refused(name, array, reason):
+def test_inconsistent_arrays_are_rejected(name, array, reason):
     X = sp.csr_matrix((np.ones(3), [0, 1, 2], [0, 2, 2, 3]), shape=(3, 4))
     setattr(X, name, np.array(array, np.int32))
     with pytest.raises(ValueError, match=reason):
@@ -170,7 +169,7 @@ def test_arrays_longer_than_needed_are_cut_without_a_copy():
     assert rows.values.size == 2 and rows.copies == [] and shares(rows, X)
 
 
-def test_vectors_complex_numbers_and_words_are_refused():
+def test_vectors_complex_numbers_and_strings_are_rejected():
     with pytest.raises(ValueError, match="Reshape your data"):
         check_matrix(np.ones(3))
     with pytest.raises(ValueError, match="Complex data not supported"):

@@ -1,4 +1,4 @@
-"""Steps become data and come back: the same features to the last bit, and what is code is refused."""
+"""Restored steps give the same features bit for bit, and steps that contain code are rejected."""
 
 import json
 
@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from csr_rows import assert_same
 from safetensors.numpy import load, save
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
@@ -26,16 +27,9 @@ NEW = ["a new dog slept", "nothing known", "", "Cat cat CAT", "naïve CAFE \ud80
 ROWS = sp.random(12, 7, 0.4, format="csr", random_state=0)
 
 
-def there_and_back(chain):
+def restored(chain):
     steps, arrays = chain_content(chain)
     return read_chain(json.dumps(json.loads(steps)), load(save(arrays)) if arrays else {})
-
-
-def assert_same(found, wanted):
-    found, wanted = sp.csr_matrix(found), sp.csr_matrix(wanted)
-    assert found.dtype == wanted.dtype and found.shape == wanted.shape
-    for name in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +59,7 @@ def assert_same(found, wanted):
 )
 def test_steps_of_texts_give_the_same_bits(step):
     step.fit(TEXTS)
-    (again,) = there_and_back(Chain([step]))
+    (again,) = restored(Chain([step]))
     assert type(again) is type(step)
     for texts in (TEXTS, NEW):
         assert_same(again.transform(texts), step.transform(texts))
@@ -74,7 +68,7 @@ def test_steps_of_texts_give_the_same_bits(step):
     assert found == wanted and (given[0] is None) == (given[1] is None)
     if hasattr(step, "get_feature_names_out"):
         assert again.get_feature_names_out().tolist() == step.get_feature_names_out().tolist()
-    assert there_and_back(Chain([again])).store()[0].same_as(Chain([step]).store()[0])
+    assert restored(Chain([again])).store()[0].same_as(Chain([step]).store()[0])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -96,16 +90,16 @@ def test_steps_of_rows_give_the_same_bits(step, dtype):
     X = ROWS.astype(dtype)
     X.data += 1
     step.fit(X)
-    (again,) = there_and_back(Chain([step]))
+    (again,) = restored(Chain([step]))
     assert type(again) is type(step) and again.n_features_in_ == 7
     assert_same(again.transform(X[3:]), step.transform(X[3:].copy()))
     with pytest.raises(ValueError, match="7 features"):
         again.transform(X[:, :6])
 
 
-def test_a_restored_step_goes_on_learning_from_where_it_was():
+def test_a_restored_step_resumes_learning():
     scaler = MaxAbsScaler().fit(ROWS[:6])
-    (again,) = there_and_back(Chain([scaler]))
+    (again,) = restored(Chain([scaler]))
     for one in (scaler, again):
         one.partial_fit(ROWS[6:])
     assert again.n_samples_seen_ == 12
@@ -116,7 +110,7 @@ def test_steps_follow_each_other():
     counts = CountVectorizer().fit(TEXTS)
     weights = TfidfTransformer().fit(counts.transform(TEXTS))
     scaler = MaxAbsScaler().fit(weights.transform(counts.transform(TEXTS)))
-    chain = there_and_back(Chain([counts, weights, scaler, Normalizer("max"), UnitRows()]))
+    chain = restored(Chain([counts, weights, scaler, Normalizer("max"), UnitRows()]))
     wanted = UnitRows().transform(
         Normalizer("max").transform(scaler.transform(weights.transform(counts.transform(NEW))))
     )
@@ -128,7 +122,7 @@ def test_steps_follow_each_other():
 def test_names_of_columns_are_kept_and_checked():
     table = pd.DataFrame(ROWS.toarray(), columns=list("abcdefg"))
     scaler = MaxAbsScaler().fit(table)
-    chain = there_and_back(Chain([scaler]))
+    chain = restored(Chain([scaler]))
     assert chain.feature_names.tolist() == list("abcdefg")
     np.testing.assert_array_equal(chain.transform(table), scaler.transform(table))
     with pytest.raises(ValueError, match="feature names"):
@@ -150,7 +144,7 @@ class MyVectorizer(CountVectorizer):
         (TfidfVectorizer(analyzer=words), "TfidfVectorizer has analyzer=.*is code"),
         (HashingVectorizer(preprocessor=str.lower), "HashingVectorizer has preprocessor=.*is code"),
         (CountVectorizer(strip_accents=str.lower), "strip_accents=.*is code"),
-        (MyVectorizer(), "MyVectorizer is a class of its own, made from CountVectorizer"),
+        (MyVectorizer(), "MyVectorizer is a subclass of CountVectorizer"),
         (CountVectorizer(input="filename"), "reads files"),
         (CountVectorizer(vocabulary=[("a", "b")]), "tuple"),
         (StandardScaler(with_mean=False), "StandardScaler cannot be stored.*TfidfVectorizer"),
@@ -158,7 +152,7 @@ class MyVectorizer(CountVectorizer):
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
-def test_code_is_refused_with_the_reason(step, reason):
+def test_code_is_rejected_with_the_reason(step, reason):
     if hasattr(step, "get_stop_words") and getattr(step, "input", "") == "content":
         step.fit(TEXTS)
     elif isinstance(step, CountVectorizer):
@@ -170,20 +164,20 @@ def test_code_is_refused_with_the_reason(step, reason):
 @pytest.mark.parametrize(
     "step", [TextFeatures(), CountVectorizer(), TfidfVectorizer(), MaxAbsScaler(), TfidfTransformer()]
 )
-def test_what_has_learned_nothing_is_refused(step):
+def test_unfitted_steps_are_rejected(step):
     with pytest.raises(NotFittedError):
         Chain([step]).store()
 
 
 def test_texts_come_first():
-    with pytest.raises(TypeError, match="HashedText takes texts, but what comes before it gives rows"):
+    with pytest.raises(TypeError, match="HashedText takes texts, but the step before it gives rows"):
         Chain([UnitRows(), HashedText()])
 
 
 TEXT = Chain([TextFeatures().fit(TEXTS)])
 
 
-def test_rows_of_the_only_text_step_are_taken_as_ready():
+def test_rows_of_numbers_pass_a_single_text_step_unchanged():
     X = TEXT.transform(NEW)
     assert TEXT.transform(X) is X
     for rows in (X, X.toarray()):
@@ -193,7 +187,7 @@ def test_rows_of_the_only_text_step_are_taken_as_ready():
             (TEXT + Chain([UnitRows()])).transform(rows)
 
 
-def test_rows_go_through_what_is_left():
+def test_rows_go_through_the_remaining_steps():
     unit, hashed = Chain([UnitRows()]), Chain([HashedText(hash_bits=3)])
     assert len(unit.after(unit)) == 0 and len(Chain().after(Chain())) == 0
     assert unit.after(Chain()) is unit
@@ -231,4 +225,4 @@ def test_fingerprints_tell_chains_apart():
         Chain([Normalizer("l1")]),
     ]
     assert len({chain_fingerprint(chain) for chain in chains}) == len(chains)
-    assert chain_fingerprint(there_and_back(TEXT)) == chain_fingerprint(TEXT)
+    assert chain_fingerprint(restored(TEXT)) == chain_fingerprint(TEXT)

@@ -1,4 +1,4 @@
-"""A store that rows were added to and removed from is what a store of the rest would be."""
+"""After appending and removing rows, a store equals one made of the remaining rows."""
 
 import os
 
@@ -29,7 +29,7 @@ def make(folder, X, y, **options):
 
 
 def content(store):
-    """Ids, rows and labels, in the order of the ids."""
+    """Return ids, rows and labels in id order."""
     block = join_blocks([store.read(number) for number in range(store.n_blocks)])
     block = block.take(np.argsort(block.ids))
     return block.ids, block.as_csr(store.n_features), store.classes[block.labels]
@@ -61,7 +61,7 @@ def snapshot(folder):
         max_size=6,
     )
 )
-def test_any_changes_give_what_the_rows_that_are_left_would(tmp_path_factory, changes):
+def test_any_changes_leave_a_store_of_the_remaining_rows(tmp_path_factory, changes):
     folder = tmp_path_factory.mktemp("store") / "s"
     X, y = rows(60)
     store = make(folder, X, y, blocks=4)
@@ -93,8 +93,7 @@ def test_any_changes_give_what_the_rows_that_are_left_would(tmp_path_factory, ch
         ids, X, y = ids[left], X[left], y[left]
     assert_holds(BlockStore(folder), ids, X, y)
     assert_holds(store, ids, X, y)
-    named = {entry.file for entry in store.manifest.blocks} | {store.manifest.catalogue, "manifest.json", ".lock"}
-    assert set(os.listdir(folder)) == named
+    assert set(os.listdir(folder)) == store.manifest.files | {"manifest.json", ".lock"}
 
 
 def test_blocks_never_change(tmp_path):
@@ -122,7 +121,7 @@ def test_files_are_appended_as_the_store_was_made(tmp_path):
 
 
 def test_streams_of_unknown_length(tmp_path, monkeypatch):
-    """They are dealt to many bins, of which several share a block."""
+    """The rows are dealt to many bins, and several bins share a block."""
     monkeypatch.setattr("manyclass.data.conversion.LEAST_MEMORY", 0)
     monkeypatch.setattr("manyclass.data.matrix_rows.ROWS_AT_ONCE", 100)
     X, y = rows(3000)
@@ -147,7 +146,7 @@ def test_strings_stay_strings(tmp_path):
     assert "pear" in store.append(X[:1], ["pear"]).classes
 
 
-def test_what_is_not_there_cannot_be_removed(tmp_path):
+def test_missing_rows_and_blocks_cannot_be_removed(tmp_path):
     store = make(tmp_path / "s", *rows(60), blocks=4)
     store.remove([5, 7]).remove(blocks=[1])
     before = snapshot(store.path)
@@ -164,7 +163,7 @@ def test_what_is_not_there_cannot_be_removed(tmp_path):
     assert store.remove().manifest.generation == 2
 
 
-def test_what_cannot_be_appended(tmp_path):
+def test_invalid_rows_cannot_be_appended(tmp_path):
     store = make(tmp_path / "s", *rows(60))
     X, y = rows(10)
     for arguments, message in (
@@ -180,7 +179,7 @@ def test_what_cannot_be_appended(tmp_path):
     assert BlockStore(store.path).manifest == store.manifest
 
 
-def test_two_do_not_write_at_once(tmp_path):
+def test_only_one_process_writes_at_a_time(tmp_path):
     store = make(tmp_path / "s", *rows(60))
     with writing(store.path):
         for change in (lambda: store.append(*rows(5)), lambda: store.remove([1])):
@@ -189,8 +188,8 @@ def test_two_do_not_write_at_once(tmp_path):
     assert store.remove([1]).n_rows == 59
 
 
-def test_an_append_that_was_done_is_not_done_again(tmp_path, monkeypatch):
-    """Killed between the new manifest and the end, it is finished by the same call, and by no other."""
+def test_a_complete_append_is_not_repeated(tmp_path, monkeypatch):
+    """An append killed right after writing the manifest is finished by repeating the call, without adding rows."""
     X, y = rows(60)
     for name, part in (("a.svm", slice(0, 30)), ("b.svm", slice(30, 60))):
         save_svmlight(X[part], y[part], tmp_path / name)

@@ -1,4 +1,4 @@
-"""svmlight text: what was written is read back to the last bit, and what is wrong is named with its place."""
+"""svmlight text is read back bit for bit, and malformed text is rejected with its place."""
 
 import bz2
 import gzip
@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from csr_rows import assert_same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from manyclass.data import ParseError, load_svmlight, save_svmlight
-from manyclass.data.streams import open_output
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -39,7 +39,7 @@ def read(text, **options):
 
 
 class Trickle(io.RawIOBase):
-    """A stream that gives a few bytes at a time."""
+    """A stream that returns a few bytes at a time."""
 
     def __init__(self, data, step):
         self.data, self.step = data, step
@@ -51,13 +51,6 @@ class Trickle(io.RawIOBase):
         piece, self.data = self.data[: self.step], self.data[self.step :]
         buffer[: len(piece)] = piece
         return len(piece)
-
-
-def assert_same(A, B):
-    assert A.shape == B.shape and A.dtype == B.dtype
-    np.testing.assert_array_equal(A.indptr, B.indptr)
-    np.testing.assert_array_equal(A.indices, B.indices)
-    np.testing.assert_array_equal(A.data, B.data)
 
 
 def test_reads_labels_features_comments_and_blank_lines():
@@ -190,13 +183,13 @@ def test_nonfinite_values_on_request():
     np.testing.assert_array_equal(X.data, np.float32([np.nan, -np.inf, np.inf]))
 
 
-def test_text_files_are_refused():
+def test_text_files_are_rejected():
     with pytest.raises(TypeError, match="binary mode"):
         load_svmlight(io.StringIO("1 1:1\n"))
 
 
 def correctly_rounded_float(text):
-    # numpy's own parser goes through double; only an exact comparison of neighbours settles the rounding.
+    # NumPy parses via double, which can round twice, so compare the neighbours exactly.
     from fractions import Fraction
 
     exact = Fraction(text)
@@ -237,7 +230,7 @@ def test_float32_values_are_correctly_rounded(text):
 @given(st.integers(2**23, 2**24 - 1), st.integers(-60, 60), st.sampled_from(["", "0000001", "9"]))
 @settings(max_examples=200, deadline=None)
 def test_midpoints_of_floats_round_to_even(mantissa, power, tail):
-    # Exactly between two floats, or a hair above: a double in between must not decide.
+    # Exactly between two floats or slightly above, where rounding to double first gives a wrong result.
     from decimal import Decimal, localcontext
 
     with localcontext() as context:
@@ -256,7 +249,7 @@ def test_values_too_small_round_to_zero(text):
 
 
 @pytest.mark.parametrize("text", ["1e400", "1" + "0" * 400, "0.0001e400", "1" * 30 + "e300"])
-def test_values_too_large_are_refused(text):
+def test_values_too_large_are_rejected(text):
     with pytest.raises(ParseError, match="too large for float64"):
         read(f"1 1:{text}\n", dtype=np.float64)
 
@@ -277,14 +270,14 @@ def data_sets(draw):
     else:
         y = sp.csr_matrix(np.array(draw(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=n,
                                                  max_size=n)), np.int32))  # fmt: skip
-        keep[:, 0] = True  # a row of nothing at all is written as an explicit zero: tested apart
+        keep[:, 0] = True  # empty rows are written as an explicit zero, and have their own test
         dense[:, 0] = 1
     return sp.csr_matrix(np.where(keep, dense, 0)), y
 
 
 @given(data_sets(), st.booleans(), st.integers(1, 9), st.sampled_from(["", ".gz", ".bz2", ".xz", ".zst"]))
 @settings(max_examples=150, deadline=None)
-def test_what_is_written_is_read_back_to_the_last_bit(tmp_path_factory, data, zero_based, step, suffix):
+def test_rows_are_read_back_bit_for_bit(tmp_path_factory, data, zero_based, step, suffix):
     X, y = data
     path = tmp_path_factory.mktemp("svm") / f"data.svm{suffix}"
     save_svmlight(X, y, path, zero_based=zero_based)
@@ -305,14 +298,14 @@ def test_what_is_written_is_read_back_to_the_last_bit(tmp_path_factory, data, ze
         np.testing.assert_array_equal(labels, y)
 
 
-def test_a_row_of_nothing_in_no_columns_is_refused(tmp_path):
+def test_an_empty_row_without_columns_is_rejected(tmp_path):
     X, Y = sp.csr_matrix((2, 0), dtype=np.float32), sp.csr_matrix([[0, 1], [0, 0]])
     with pytest.raises(ValueError, match="cannot be written"):
         save_svmlight(X, Y, tmp_path / "x.svm")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_row_of_nothing_becomes_an_explicit_zero(tmp_path):
+def test_an_empty_row_becomes_an_explicit_zero(tmp_path):
     X, Y = sp.csr_matrix((2, 3), dtype=np.float32), sp.csr_matrix([[0, 1], [0, 0]])
     save_svmlight(X, Y, tmp_path / "x.svm")
     again, labels = load_svmlight(tmp_path / "x.svm", n_features=3)
@@ -334,7 +327,7 @@ def outcome(data, step):
 
 @given(LINES, st.integers(1, 9))
 @settings(max_examples=500, deadline=None)
-def test_any_text_is_read_or_refused_alike_in_pieces_of_any_size(text, step):
+def test_the_result_does_not_depend_on_the_chunk_size(text, step):
     data = text.encode("latin-1")
     assert outcome(data, step) == outcome(data, 10**6)
 
@@ -354,12 +347,12 @@ def test_scikit_learn_reads_the_same(tmp_path):
 class TestCompressed:
     text = b"".join(b"%d 1:%d 7:0.5\n" % (k % 9, k) for k in range(3000))
 
-    def test_told_by_content_and_not_by_name(self, suffix, tmp_path):
+    def test_compression_is_detected_from_the_content(self, suffix, tmp_path):
         path = tmp_path / "plain-name"
         path.write_bytes(COMPRESSORS[suffix](self.text))
         assert_same(load_svmlight(path)[0], read(self.text)[0])
 
-    def test_members_one_after_the_other(self, suffix):
+    def test_concatenated_members(self, suffix):
         half = self.text.index(b"\n", len(self.text) // 2)
         packed = COMPRESSORS[suffix](self.text[:half]) + COMPRESSORS[suffix](self.text[half:])
         assert_same(read(packed)[0], read(self.text)[0])
@@ -394,21 +387,6 @@ def test_missing_zstandard_names_the_extra(monkeypatch):
         read(packed)
 
 
-def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
-    path = tmp_path / "x.svm.gz"
-    path.write_bytes(b"old")
-
-    def write_half():
-        with open_output(path) as out:
-            out.write(b"half")
-            raise OSError(28, os.strerror(28))
-
-    with pytest.raises(OSError, match="space"):
-        write_half()
-    assert path.read_bytes() == b"old"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["x.svm.gz"]
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_reported():
     X = sp.identity(2000, dtype=np.float32, format="csr")
@@ -426,7 +404,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_save_refuses_what_cannot_be_read_back(tmp_path):
+def test_save_rejects_input_that_cannot_be_read_back(tmp_path):
     X = sp.identity(3, format="csr")
     for y, reason in [
         ([1, 2], "X has 3 rows, but y has 2"),
@@ -441,7 +419,7 @@ def test_save_refuses_what_cannot_be_read_back(tmp_path):
 
 
 def test_python_memory_does_not_follow_the_text():
-    # Many blanks between few features: the text is large, what is parsed small.
+    # Many blanks between few features: much text, but little data.
     packed = gzip.compress((b"1 1:1" + b" " * 20000 + b"2:1\n") * 2000)
     tracemalloc.start()
     try:

@@ -1,8 +1,9 @@
-"""Synthetic text has the shape that was asked for, and the same rows however they are asked for."""
+"""Synthetic text has the requested shape, and its rows do not depend on the block size."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from csr_rows import assert_same
 from sklearn.preprocessing import normalize
 
 from manyclass.data import iter_text_like, make_text_like
@@ -39,7 +40,7 @@ def test_presets_look_like_text(preset):
     assert sizes.min() >= 1 and sizes.max() > 5 * sizes.mean()
 
 
-def test_the_literature_is_matched():
+def test_presets_have_the_published_shapes():
     shapes = {name: (s.n, s.n_test, s.K, s.d) for name, s in PRESETS.items()}
     assert shapes["lshtc-small"] == (4_463, 1_858, 1_139, 51_033)
     assert shapes["lshtc-large"] == (128_710, 34_880, 12_294, 381_581)
@@ -54,9 +55,7 @@ def test_rows_do_not_depend_on_the_block_size(small, rows_per_block, split):
     blocks = list(iter_text_like("lshtc-small", rows_per_block=rows_per_block, split=split, **SMALL))
     assert all(block.shape[0] == rows_per_block for block, _ in blocks[:-1])
     rows = sp.vstack([block for block, _ in blocks], format="csr")
-    np.testing.assert_array_equal(rows.indptr, X.indptr)
-    np.testing.assert_array_equal(rows.indices, X.indices)
-    np.testing.assert_array_equal(rows.data, X.data)
+    assert_same(rows, X)
     np.testing.assert_array_equal(np.concatenate([labels for _, labels in blocks]), y)
 
 

@@ -1,9 +1,10 @@
-"""Text features are transformers of scikit-learn; tables are read or refused with the line."""
+"""Text features are scikit-learn transformers; tables are read, or rejected with the line."""
 
+import csv
 import gzip
 import json
 import pickle
-from io import BytesIO
+from io import BytesIO, StringIO
 
 import numpy as np
 import pandas as pd
@@ -26,19 +27,19 @@ TEXTS = [
 ]
 
 
-def test_rows_are_what_they_say():
+def test_rows_are_float32_and_have_unit_length():
     X = TextFeatures().fit_transform(TEXTS)
     assert X.dtype == np.float32 and X.shape[0] == len(TEXTS)
     np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1, rtol=1e-6)
 
 
 def test_unfitted_features_say_so():
-    with pytest.raises(NotFittedError, match="fit_transform first"):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
         TextFeatures().transform(TEXTS)
 
 
 @parametrize_with_checks([TextFeatures(), HashedText()])
-def test_scikit_learn_takes_them_for_its_own(estimator, check):
+def test_they_pass_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
@@ -72,7 +73,7 @@ def test_they_work_in_pipelines_and_searches(kind):
     ],
 )
 @pytest.mark.parametrize("features", [TextFeatures().fit(TEXTS), HashedText()])
-def test_what_is_no_text_is_refused_with_its_row(features, texts, reason):
+def test_values_that_are_not_texts_are_rejected_with_their_row(features, texts, reason):
     with pytest.raises(ValueError, match=reason):
         features.transform(texts)
     with pytest.raises(ValueError, match=reason):
@@ -97,10 +98,7 @@ ROWS = [("plain", "a"), ('with, comma and "quotes"', "b"), ("two\nlines", "c"), 
 
 
 def as_csv(delimiter):
-    import csv
-    import io
-
-    out = io.StringIO()
+    out = StringIO()
     writer = csv.writer(out, delimiter=delimiter)
     writer.writerows([("id", "label", "text"), *((k, label, text) for k, (text, label) in enumerate(ROWS))])
     return out.getvalue().encode()
@@ -149,13 +147,13 @@ def test_other_columns_and_labels_of_json():
         ("csv", b"text,label\nab,1\n\xff\xfe,1\n", 3, "not UTF-8"),
     ],
 )
-def test_wrong_tables_are_refused_with_the_line(format, data, line, reason):
+def test_wrong_tables_are_rejected_with_the_line(format, data, line, reason):
     with pytest.raises(ParseError) as caught:
         read_table(BytesIO(data), format=format)
     assert reason in str(caught.value) and caught.value.line == line
 
 
-def test_a_table_cut_short_is_refused():
+def test_a_table_cut_short_is_rejected():
     with pytest.raises(ParseError, match="ends too early"):
         read_table(BytesIO(gzip.compress(as_csv(","))[:-9]), format="csv")
 

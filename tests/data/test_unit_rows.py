@@ -1,4 +1,4 @@
-"""Rows of length 1: whatever their values, type and layout, and nothing else is changed."""
+"""Rows get unit length whatever their values, type and layout."""
 
 import numpy as np
 import pytest
@@ -13,12 +13,12 @@ from manyclass.data import UnitRows, unit_rows
 
 
 @parametrize_with_checks([UnitRows()])
-def test_scikit_learn_takes_it_for_its_own(estimator, check):
+def test_it_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rows_are_those_of_scikit_learn(dtype):
+def test_rows_equal_those_of_scikit_learn(dtype):
     X = sp.random(200, 30, 0.1, format="csr", dtype=dtype, random_state=0)
     found = UnitRows().fit_transform(X)
     assert found.dtype == dtype and found.has_sorted_indices

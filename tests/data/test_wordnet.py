@@ -1,5 +1,6 @@
-"""The built-in glosses: their counts, their names and their split."""
+"""The built-in WordNet glosses have the documented counts, names and split."""
 
+from collections import Counter
 from importlib import resources
 
 import pytest
@@ -24,10 +25,7 @@ def test_every_class_is_trained_and_has_its_members(wordnet):
     assert len(set(data.class_names)) == len(data.class_names)
     assert set(data.labels_train) == set(data.class_names)
     assert set(data.labels_test) <= set(data.class_names)
-    sizes = {}
-    for label in [*data.labels_train, *data.labels_test]:
-        sizes[label] = sizes.get(label, 0) + 1
-    assert min(sizes.values()) >= min_members
+    assert min(Counter([*data.labels_train, *data.labels_test]).values()) >= min_members
 
 
 def test_a_tenth_is_for_testing(wordnet):
@@ -46,7 +44,7 @@ def test_rows_of_few_large_classes_are_rows_of_all_classes(wordnet):
     )
 
 
-def test_rows_come_mixed():
+def test_rows_are_mixed():
     assert len(set(load_wordnet().labels_train[:100])) > 50
 
 

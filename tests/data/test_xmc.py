@@ -1,4 +1,4 @@
-"""The extreme-classification format: header and body must agree."""
+"""XMC files are read back exactly, and their header must match their rows."""
 
 import io
 import os
@@ -59,7 +59,7 @@ def test_what_is_written_is_read_back(tmp_path, suffix):
     X2, Y2 = load_xmc(tmp_path / f"x.txt{suffix}")
     assert X2.shape == X.shape and (X2 != X).nnz == 0
     assert Y2.shape == Y.shape and (Y2 != Y).nnz == 0
-    assert (np.diff(Y.indptr) + np.diff(X.indptr) == 0).any()  # rows of nothing were among them
+    assert (np.diff(Y.indptr) + np.diff(X.indptr) == 0).any()  # some rows are empty
 
 
 def test_bibtex_has_its_published_shape():

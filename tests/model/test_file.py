@@ -369,7 +369,7 @@ def test_words_for_another_number_of_features_are_refused(tmp_path):
     path = tmp_path / "m"
     save_model(make_model(text=True), path)
     rewrite_tensors(path, weights=np.zeros((3, 5), np.float32))
-    refused(path, "TextFeatures gives 8 features, but there are weights of 3")
+    refused(path, "TextFeatures gives 8 features, but the weights are for 3")
 
 
 def test_what_cannot_be_opened_is_named_and_not_called_damaged(tmp_path):

@@ -134,7 +134,7 @@ def test_estimators_searches_and_nested_pipelines_are_saved(tmp_path):
         (
             lambda: make_pipeline(HashedText(hash_bits=5), OneVsRestSVC().fit(np.eye(3), [1, 2, 3])),
             ValueError,
-            "HashedText gives 32 features, but there are weights of 3",
+            "HashedText gives 32 features, but the weights are for 3",
         ),
     ],
 )
@@ -194,8 +194,8 @@ def change(place, entry, **values):
         ({"change_steps": lambda steps: [steps[0] | {"more": 1}]}, "step 0 is"),
         ({"change_steps": lambda steps: steps[:1]}, "unexpected tensors: steps.1.max_abs, steps.1.scale"),
         ({"change_steps": lambda steps: [steps[0] | {"parameters": []}]}, "step 0 is"),
-        ({"metadata": {"steps": "["}}, "the steps are no JSON"),
-        ({"metadata": {"steps": "[" * 100_000}}, "the steps are no JSON"),
+        ({"metadata": {"steps": "["}}, "the steps are not JSON"),
+        ({"metadata": {"steps": "[" * 100_000}}, "the steps are not JSON"),
         ({"metadata": {"steps": "[]"}}, "the steps are"),
         ({"metadata": {"format_version": "1"}}, "steps, which version 1 of the format does not have"),
         ({"change_steps": change(0, "parameters", evil=1)}, "parameters evil are unknown"),
@@ -229,7 +229,7 @@ def change(place, entry, **values):
         ),
         (
             {"steps__0__vocabulary.utf8": word_array(""), "steps__0__vocabulary.offsets": np.array([0])},
-            "vocabulary are none",
+            "vocabulary is empty",
         ),
         ({"steps__1__scale": np.zeros(11)}, "scales are not positive"),
         ({"steps__1__scale": np.ones((3, 5))}, "scale is float64 of shape"),
@@ -259,7 +259,7 @@ def test_steps_that_make_no_sense_are_refused(tmp_path, changed, reason):
         ({"text__offsets": np.array([0, 3, 6, 12])}, "do not divide"),
         ({"text__vocabulary": word_array("dogdogcat")}, "twice"),
         ({"text__vocabulary": np.full(9, 255, np.uint8)}, "not UTF-8"),
-        ({"text__options": word_array("{")}, "no JSON"),
+        ({"text__options": word_array("{")}, "options of the text features are damaged"),
         ({"text__options": word_array("3")}, "not a JSON object"),
         ({"text__options": word_array('{"min_df": 1, "evil": 2}')}, "parameters evil"),
         ({"text__options": word_array('{"min_df": "x"}')}, "min_df"),

@@ -12,13 +12,13 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._native import core
-from .bad_file import BadFileError
+from .bad_file import BadFileError, without_name
 from .compression import Plane, PlaneWriter, read_numbers, read_planes
 from .json_content import Count, as_declared, shown
 from .tensor_file import TensorFile
@@ -26,11 +26,8 @@ from .tensor_file import TensorFile
 FORMAT = "manyclass block"
 VERSION = 1
 VALUE_TYPES = {4: np.float32, 8: np.float64}
-# Metadata entries that are numbers.
-LONGEST_COUNT = 20
-COUNTS = ("rows", "nnz", "labels", "n_features", "value_bytes", "index_bytes")
-
-
+# Longest number in the metadata, in digits.
+LONGEST_COUNT = 19
 # Blocks up to this many bytes in memory are accepted whatever the size of their file. This is several times the
 # largest block that a conversion chooses to make.
 ALWAYS_FITS = 1 << 27
@@ -130,10 +127,14 @@ class PackedBlock:
         return Block(self.ids, self.indptr, indices, values, self.label_ptr, self.labels, self.n_features)
 
 
+def pointers(counts: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return the offsets of consecutive runs with these lengths, from 0 to their total."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
 def _take(ptr: np.ndarray, rows: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
     counts = ptr[rows + 1] - ptr[rows]
-    ends = np.zeros(rows.size + 1, np.int64)
-    np.cumsum(counts, out=ends[1:])
+    ends = pointers(counts)
     where = np.arange(ends[-1]) + np.repeat(ptr[rows] - ends[:-1], counts)
     return ends, [array[where] for array in arrays]
 
@@ -142,23 +143,14 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
     """Concatenate blocks."""
     if len(blocks) == 1:
         return blocks[0]
-
-    def pointers(name: str) -> np.ndarray:
-        counts = np.concatenate([np.diff(getattr(block, name)) for block in blocks])
-        return np.concatenate([[0], np.cumsum(counts)])
-
-    def joined(name: str) -> np.ndarray:
-        return np.concatenate([getattr(block, name) for block in blocks])
-
-    return Block(
-        ids=joined("ids"),
-        indptr=pointers("indptr"),
-        indices=joined("indices"),
-        values=joined("values"),
-        label_ptr=pointers("label_ptr"),
-        labels=joined("labels"),
-        n_features=max(block.n_features for block in blocks),
+    ids, indices, values, labels = (
+        np.concatenate([getattr(block, name) for block in blocks]) for name in ("ids", "indices", "values", "labels")
     )
+    indptr, label_ptr = (
+        pointers(np.concatenate([np.diff(getattr(block, name)) for block in blocks]))
+        for name in ("indptr", "label_ptr")
+    )
+    return Block(ids, indptr, indices, values, label_ptr, labels, max(block.n_features for block in blocks))
 
 
 def _stored_bytes(tensors: Mapping[str, np.ndarray]) -> int:
@@ -168,6 +160,26 @@ def _stored_bytes(tensors: Mapping[str, np.ndarray]) -> int:
 def _expands_too_far(unpacked: int, stored: int) -> bool:
     """Whether a block takes implausibly more memory than its file."""
     return unpacked > max(ALWAYS_FITS, MOST_EXPANSION * stored)
+
+
+@dataclass(frozen=True)
+class BlockCounts:
+    """The numbers in the metadata of a block."""
+
+    rows: Count
+    nnz: Count
+    labels: Count
+    n_features: Count
+    value_bytes: Count
+    index_bytes: Count
+
+    @property
+    def unpacked_bytes(self) -> int:
+        """Size in bytes of the unpacked arrays."""
+        return 24 * (self.rows + 1) + 4 * self.labels + (self.index_bytes + self.value_bytes) * self.nnz
+
+
+COUNTS = tuple(field.name for field in fields(BlockCounts))
 
 
 # ---- Writing
@@ -190,15 +202,15 @@ def block_tensors(block: Block, writer: PlaneWriter) -> tuple[dict[str, np.ndarr
     tensors = _split(columns, writer)
     if _expands_too_far(block.nbytes, _stored_bytes(tensors)):  # all rows alike: readers would reject the file
         tensors = _split(columns, PlaneWriter("none", shortened=False))
-    counts = (
-        block.n_rows,
-        block.indices.size,
-        block.labels.size,
-        block.n_features,
-        block.values.itemsize,
-        block.indices.itemsize,
+    counts = BlockCounts(
+        rows=block.n_rows,
+        nnz=block.indices.size,
+        labels=block.labels.size,
+        n_features=block.n_features,
+        value_bytes=block.values.itemsize,
+        index_bytes=block.indices.itemsize,
     )
-    metadata = {name: str(count) for name, count in zip(COUNTS, counts, strict=True)}
+    metadata = {name: str(count) for name, count in asdict(counts).items()}
     return tensors, metadata | {"format": FORMAT, "version": str(VERSION)}
 
 
@@ -212,23 +224,6 @@ def _split(columns: Mapping[str, np.ndarray], writer: PlaneWriter) -> dict[str, 
 # ---- Reading
 
 
-@dataclass(frozen=True)
-class BlockCounts:
-    """The numbers in the metadata of a block."""
-
-    rows: Count
-    nnz: Count
-    labels: Count
-    n_features: Count
-    value_bytes: Count
-    index_bytes: Count
-
-    @property
-    def unpacked_bytes(self) -> int:
-        """Size in bytes of the unpacked arrays."""
-        return 24 * (self.rows + 1) + 4 * self.labels + (self.index_bytes + self.value_bytes) * self.nnz
-
-
 def _counts_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> BlockCounts:
     """Read the counts of a block, and check that its arrays can hold that much."""
     if metadata.get("format") != FORMAT:
@@ -239,7 +234,7 @@ def _counts_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -
         )
     for name in COUNTS:
         written = metadata.get(name, "")
-        if not (written.isascii() and written.isdecimal() and len(written) < LONGEST_COUNT):
+        if not (written.isascii() and written.isdecimal() and len(written) <= LONGEST_COUNT):
             raise BlockError(f"its metadata is damaged: {name} is {shown(written)}")
     counts = as_declared(BlockCounts, {name: int(metadata[name]) for name in COUNTS})
     if counts.value_bytes not in VALUE_TYPES or counts.index_bytes not in (4, 8):
@@ -276,11 +271,10 @@ def packed_block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, st
 
 
 def _pointers(tensors: Mapping[str, np.ndarray], name: str, rows: int, total: int) -> np.ndarray:
-    pointers = np.zeros(rows + 1, np.int64)
-    np.cumsum(read_numbers(tensors, name, np.uint32, rows), out=pointers[1:])
-    if pointers[-1] != total:
-        raise BlockError(f"its {name} add up to {pointers[-1]} instead of {total}")
-    return pointers
+    found = pointers(read_numbers(tensors, name, np.uint32, rows))
+    if found[-1] != total:
+        raise BlockError(f"its {name} add up to {found[-1]} instead of {total}")
+    return found
 
 
 def read_ids(path: str | os.PathLike[str]) -> np.ndarray:
@@ -322,5 +316,4 @@ def read_block(path: str | os.PathLike[str], *, rows: int, nnz: int) -> Block:
 
 def damaged(path: str | os.PathLike[str], error: Exception) -> BlockError:
     """Return the error for a damaged file."""
-    reason = str(error).removeprefix(f"{os.fspath(path)}: ")
-    return BlockError(f"{os.fspath(path)}: {reason}; restore it, or convert the data again")
+    return BlockError(f"{os.fspath(path)}: {without_name(error, path)}; restore it, or convert the data again")

@@ -12,7 +12,6 @@ ignored, and deleted by the next writer.
 """
 
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +25,7 @@ from numpy.typing import DTypeLike
 from .block_file import VALUE_TYPES, Block, BlockError, PackedBlock, damaged, read_packed
 from .checksums import checksum_of
 from .manifest import MANIFEST, BlockEntry, Catalogue, Manifest, StoreError
+from .matrix import index_type
 from .steps import Chain
 
 __all__ = ["MANIFEST", "BlockEntry", "BlockStore", "Manifest", "StoreError"]
@@ -155,18 +155,15 @@ class BlockStore:
 
     def labels(self) -> np.ndarray:
         """Return the labels of all rows in id order (single-label stores only)."""
-        ids, codes = [], []
-        for number in range(self.n_blocks):
-            block = self.read(number)
-            ids.append(block.ids)
-            codes.append(block.labels)
-        return self.classes[np.concatenate(codes)[np.argsort(np.concatenate(ids))]]
+        parts = [(block.ids, block.labels) for block in map(self.read, range(self.n_blocks))]
+        ids, codes = map(np.concatenate, zip(*parts, strict=True))
+        return self.classes[codes[np.argsort(ids)]]
 
     def label_counts(self) -> np.ndarray:
         """Return the number of rows per class."""
         counts = np.zeros(self.classes.size, np.int64)
-        for number in range(self.n_blocks):
-            counts += np.bincount(self.read_packed(number).labels, minlength=counts.size)
+        for block in map(self.read_packed, range(self.n_blocks)):
+            counts += np.bincount(block.labels, minlength=counts.size)
         return counts
 
     def label_matrix(self, code_of: np.ndarray, n_classes: int) -> sp.csr_matrix:
@@ -180,8 +177,7 @@ class BlockStore:
             The number of columns.
         """
         ids, parts = [], []
-        for number in range(self.n_blocks):
-            block = self.read(number)
+        for block in map(self.read, range(self.n_blocks)):
             rows = np.repeat(np.arange(block.n_rows), np.diff(block.label_ptr))
             columns = code_of[block.labels]
             known = columns >= 0
@@ -207,8 +203,8 @@ class BlockStore:
         ends[order] = np.cumsum(lengths[order])  # where each row, in reading order, ends in X
         X = sp.csr_matrix((self.n_rows, self.n_features), dtype=self.dtype)
         X.indptr = np.concatenate([[0], ends[order]])
-        index_type = np.int32 if self.n_features <= np.iinfo(np.int32).max else np.int64
-        X.data, X.indices = np.empty(X.indptr[-1], self.dtype), np.empty(X.indptr[-1], index_type)
+        X.data = np.empty(X.indptr[-1], self.dtype)
+        X.indices = np.empty(X.indptr[-1], index_type(self.n_features))
         first = 0
         for block in map(self.read, range(self.n_blocks)):
             its_ends = ends[first : first + block.n_rows]
@@ -266,8 +262,8 @@ class BlockStore:
         """
         from .store_changes import create_store  # imported here to avoid a cycle
 
-        options: dict[str, Any] = {"blocks": blocks, "compression": compression, "seed": seed}
-        return create_store(path, rows, y, dtype=dtype, memory=memory, **options)
+        how: dict[str, Any] = {"memory": memory, "blocks": blocks, "compression": compression, "seed": seed}
+        return create_store(path, rows, y, dtype=dtype, **how)
 
     def append(
         self, rows: Any, y: Any = None, *, memory: int | str = "512MB", compression: str = "zstd", seed: int = 0
@@ -283,12 +279,8 @@ class BlockStore:
             As for `create`. Files must be of the kind that the store was created from.
         y : labels, or sparse indicator
             The labels, if `rows` is a matrix.
-        memory : int or str
-            Maximum bytes to use, such as "512MB".
-        compression : str
-            See `PlaneWriter`.
-        seed : int
-            Seed for the random assignment of rows to blocks.
+        memory, compression, seed
+            As for `create`.
 
         Returns
         -------
@@ -330,7 +322,7 @@ class BlockStore:
             If a row or block does not exist or was already removed, if nothing would be left, or if another process
             is changing the store. Nothing is removed in that case.
         """
-        from .store_changes import remove_rows
+        from .store_changes import remove_rows  # imported here to avoid a cycle
 
         remove_rows(self.path, rows, blocks)
         self._open()
@@ -352,11 +344,12 @@ class BlockStore:
 
 
 def _check_size(path: Path, size: int) -> None:
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        raise StoreError(f"{path} is missing; restore it, or convert the data again") from None
-    if not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is not a file; restore it, or convert the data again")
-    if found.st_size != size:
-        raise StoreError(f"{path} has {found.st_size} bytes instead of {size}; restore it, or convert the data again")
+    if not path.exists():
+        reason = "is missing"
+    elif not path.is_file():
+        reason = "is not a file"
+    elif (found := path.stat().st_size) != size:
+        reason = f"has {found} bytes instead of {size}"
+    else:
+        return
+    raise StoreError(f"{path} {reason}; restore it, or convert the data again")

@@ -1,11 +1,11 @@
 """Convert class labels to plain arrays and back, preserving their type."""
 
-import itertools
 from collections.abc import Mapping
 
 import numpy as np
 
 from .labels import native_labels
+from .strings import read_strings, string_arrays
 
 NUMBERS = "biuf"
 WIDEST = 8
@@ -14,19 +14,10 @@ WIDEST = 8
 def class_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
     """Convert labels to arrays that a safetensors file can hold.
 
-    Parameters
-    ----------
-    classes : ndarray of shape (K,)
-        Integers, floats, booleans or strings, ascending.
-
-    Returns
-    -------
-    dict of str to ndarray
-
     Raises
     ------
     TypeError
-        If the labels are of any other kind.
+        If the labels are neither all numbers, nor all booleans, nor all strings.
     ValueError
         If the labels are not ascending.
     """
@@ -46,12 +37,10 @@ def _string_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
                 "all strings, all numbers or all booleans; convert them before training"
             )
     try:
-        names = [label.encode() for label in classes.tolist()]
+        utf8, offsets = string_arrays(classes.tolist(), "strict")
     except UnicodeEncodeError as error:
         raise TypeError(f"the label {error.object!r} is not valid Unicode; rename the class") from error
-    offsets = np.zeros(len(names) + 1, np.int64)
-    np.cumsum([len(name) for name in names], out=offsets[1:])
-    return {"classes.utf8": np.frombuffer(b"".join(names), np.uint8), "classes.offsets": offsets}
+    return {"classes.utf8": utf8, "classes.offsets": offsets}
 
 
 def _check_ascending(classes: np.ndarray) -> None:
@@ -65,16 +54,7 @@ def _check_ascending(classes: np.ndarray) -> None:
 
 
 def read_classes(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Restore the labels from the arrays of `class_tensors`.
-
-    Parameters
-    ----------
-    tensors : mapping of str to ndarray
-        For example, an open safetensors file.
-
-    Returns
-    -------
-    ndarray of shape (K,)
+    """Restore the labels from the arrays of `class_tensors`, which may be among others.
 
     Raises
     ------
@@ -93,11 +73,7 @@ def read_classes(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
 def _read_strings(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
     if not {"classes.utf8", "classes.offsets"} <= set(tensors):
         raise ValueError("it has no classes")
-    text, offsets = tensors["classes.utf8"], tensors["classes.offsets"]
-    if text.dtype != np.uint8 or offsets.dtype != np.int64 or text.ndim != 1 or offsets.ndim != 1:
-        raise ValueError("the class names are not stored as bytes and bounds")
-    if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != text.size or (np.diff(offsets) < 0).any():
-        raise ValueError(f"the bounds do not divide the {text.size} bytes of class names")
-    content = text.tobytes()
-    names = [content[begin:end].decode() for begin, end in itertools.pairwise(offsets.tolist())]
+    names = read_strings(tensors["classes.utf8"], tensors["classes.offsets"], "class names", "strict")
+    if not names:
+        raise ValueError("it has no classes")
     return native_labels(names)

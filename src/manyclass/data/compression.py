@@ -28,12 +28,6 @@ class PlaneError(ValueError):
     """A plane cannot be read."""
 
 
-def _packed_size(count: int, colours: int) -> int:
-    """Return the size in bytes of a plane with a palette, as in `native/formats/planes.hpp`."""
-    bits = 1 if colours <= 2 else 2 if colours <= 4 else 4
-    return (count * bits + 7) // 8
-
-
 _of_thread = threading.local()  # a decompressor must not be used by two threads at the same time
 
 
@@ -148,7 +142,8 @@ def _read_plane(tensors: Mapping[str, np.ndarray], name: str, count: int) -> Pla
         raise PlaneError(f"plane {name} is not a vector of bytes")
     if palette is not None and palette.size > LARGEST_PALETTE:
         raise PlaneError(f"plane {name} has a palette of {palette.size} bytes, which is too large")
-    size = count if palette is None else _packed_size(count, palette.size)
+    bits = 8 if palette is None else 1 if palette.size <= 2 else 2 if palette.size <= 4 else 4
+    size = (count * bits + 7) // 8
     if how == AS_IT_IS:
         if bytes_.size != size:
             raise PlaneError(f"plane {name}: {bytes_.size} bytes instead of {size}")

@@ -28,11 +28,11 @@ from .block_store import BlockStore
 from .checksums import write_checked
 from .compression import PlaneWriter
 from .dealing import NEW_LABELS, Bins, LabelCodes, Spill, shuffled
-from .json_content import Count, as_declared, parse_json, shown
-from .manifest import JOURNAL, MANIFEST, OWN_FILES, BlockEntry, Catalogue, Manifest, StoreError
+from .json_content import Count, as_declared, parse_json
+from .manifest import JOURNAL, MANIFEST, BlockEntry, Catalogue, Manifest, StoreError, check_names
 from .row_parts import Place, RowPart, RowSource
 from .store_lock import LOCK, sweep, writing
-from .streams import open_atomic
+from .streams import MAGIC, open_atomic
 from .tensor_file import tensor_file_content
 from .unit_rows import scale_to_unit_length
 
@@ -47,7 +47,7 @@ COMPRESSED = 4
 MOST_BINS = 1 << 14
 # Number of bins for an input of unknown length; small bins share a block.
 UNKNOWN = 1 << 10
-SECONDS_A_JOURNAL = 1.0
+SECONDS_PER_JOURNAL = 1.0
 
 
 @dataclass
@@ -77,9 +77,7 @@ class Journal:
             return None
         try:
             found = as_declared(cls, parse_json(text))
-            for name in (*found.spills, *(entry.file for entry in found.blocks)):
-                if not OWN_FILES.fullmatch(name):
-                    raise ValueError(f"{shown(name)} is not a file of a store")
+            check_names([*found.spills, *(entry.file for entry in found.blocks)])
             if found.bins > MOST_BINS or found.dealt > found.bins:
                 raise ValueError(f"{found.dealt} of {found.bins} bins")
             return found
@@ -124,17 +122,16 @@ class Conversion:
             raise ValueError(f"{memory} bytes of memory are too few; a conversion needs at least {LEAST_MEMORY}")
         if blocks is not None and not 1 <= blocks <= MOST_BINS:
             raise ValueError(f"blocks must be from 1 to {MOST_BINS}, got {blocks}")
-        self._rows, self._folder, self._memory, self._wanted = rows, Path(folder), memory, blocks
-        self._append, self._seed = append, seed
+        self._rows, self._folder, self._memory = rows, Path(folder), memory
+        self._append, self._wanted, self._seed = append, blocks, seed
         self._writer = PlaneWriter(compression, level)
         self._largest = min(int(memory * BLOCK), LARGEST_BLOCK)
         how = {"blocks": blocks, "seed": seed, "compression": compression, "level": level}
         self._settings = rows.settings() | how | {"generation": 0}
         self._before: BlockStore | None = None
         self._bins, self._text_bytes = Bins(), 0
-        self._again = all(
-            "size" in file for file in self._settings["files"]
-        )  # whether the rows can be read a second time
+        # Whether the rows can be read a second time.
+        self._again = all("size" in file for file in self._settings["files"])
 
     def run(self) -> BlockStore:
         """Run the conversion and return the store."""
@@ -142,7 +139,7 @@ class Conversion:
         with writing(self._folder):
             if self._begin():
                 self._work()
-            sweep(self._folder, self._files(Manifest.read(self._folder)))
+            sweep(self._folder, Manifest.read(self._folder).files)
         return BlockStore(self._folder)
 
     def _work(self) -> None:
@@ -156,7 +153,7 @@ class Conversion:
         except Exception:
             # Delete the files of a failed append, unless the new manifest is already in place and names them.
             if self._before is not None and Manifest.read(self._folder) == self._before.manifest:
-                sweep(self._folder, self._files(self._before.manifest))
+                sweep(self._folder, self._before.manifest.files)
             raise
 
     # ---- Beginning
@@ -188,13 +185,13 @@ class Conversion:
             self._largest = min(self._largest, max(there, SMALLEST_BLOCK))
             self._settings["generation"] = generation + 1
         known = self._before.catalogue.labels if self._before else []
-        if found is not None and self._goes_on(found):
+        if found is not None and self._can_resume(found):
             self._journal = found
             for spill in found.spills:
                 known += Spill(self._folder / spill, found.bins).new_labels
             self._rows.min_index, self._rows.max_index = found.min_index, found.max_index
         else:
-            sweep(self._folder, self._files(self._before.manifest) if self._before else ())
+            sweep(self._folder, self._before.manifest.files if self._before else ())
             self._journal = Journal(self._settings)
         self._labels = LabelCodes(known)
         return True
@@ -203,15 +200,16 @@ class Conversion:
         if self._rows.dtype != before.dtype:
             raise StoreError(f"{before.path} holds {before.dtype} values, but those to append are {self._rows.dtype}")
         if "normalize" in self._rows.reading and "normalize" not in before.manifest.reading:
-            raise StoreError(f"the rows of {before.path} are not normalized, but those to append are to be")
+            raise StoreError(f"the rows of {before.path} are not normalized, but those to append would be")
         text, wanted = self._rows.reading.get("text"), before.manifest.reading.get("text")
         if text is not None and text != wanted:
             raise StoreError(f"{before.path} was made with {wanted or 'no texts'}, the rows to append with {text}")
         if before.chain.takes_text and self._rows.max_index >= before.n_features:
             raise StoreError(f"{before.path} holds texts with {before.n_features} features; no more can be added")
 
-    def _goes_on(self, found: Journal) -> bool:
-        different = [name for name in {*self._settings, *found.settings} if self._differs(found, name)]
+    def _can_resume(self, found: Journal) -> bool:
+        names = {*self._settings, *found.settings}
+        different = [name for name in names if found.settings.get(name) != self._settings.get(name)]
         if self._append:  # files left by a different append are useless
             return self._again and not different
         if different:
@@ -224,13 +222,6 @@ class Conversion:
                 f"{self._folder} holds an interrupted conversion of a stream, which cannot be resumed; delete it"
             )
         return True
-
-    def _differs(self, found: Journal, name: str) -> bool:
-        return found.settings.get(name) != self._settings.get(name)
-
-    @staticmethod
-    def _files(manifest: Manifest) -> set[str]:
-        return {manifest.catalogue, *(entry.file for entry in manifest.blocks)}
 
     # ---- Dealing
 
@@ -262,7 +253,7 @@ class Conversion:
         text = 0
         for file in self._settings["files"]:
             with open(file["name"], "rb") as opened:
-                packed = opened.read(2) in (b"\x1f\x8b", b"BZ", b"\xfd7", b"\x28\xb5")
+                packed = opened.read(6).startswith(tuple(MAGIC))
             text += file["size"] * (COMPRESSED if packed else 1)
         return int(np.clip(text * (self._bins.nbytes / self._text_bytes) // self._largest + 1, 1, MOST_BINS))
 
@@ -296,13 +287,12 @@ class Conversion:
         while journal.dealt < journal.bins:
             last = self._last_of_block(spills, journal.dealt)
             for block in self._blocks_of(spills, journal.dealt, last):
-                counted = _counted_from_0(block, self._base)
-                self._count(counted)
+                self._count(block)
                 name = f"block-{self._settings['generation']}-{len(journal.blocks)}.safetensors"
-                journal.blocks.append(write_block(self._folder / name, counted, self._writer))
+                journal.blocks.append(write_block(self._folder / name, block, self._writer))
             journal.dealt = last
             # Not after every block: the journal lists all blocks so far, so the total cost would be quadratic.
-            if time.monotonic() - written > SECONDS_A_JOURNAL or last == journal.bins:
+            if time.monotonic() - written > SECONDS_PER_JOURNAL or last == journal.bins:
                 journal.write(self._folder)
                 written = time.monotonic()
 
@@ -316,12 +306,12 @@ class Conversion:
         return last
 
     def _start_counts(self, n_features: int) -> None:
-        frequencies, rows_of_code = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._frequencies = np.zeros(n_features, np.int64)
+        self._rows_of_code = np.zeros(len(self._labels.labels), np.int64)
         if self._before is not None:
             catalogue = self._before.catalogue
-            frequencies, rows_of_code = catalogue.frequencies, catalogue.rows_of_code
-        more = max(0, n_features - frequencies.size), len(self._labels.labels) - rows_of_code.size
-        self._frequencies, self._rows_of_code = np.pad(frequencies, (0, more[0])), np.pad(rows_of_code, (0, more[1]))
+            self._frequencies = np.pad(catalogue.frequencies, (0, max(0, n_features - catalogue.frequencies.size)))
+            self._rows_of_code[: catalogue.rows_of_code.size] = catalogue.rows_of_code
 
     def _count(self, block: Block) -> None:
         self._frequencies += np.bincount(block.indices[block.values != 0], minlength=self._frequencies.size)
@@ -342,7 +332,10 @@ class Conversion:
                     chosen.append(block)
             if chosen:
                 block = join_blocks(chosen)
-                yield block if last == first + 1 else block.take(np.argsort(block.ids))
+                block = block if last == first + 1 else block.take(np.argsort(block.ids))
+                if base := self._base:
+                    block = replace(block, indices=block.indices - base, n_features=max(0, block.n_features - base))
+                yield block
 
     def _commit(self) -> None:
         journal, before = self._journal, self._before
@@ -358,28 +351,22 @@ class Conversion:
             removed=before.catalogue.removed if before else np.empty(0, np.int64),
         )
         checksum = catalogue.write(self._folder / name)
-        old = before.manifest if before else None
+        old, reading = before.manifest if before else None, self._rows.reading
+        if "text" not in reading:
+            reading = {"index_base": self._base} | reading
         Manifest(
             generation=generation,
             rows=journal.rows + (old.rows if old else 0),
             nnz=sum(entry.nnz for entry in journal.blocks) + (old.nnz if old else 0),
             n_features=self._frequencies.size,
             next_id=journal.rows + self._first_id,
-            reading=old.reading if old else self._reading(),
+            reading=old.reading if old else reading,
             value_bytes=self._rows.dtype.itemsize,
             multilabel=journal.multilabel or bool(old and old.multilabel),
             catalogue=name,
             catalogue_checksum=checksum,
             blocks=(*(old.blocks if old else ()), *journal.blocks),
         ).write(self._folder)
-
-    def _reading(self) -> dict[str, Any]:
-        found = self._rows.reading
-        return found if "text" in found else {"index_base": self._base} | found
-
-
-def _counted_from_0(block: Block, base: int) -> Block:
-    return replace(block, indices=block.indices - base, n_features=max(0, block.n_features - base)) if base else block
 
 
 def write_block(path: Path, block: Block, writer: PlaneWriter) -> BlockEntry:

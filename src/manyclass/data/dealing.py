@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .block_file import Block
+from .bad_file import without_name
+from .block_file import Block, pointers
 from .json_content import as_declared, parse_json
 from .labels import number_labels
 from .manifest import JOURNAL, StoreError
@@ -81,13 +82,6 @@ class Bins:
 class Spill:
     """A file with rows of all bins.
 
-    Parameters
-    ----------
-    path : path-like
-        The file.
-    bins : int
-        The number of bins.
-
     Attributes
     ----------
     new_labels : list
@@ -108,12 +102,10 @@ class Spill:
             self._bounds = [self._file[name].tolist() for name in BOUNDS]
             if any(len(bounds) != bins + 1 or bounds != sorted(bounds) for bounds in self._bounds):
                 raise ValueError(f"it does not have {bins} bins")
-            self.new_labels: list[Any] = as_declared(
-                list[Any], parse_json(self._file[NEW_LABELS].tobytes()), "labels"
-            )
+            new_labels = parse_json(self._file[NEW_LABELS].tobytes())
+            self.new_labels = as_declared(list[Any], new_labels, "labels")
         except ValueError as error:
-            reason = str(error).removeprefix(f"{path}: ")
-            raise StoreError(f"{path}: {reason}; delete {JOURNAL} to start again") from error
+            raise StoreError(f"{path}: {without_name(error, path)}; delete {JOURNAL} to start again") from error
         self._bytes = self._file["indices"].itemsize + self._file["values"].itemsize
 
     def size(self, first: int, last: int) -> int:
@@ -127,26 +119,19 @@ class Spill:
         indices = self._file.part("indices", *nnz)
         return Block(
             ids=self._file.part("ids", *rows),
-            indptr=_pointers(self._file.part("lengths", *rows)),
+            indptr=pointers(self._file.part("lengths", *rows)),
             indices=indices,
             values=self._file.part("values", *nnz),
-            label_ptr=_pointers(self._file.part("label_counts", *rows)),
+            label_ptr=pointers(self._file.part("label_counts", *rows)),
             labels=self._file.part("labels", *labels),
             n_features=int(indices.max(initial=-1)) + 1,
         )
 
 
-def _pointers(counts: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(counts)])
-
-
 class LabelCodes:
     """Assign codes to labels in order of appearance.
 
-    Parameters
-    ----------
-    known : sequence
-        Labels that already have codes; None marks a code that must not be reused.
+    The `known` labels already have codes; None marks a code that must not be reused.
     """
 
     def __init__(self, known: Sequence[Any] = ()):

@@ -66,14 +66,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def as_declared(kind: type[Declared], value: Any, place: str = "") -> Declared:
     """Check that a parsed value matches a declared type, and convert it.
 
-    Parameters
-    ----------
-    kind : type
-        A dataclass, a plain type, `Count`, a list, tuple or dict of such types, or a union of them.
-    value : object
-        The value, as returned by `parse_json`.
-    place : str
-        Name of the value in error messages.
+    The type is a dataclass, a plain type, `Count`, a list, tuple or dict of such types, or a union of them.
 
     Raises
     ------

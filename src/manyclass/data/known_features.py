@@ -34,18 +34,7 @@ class KnownFeatures:
         return self._unknown.size
 
     def keep(self, X: sp.csr_matrix) -> sp.csr_matrix:
-        """Return the rows with only the features of the model.
-
-        Parameters
-        ----------
-        X : csr_matrix of shape (n, d)
-            The rows, with any number of features.
-
-        Returns
-        -------
-        csr_matrix of shape (n, n_features)
-            Shares memory with `X` unless entries were dropped.
-        """
+        """Return the rows with only the features of the model, sharing memory with `X` if nothing is dropped."""
         self.entries += X.nnz
         shape = (X.shape[0], self.n_features)
         known = X.indices < self.n_features if X.shape[1] > self.n_features else None

@@ -1,6 +1,6 @@
 """Encode several labels per row as a sparse indicator matrix with one column per class."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, Literal, TypeGuard
 
@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .labels import as_labels, encode_known, number_labels, reject_missing
+from .matrix import index_type
 
 # Types that hold the labels of one row. A tuple is hashable, so it counts as a single label.
 COLLECTIONS = (list, set, frozenset, np.ndarray)
@@ -207,22 +208,17 @@ def _flat(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
     sets = list(y)
     for row, labels in enumerate(sets):
         if not _is_set(labels):
-            raise ValueError(
-                f"row {row} of y is {labels!r}, not a set of labels like other rows; for a set of one, write "
-                f"[{labels!r}]"
-            )
+            reason = f"row {row} of y is {labels!r}, not a set of labels like other rows"
+            raise ValueError(f"{reason}; for a set of one, write [{labels!r}]")
     ptr = np.concatenate([[0], np.cumsum([len(labels) for labels in sets], dtype=np.int64)])
-    return as_labels(list(chain.from_iterable(map(_members, sets)))), ptr
-
-
-def _members(labels: Any) -> Iterator[Any]:
-    return iter(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+    members = (labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in sets)
+    return as_labels(list(chain.from_iterable(members))), ptr
 
 
 def _of_codes(codes: np.ndarray, ptr: np.ndarray, n_classes: int) -> sp.csr_matrix:
-    index_type = np.int32 if max(codes.size, n_classes) <= np.iinfo(np.int32).max else np.int64
+    wanted = index_type(codes.size, n_classes)
     ones = np.ones(codes.size, np.int32)
-    Y = sp.csr_matrix((ones, codes.astype(index_type), ptr.astype(index_type)), shape=(ptr.size - 1, n_classes))
+    Y = sp.csr_matrix((ones, codes.astype(wanted), ptr.astype(wanted)), shape=(ptr.size - 1, n_classes))
     Y.sum_duplicates()
     Y.data[:] = 1
     return Y

@@ -103,17 +103,14 @@ def reject_missing(labels: np.ndarray, of_row: np.ndarray | None = None) -> None
         return
     if missing.any():
         places = np.flatnonzero(missing)
-        rows = places.size if of_row is None else np.unique(of_row[places]).size
+        count = places.size if of_row is None else np.unique(of_row[places]).size
+        rows = "1 row" if count == 1 else f"{count} rows"
         found = labels[places[0]]
         shown = "NaN" if isinstance(found, float | np.floating) else str(found)
         raise ValueError(
-            f"{_named(places[0], of_row)} is {shown}, which stands for a missing label ({_rows(rows)} in all); give "
-            "every row a label, or remove the rows without one"
+            f"{_named(places[0], of_row)} is {shown}, which stands for a missing label ({rows} in all); give every "
+            "row a label, or remove the rows without one"
         )
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _number_objects(labels: np.ndarray, of_row: np.ndarray | None) -> dict[Any, int]:
@@ -194,7 +191,7 @@ def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 def _find(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Return the code of each label, or -1 if it is unknown."""
-    if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in "biufUSmM":
+    if labels.dtype.kind == classes.dtype.kind and labels.dtype.kind in NATIVE_KINDS:
         places = np.minimum(np.searchsorted(classes, labels), classes.size - 1)
         return np.where(classes[places] == labels, places, -1).astype(np.int32)
     # Python equality compares integers and floats exactly, and numbers never equal strings.

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .bad_file import BadFileError
+from .bad_file import BadFileError, without_name
 from .checksums import checksum_of, write_checked
 from .class_names import class_tensors, read_classes
 from .json_content import LARGEST, Count, as_declared, parse_object, shown
@@ -28,6 +28,13 @@ OWN_FILES = re.compile(r"(block-\d{1,19}-\d{1,19}|catalogue-\d{1,19}|spill-\d{1,
 
 class StoreError(BadFileError):
     """A folder cannot be used as a store; the message names the folder and the reason."""
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Check that these are names of files that a store may have; a forged name could lead out of the folder."""
+    for name in names:
+        if not OWN_FILES.fullmatch(name):
+            raise ValueError(f"{shown(name)} is not a file of a store")
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,11 @@ class Manifest:
         return self.reading.get("index_base", 0)
 
     @property
+    def files(self) -> set[str]:
+        """The files that the manifest names."""
+        return {self.catalogue, *(entry.file for entry in self.blocks)}
+
+    @property
     def chain(self) -> Chain:
         """The preprocessing steps applied to the rows."""
         stored = [StoredStep("HashedText", self.reading["text"])] if "text" in self.reading else []
@@ -150,9 +162,7 @@ class Manifest:
         if "text" in self.reading and not {"text_column", "label_column"} <= set(self.reading):
             raise ValueError("reading has text, but not text_column and label_column")
         self.chain.check_features(self.n_features)
-        for name in (self.catalogue, *(entry.file for entry in self.blocks)):
-            if not OWN_FILES.fullmatch(name):
-                raise ValueError(f"{shown(name)} is not a file of a store")
+        check_names(self.files)
         if len({entry.file for entry in self.blocks}) != len(self.blocks):
             raise ValueError("a block appears twice")
         stored = sum(entry.rows for entry in self.blocks)
@@ -243,9 +253,7 @@ class Catalogue:
         """
         try:
             if checksum_of(path) != manifest.catalogue_checksum:
-                raise StoreError(
-                    f"{path} is not the file that the manifest names; restore it, or convert the data again"
-                )
+                raise ValueError("this is not the file that the manifest names")
             tensors = dict(TensorFile(path, mmap=False))
             missing = [about.name for about in fields(cls)[1:] if about.name not in tensors]
             if missing:
@@ -253,40 +261,28 @@ class Catalogue:
             found = cls(read_classes(tensors), *(tensors[about.name] for about in fields(cls)[1:]))
             found._check(manifest)
             return found
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}; restore it, or convert the data again") from error
-        except ValueError as error:
-            if isinstance(error, StoreError):
-                raise
-            reason = str(error).removeprefix(f"{path}: ")
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else without_name(error, path)
             raise StoreError(f"{path}: {reason}; restore it, or convert the data again") from error
 
     def _check(self, manifest: Manifest) -> None:
         codes = self.class_of_code.size
-        wanted: Mapping[str, tuple[type, int]] = {
-            "class_of_code": (np.int32, codes),
-            "rows_of_code": (np.int64, codes),
-            "frequencies": (np.int64, manifest.n_features),
-            "removed": (np.int64, self.removed.size),
+        # The type, size and range of each array.
+        wanted = {
+            "class_of_code": ("int32", codes, -1, self.classes.size),
+            "rows_of_code": ("int64", codes, 0, LARGEST),
+            "frequencies": ("int64", manifest.n_features, 0, manifest.rows + 1),
+            "removed": ("int64", self.removed.size, 0, manifest.next_id),
         }
-        for name, (dtype, size) in wanted.items():
+        for name, (dtype, size, low, limit) in wanted.items():
             array = getattr(self, name)
             if array.dtype != dtype or array.shape != (size,):
-                raise ValueError(
-                    f"{name} is {array.dtype} of shape {array.shape}, not {np.dtype(dtype)} of shape ({size},)"
-                )
-        _check_range("class_of_code", self.class_of_code, -1, self.classes.size)
-        _check_range("rows_of_code", self.rows_of_code, 0, LARGEST)
-        _check_range("frequencies", self.frequencies, 0, manifest.rows + 1)
-        _check_range("removed", self.removed, 0, manifest.next_id)
+                raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {dtype} of shape ({size},)")
+            if array.size and not low <= array.min() <= array.max() < limit:
+                raise ValueError(f"{name} has numbers outside {low} to {limit - 1}")
         if (self.removed[1:] <= self.removed[:-1]).any():
             raise ValueError("removed is not ascending")
         if not np.array_equal(np.unique(self.class_of_code[self.class_of_code >= 0]), np.arange(self.classes.size)):
             raise ValueError("class_of_code does not name every class")
         if sum(entry.rows for entry in manifest.blocks) - self.removed.size != manifest.rows:
             raise ValueError(f"removed has {self.removed.size} rows, but the manifest says {manifest.rows} are left")
-
-
-def _check_range(name: str, numbers: np.ndarray, low: int, limit: int) -> None:
-    if numbers.size and not low <= numbers.min() <= numbers.max() < limit:
-        raise ValueError(f"{name} has numbers outside {low} to {limit - 1}")

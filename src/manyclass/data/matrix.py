@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -61,11 +61,17 @@ class RowMatrix:
         end = max(begin, end)
         if self.dense is not None:
             return RowMatrix(end - begin, self.n_features, dense=self.dense[begin:end], longest=self.longest)
-        assert self.indptr is not None and self.indices is not None and self.values is not None
-        ends = self.indptr[begin : end + 1]
+        indptr, indices, values = self.csr_arrays
+        ends = indptr[begin : end + 1]
         entries = slice(ends[0], ends[-1])
-        arrays = ends - ends[0], self.indices[entries], self.values[entries]
+        arrays = ends - ends[0], indices[entries], values[entries]
         return RowMatrix(end - begin, self.n_features, *arrays, longest=self.longest)
+
+    @property
+    def csr_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`indptr`, `indices` and `values` of sparse rows."""
+        assert self.indptr is not None and self.indices is not None and self.values is not None
+        return self.indptr, self.indices, self.values
 
     @property
     def is_sparse(self) -> bool:
@@ -75,16 +81,12 @@ class RowMatrix:
     @property
     def dtype(self) -> np.dtype:
         """The type of the values: float32 or float64."""
-        values = self.values if self.dense is None else self.dense
-        assert values is not None
-        return values.dtype
+        return (self.csr_arrays[2] if self.dense is None else self.dense).dtype
 
     @property
     def nnz(self) -> int:
         """The number of stored values."""
-        values = self.values if self.dense is None else self.dense
-        assert values is not None
-        return int(values.size)
+        return int((self.csr_arrays[2] if self.dense is None else self.dense).size)
 
     @property
     def nbytes(self) -> int:
@@ -93,39 +95,48 @@ class RowMatrix:
         return sum(array.nbytes for array in arrays if array is not None)
 
     def check_fits(self, dtype: np.dtype) -> None:
-        """Check that the squared length of every row fits a type.
+        """Check that the squared length of every row fits a type; see `check_values`."""
+        if self.longest > LARGEST[dtype]:
+            self.check_values(dtype)
+
+    def check_values(self, used_as: np.dtype | None) -> "RowMatrix":
+        """Return the rows with their `longest` set, after checking that all values are finite.
 
         Raises
         ------
-        ValueError
-            If one does not; the message names row, column and value.
+        UnfitRowError
+            If a value is not finite, or if the squared length of a row does not fit `used_as`. The message names
+            row, column and value.
         """
-        if self.longest <= LARGEST[dtype]:
-            return
         if self.dense is not None:
-            row, _ = core.check_dense_rows(self.dense, LARGEST[dtype])
+            row, longest = core.check_dense_rows(self.dense, _most(used_as))
             if row != CLEAN:
-                _refuse(self.dense[row], None, row, dtype)
-            return
-        assert self.indptr is not None and self.indices is not None and self.values is not None
-        row, _ = core.check_rows(self.indptr, self.indices, self.values, self.n_features, LARGEST[dtype])
-        if row != CLEAN:
-            entries = slice(self.indptr[row], self.indptr[row + 1])
-            _refuse(self.values[entries], self.indices[entries], row, dtype)
+                _refuse(self.dense[row], None, row, used_as)
+        else:
+            indptr, indices, values = self.csr_arrays
+            row, longest = core.check_rows(indptr, indices, values, self.n_features, _most(used_as))
+            if row != CLEAN:
+                entries = slice(indptr[row], indptr[row + 1])
+                _refuse(values[entries], indices[entries], row, used_as)
+        return replace(self, longest=longest)
 
     def as_csr(self) -> sp.csr_matrix:
         """Return the rows as a SciPy matrix: a view if they are sparse, a copy if they are dense."""
         if self.dense is not None:
             return sp.csr_matrix(self.dense)
-        assert self.indptr is not None and self.indices is not None and self.values is not None
-        return _wrap(self.values, self.indices, self.indptr, (self.n_rows, self.n_features))
+        return _wrap(*self.csr_arrays, self.shape)
 
 
-def _wrap(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
+def _wrap(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
     # Assign the arrays, because SciPy's constructor silently copies 64-bit indices that fit 32 bits.
-    matrix = sp.csr_matrix(shape, dtype=data.dtype)
-    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    matrix = sp.csr_matrix(shape, dtype=values.dtype)
+    matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
     return matrix
+
+
+def index_type(*largest: int) -> type:
+    """Return the type of indices up to these numbers: int32 if they fit, else int64."""
+    return np.int32 if max(largest) <= np.iinfo(np.int32).max else np.int64
 
 
 class UnfitRowError(ValueError):
@@ -139,8 +150,7 @@ class _Copies:
         self.made: list[str] = []
 
     def add(self, what: str, *arrays: np.ndarray) -> None:
-        size = sum(array.nbytes for array in arrays) / 1e6
-        message = f"{what}: {size:.1f} MB"
+        message = f"{what}: {sum(array.nbytes for array in arrays) / 1e6:.1f} MB"
         self.made.append(message)
         logger.info(message)
 
@@ -228,32 +238,31 @@ def _check_indices(indices: np.ndarray, indptr: np.ndarray, n_features: int) -> 
     if indices.size and (indices.min() < 0 or indices.max() >= n_features):
         position = int(np.flatnonzero((indices < 0) | (indices >= n_features))[0])
         raise ValueError(
-            f"row {_row_of(indptr, position)} of X has column index {indices[position]}, "
-            f"outside 0..{n_features - 1}; "
-            "correct the index or the shape of X"
+            f"row {_row_of(indptr, position)} of X has column index {indices[position]}, outside "
+            f"0..{n_features - 1}; correct the index or the shape of X"
         )
 
 
-def _can_check(
-    indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, n_rows: int, dtype: DTypeLike | None
-) -> bool:
+def _can_check(X: sp.csr_matrix, dtype: DTypeLike | None) -> bool:
     """Whether the core can check the arrays without converting them."""
     return bool(
-        values.dtype in FLOATS
-        and (dtype is None or values.dtype == dtype)
-        and indptr.dtype in INDEX_TYPES
-        and indptr.dtype == indices.dtype
-        and indptr.shape == (n_rows + 1,)
-        and indices.shape == values.shape
-        and indptr.flags.c_contiguous
-        and indices.flags.c_contiguous
-        and values.flags.c_contiguous
+        X.data.dtype in FLOATS
+        and (dtype is None or X.data.dtype == dtype)
+        and X.indptr.dtype in INDEX_TYPES
+        and X.indptr.dtype == X.indices.dtype
+        and X.indptr.shape == (X.shape[0] + 1,)
+        and X.indices.shape == X.data.shape
+        and _contiguous(X.indptr, X.indices, X.data)
     )
+
+
+def _contiguous(*arrays: np.ndarray) -> bool:
+    return all(array.flags.c_contiguous for array in arrays)
 
 
 def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> RowMatrix:
     n_rows, n_features = X.shape
-    if X.format == "csr" and _can_check(X.indptr, X.indices, X.data, n_rows, dtype):
+    if X.format == "csr" and _can_check(X, dtype):
         # Fast path: a single call to the core, which matters when predicting single rows.
         row, longest = core.check_rows(X.indptr, X.indices, X.data, n_features, _most(used_as))
         if row == CLEAN:
@@ -269,15 +278,14 @@ def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> 
         raise ValueError(f"X has {indices.size} column indices for {values.size} values; rebuild X")
     _check_pointers(indptr, n_rows, values.size)
     if indptr.dtype not in INDEX_TYPES or indices.dtype not in INDEX_TYPES or indptr.dtype != indices.dtype:
-        fits = max(values.size, n_features) <= np.iinfo(np.int32).max
-        index_type = np.int32 if fits else np.int64
-        indptr = np.ascontiguousarray(indptr, dtype=index_type)
-        found, indices = indices.dtype, np.ascontiguousarray(indices, dtype=index_type)
+        wanted = index_type(values.size, n_features)
+        indptr = np.ascontiguousarray(indptr, dtype=wanted)
+        found, indices = indices.dtype, np.ascontiguousarray(indices, dtype=wanted)
         copies.add(f"converted indices from {found} to {indices.dtype}", indptr, indices)
     stored = int(indptr[-1])
     indices, values = indices[:stored], values[:stored]
     _check_indices(indices, indptr, n_features)
-    if not (indptr.flags.c_contiguous and indices.flags.c_contiguous and values.flags.c_contiguous):
+    if not _contiguous(indptr, indices, values):
         indptr, indices, values = map(np.ascontiguousarray, (indptr, indices, values))
         copies.add("made strided csr arrays contiguous", indptr, indices, values)
     if values.dtype != value_type:
@@ -285,17 +293,13 @@ def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> 
         values = _convert(values, value_type, lambda e: (_row_of(indptr, e), int(indices[e])))
         copies.add(f"converted {found} to {value_type}", values)
     # Wrap the arrays anew, because the flags of X itself may be out of date.
-    view = _wrap(values, indices, indptr, (n_rows, n_features))
+    view = _wrap(indptr, indices, values, X.shape)
     if not view.has_canonical_format:
-        view = _wrap(values.copy(), indices.copy(), indptr.copy(), (n_rows, n_features))
+        view = _wrap(indptr.copy(), indices.copy(), values.copy(), X.shape)
         view.sum_duplicates()
         indptr, indices, values = view.indptr, view.indices, view.data
         copies.add("sorted csr rows and added up duplicates", indptr, indices, values)
-    row, longest = core.check_rows(indptr, indices, values, n_features, _most(used_as))
-    if row != CLEAN:
-        entries = slice(indptr[row], indptr[row + 1])
-        _refuse(values[entries], indices[entries], row, used_as)
-    return RowMatrix(n_rows, n_features, indptr, indices, values, copies=copies.made, longest=longest)
+    return RowMatrix(n_rows, n_features, indptr, indices, values, copies=copies.made).check_values(used_as)
 
 
 def _check_dense(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> RowMatrix:
@@ -316,10 +320,7 @@ def _check_dense(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> R
     if not (found.flags.c_contiguous and found.flags.aligned):
         found = np.array(found, order="C")
         copies.add("converted to C order", found)
-    row, longest = core.check_dense_rows(found, _most(used_as))
-    if row != CLEAN:
-        _refuse(found[row], None, row, used_as)
-    return RowMatrix(found.shape[0], found.shape[1], dense=found, copies=copies.made, longest=longest)
+    return RowMatrix(found.shape[0], found.shape[1], dense=found, copies=copies.made).check_values(used_as)
 
 
 def _most(used_as: np.dtype | None) -> float:

@@ -10,13 +10,13 @@ from numpy.typing import DTypeLike
 
 from .labels import as_labels, reject_missing
 from .matrix import check_matrix
-from .row_parts import Place, RowPart
+from .row_parts import Place, RowPart, RowSource
 from .svmlight import label_blocks
 
 ROWS_AT_ONCE = 1 << 14
 
 
-class MatrixRows:
+class MatrixRows(RowSource):
     """Rows of a matrix; see `RowSource`.
 
     Parameters
@@ -41,22 +41,13 @@ class MatrixRows:
                 raise ValueError(f"X has {n} rows, but y has {labels.size}")
             reject_missing(labels)
         self._labels, self._label_ptr = labels, np.concatenate([[0], ends])
-        self.index_base: int | None = 0
-        self.min_index, self.max_index = 0, d - 1
-        self.reading: dict[str, Any] = {}
-        self.end = Place(1)
+        self.max_index = d - 1
+        self.reading, self.end = {}, Place(1)
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self._rows.shape[0])
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of the source. They do not identify the matrix."""
+    def settings(self) -> dict[str, Any]:  # they do not identify the matrix
         return {"files": [{"name": "<matrix>"}], "dtype": self.dtype.name}
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
-        """Return the rows, a few thousand at a time."""
         indptr, n = self._rows.indptr.astype(np.int64, copy=False), self._rows.shape[0]
         for first in range(begin.rows, n, ROWS_AT_ONCE):
             last = min(first + ROWS_AT_ONCE, n)
@@ -73,30 +64,20 @@ class MatrixRows:
             )
 
 
-class MatrixParts:
+class MatrixParts(RowSource):
     """Rows of a sequence of matrices, such as from a generator; see `RowSource`.
 
-    Parameters
-    ----------
-    parts : iterable of pairs
-        Pairs `(X, y)` as for `MatrixRows`, with the same features.
-    dtype : float32 or float64
-        Type of the values.
+    The parts are pairs `(X, y)` as for `MatrixRows`, with the same features.
     """
 
     def __init__(self, parts: Iterable[tuple[Any, Any]], *, dtype: DTypeLike = np.float32):
         self._parts, self.dtype = parts, np.dtype(dtype)
-        self.index_base: int | None = 0
-        self.min_index, self.max_index = 0, -1
-        self.reading: dict[str, Any] = {}
-        self.end = Place(1)
+        self.reading, self.end = {}, Place(1)
 
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of the source. They do not identify the matrices."""
+    def settings(self) -> dict[str, Any]:  # they do not identify the matrices
         return {"files": [{"name": "<matrices>"}], "dtype": self.dtype.name}
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
-        """Return the rows of all matrices in turn."""
         rows = 0
         for number, pair in enumerate(self._parts):
             if not (isinstance(pair, tuple | list) and len(pair) == 2):
@@ -104,5 +85,5 @@ class MatrixParts:
             matrix = MatrixRows(*pair, dtype=self.dtype)
             self.max_index = max(self.max_index, matrix.max_index)
             for part in matrix.parts():
-                yield replace(part, end=Place(0, rows=rows + part.end.rows))
-            rows += matrix.n_rows
+                rows += part.indptr.size - 1
+                yield replace(part, end=Place(0, rows=rows))

@@ -3,15 +3,16 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from .json_content import Count
-from .streams import CHUNK, PathOrFile, StreamError, open_input, stream_name
-from .svmlight import LONGEST_LINE, ParseError, feed, new_parser
+from .streams import CHUNK, PathOrFile, stream_name
+from .svmlight import LONGEST_LINE, ParseError, feed, feed_source, new_parser, take, take_labels, take_pointers
 
 # Bytes of text per part.
 TEXT_AT_ONCE = 16 << 20
@@ -71,14 +72,20 @@ class RowSource(Protocol):
     """
 
     dtype: np.dtype
-    index_base: int | None
-    min_index: int
-    max_index: int
+    index_base: int | None = 0
+    min_index: int = 0
+    max_index: int = -1
     reading: dict[str, Any]
     end: Place
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
-        """Read the rows from `begin` to the end."""
+        """Read the rows from `begin` to the end.
+
+        Raises
+        ------
+        ParseError
+            If a file is malformed; the message names the file and the place.
+        """
 
     def settings(self) -> dict[str, Any]:
         """Return what identifies the source, as JSON values; `files` holds its `fingerprints`."""
@@ -96,7 +103,7 @@ def fingerprints(paths: Sequence[PathOrFile]) -> list[dict[str, Any]]:
     return found
 
 
-class TextRows:
+class TextRows(RowSource):
     """Rows of one or more svmlight or XMC files; see `RowSource`.
 
     Parameters
@@ -124,53 +131,34 @@ class TextRows:
     ):
         self.paths, self.xmc, self.dtype = list(paths), xmc, np.dtype(dtype)
         self.index_base = 0 if xmc else index_base
-        self.min_index, self.max_index = np.iinfo(np.int64).max, -1
+        self.min_index = np.iinfo(np.int64).max
         self.reading: dict[str, Any] = {"normalize": "l2"} if normalize else {}
         self.end = Place(len(self.paths))
 
     def settings(self) -> dict[str, Any]:
-        """Return what identifies this source."""
         return {"files": fingerprints(self.paths), "xmc": self.xmc, "dtype": self.dtype.name} | self.reading
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
-        """Read the rows from `begin` to the end of the last file.
-
-        Raises
-        ------
-        ParseError
-            If a file is malformed; the message names file, line and column.
-        """
         for number in range(begin.file, len(self.paths)):
             yield from self._of_file(number, begin if number == begin.file else Place(number))
 
     def _of_file(self, number: int, begin: Place) -> Iterator[RowPart]:
-        path = self.paths[number]
-        name = stream_name(path)
         zero_based = "auto" if self.index_base is None else self.index_base == 0
         parser = new_parser(self.dtype, xmc=self.xmc, zero_based=zero_based)
-        buffer = np.empty(CHUNK, np.uint8)
-        offset, taken = begin.offset, 0
-        rows = begin.rows
-        try:
-            with open_input(path) as stream:
-                if begin.offset:
-                    self._skip(stream, parser, begin, name)
-                while count := stream.readinto(buffer):  # type: ignore[attr-defined]
-                    feed(parser, name, buffer[:count])
-                    offset += count
-                    taken += count
-                    if taken >= TEXT_AT_ONCE and parser.n_rows:
-                        rows += parser.n_rows
-                        end = Place(number, offset - parser.unfinished, parser.line, rows)
-                        yield self._take(parser, end, taken)
-                        taken = 0
-        except StreamError as error:
-            raise ParseError(name, parser.line + 1, 1, str(error)) from error
-        _check(name, parser.finish())
+        offset, rows, taken = begin.offset, begin.rows, 0
+        skip = partial(self._skip, parser, begin) if begin.offset else None
+        for count in feed_source(parser, self.paths[number], chunk=CHUNK, skip=skip):
+            offset += count
+            taken += count
+            if taken >= TEXT_AT_ONCE and parser.n_rows:
+                rows += parser.n_rows
+                end = Place(number, offset - parser.unfinished, parser.line, rows)
+                yield self._take(parser, end, taken)
+                taken = 0
         yield self._take(parser, Place(number + 1), taken)
 
-    def _skip(self, stream: Any, parser: Any, begin: Place, name: str) -> None:
-        left = begin.offset
+    def _skip(self, parser: Any, begin: Place, stream: BinaryIO) -> None:
+        name, left = stream_name(self.paths[begin.file]), begin.offset
         if self.xmc:  # the parser needs the header to check the remaining rows
             header = stream.readline(LONGEST_LINE)
             left -= len(header)
@@ -183,33 +171,16 @@ class TextRows:
 
     def _take(self, parser: Any, end: Place, text_bytes: int) -> RowPart:
         n_rows, nnz = parser.n_rows, parser.nnz
-        indices = np.empty(nnz, np.int64 if parser.wide else np.int32)
-        parser.take_written_indices(indices)
-        values = np.empty(nnz, self.dtype)
-        parser.take_values(values)
-        labels = np.empty(parser.n_labels_read, np.int64 if parser.labels_are_integers else np.float64)
-        parser.take_labels(labels)
         part = RowPart(
-            _ends(parser.take_row_ends, n_rows),
-            indices,
-            values,
-            _ends(parser.take_label_ends, n_rows),
-            labels,
-            end,
-            text_bytes,
+            indptr=take_pointers(parser.take_row_ends, n_rows),
+            indices=take(parser.take_written_indices, nnz, np.int64 if parser.wide else np.int32),
+            values=take(parser.take_values, nnz, self.dtype),
+            label_ptr=take_pointers(parser.take_label_ends, n_rows),
+            labels=take_labels(parser),
+            end=end,
+            text_bytes=text_bytes,
         )
         self.min_index = min(self.min_index, parser.min_index)
         self.max_index = max(self.max_index, parser.n_features - 1 if self.xmc else parser.max_index)
         parser.next_part()
         return part
-
-
-def _check(name: str, failure: Any) -> None:
-    if failure:
-        raise ParseError(name, *failure)
-
-
-def _ends(take: Any, n_rows: int) -> np.ndarray:
-    pointers = np.zeros(n_rows + 1, np.int64)
-    take(pointers[1:])
-    return pointers

@@ -75,33 +75,32 @@ def remove_rows(path: Path, rows: Iterable[int], blocks: Iterable[int]) -> None:
         frequencies, rows_of_code = catalogue.frequencies.copy(), catalogue.rows_of_code.copy()
         n_rows, nnz, removed = manifest.rows, manifest.nnz, catalogue.removed
         for number, ids in going.items():
-            block = store.read_with_removed(number)
-            block = block.take(np.flatnonzero(np.isin(block.ids, ids)))
+            stored = store.read_with_removed(number)
+            block = stored.take(np.flatnonzero(np.isin(stored.ids, ids)))
             frequencies -= np.bincount(block.indices[block.values != 0], minlength=frequencies.size)
             rows_of_code -= np.bincount(block.labels, minlength=rows_of_code.size)
             n_rows, nnz = n_rows - block.n_rows, nnz - int(block.indices.size)
-            entry_ids = read_ids(path / manifest.blocks[number].file)
             removed = np.union1d(removed, ids)
-            if np.isin(entry_ids, removed).all():
+            if np.isin(stored.ids, removed).all():
                 whole.add(number)
-                removed = np.setdiff1d(removed, entry_ids)
+                removed = np.setdiff1d(removed, stored.ids)
         if n_rows == 0:
             raise StoreError(f"no row of {path} would be left; delete the folder instead")
         generation = manifest.generation + 1
         changed = Catalogue.of_labels(catalogue.labels, rows_of_code, frequencies=frequencies, removed=removed)
         name = f"catalogue-{generation}.safetensors"
         left = tuple(entry for number, entry in enumerate(manifest.blocks) if number not in whole)
-        checksum = changed.write(path / name)
-        replace(
+        changed_manifest = replace(
             manifest,
             generation=generation,
             rows=n_rows,
             nnz=nnz,
             catalogue=name,
-            catalogue_checksum=checksum,
+            catalogue_checksum=changed.write(path / name),
             blocks=left,
-        ).write(path)
-        sweep(path, {name, *(entry.file for entry in left)})
+        )
+        changed_manifest.write(path)
+        sweep(path, changed_manifest.files)
 
 
 def _known_blocks(store: BlockStore, blocks: Iterable[int]) -> set[int]:

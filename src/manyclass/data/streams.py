@@ -14,6 +14,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -41,14 +42,19 @@ def zstandard_package() -> Any:
     return zstandard
 
 
-def _decompressor(codec: str) -> Callable[[], Any]:
-    if codec == "gzip":
-        return lambda: zlib.decompressobj(wbits=31)
-    if codec == "bzip2":
-        return bz2.BZ2Decompressor
-    if codec == "xz":
-        return lzma.LZMADecompressor
-    return zstandard_package().ZstdDecompressor().decompressobj
+DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+    "zstd": lambda: zstandard_package().ZstdDecompressor().decompressobj(),
+}
+COMPRESSORS: dict[str, Callable[[BinaryIO], Any]] = {
+    # No time stamp, so that equal input gives equal files.
+    "gzip": lambda out: gzip.GzipFile(fileobj=out, mode="wb", filename="", mtime=0),
+    "bzip2": partial(bz2.BZ2File, mode="wb"),
+    "xz": partial(lzma.LZMAFile, mode="wb"),
+    "zstd": lambda out: zstandard_package().ZstdCompressor().stream_writer(out, closefd=False),
+}
 
 
 class _Prefixed(io.RawIOBase):
@@ -78,7 +84,7 @@ class _Decompressed(io.RawIOBase):
     def __init__(self, source: BinaryIO, codec: str):
         self._source = source
         self._codec = codec
-        self._new = _decompressor(codec)
+        self._new = DECOMPRESSORS[codec]
         self._member: Any = self._new()
         self._packed = b""
         self._ready = memoryview(b"")
@@ -100,7 +106,7 @@ class _Decompressed(io.RawIOBase):
         if self._member.eof and not self._between_members:
             self._packed = self._member.unused_data + self._packed
             self._between_members = True
-        if not self._packed and (self._between_members or self._wants_input()):
+        if not self._packed and (self._between_members or getattr(self._member, "needs_input", True)):
             self._packed = self._source.read(COMPRESSED_READ)
             if not self._packed and not self._between_members:
                 raise StreamError(f"the {self._codec} stream ends too early; the file is truncated, get it again")
@@ -118,9 +124,6 @@ class _Decompressed(io.RawIOBase):
         except Exception as error:  # each of the four libraries has its own exceptions
             raise StreamError(f"the {self._codec} stream is damaged ({error}); get the file again") from error
         return True
-
-    def _wants_input(self) -> bool:
-        return getattr(self._member, "needs_input", True)
 
     def _decompress(self) -> bytes:
         """Decompress at most a chunk, so that a decompression bomb does not fill the memory."""
@@ -145,26 +148,16 @@ def stream_name(source: PathOrFile) -> str:
 def open_input(source: PathOrFile) -> Iterator[BinaryIO]:
     """Open a path, a binary file object or `-` (standard input), and decompress it if necessary.
 
-    The compression is detected from the first bytes, never from the name. A file object passed in stays open.
-
-    Parameters
-    ----------
-    source : str, path-like or binary file object
-        The input to open.
-
-    Yields
-    ------
-    binary file object
-        The decompressed bytes. Reading raises `StreamError` if the compressed stream is damaged or truncated.
+    The compression is detected from the first bytes, never from the name. A file object passed in stays open. Reading
+    raises `StreamError` if the compressed stream is damaged or truncated.
     """
     with contextlib.ExitStack() as stack:
-        if isinstance(source, (str, os.PathLike)):
-            if os.fspath(source) == "-":
-                raw: BinaryIO = sys.stdin.buffer
-            else:
-                raw = stack.enter_context(open(source, "rb", buffering=0))
-        else:
+        if not isinstance(source, (str, os.PathLike)):
             raw = source
+        elif os.fspath(source) == "-":
+            raw = sys.stdin.buffer
+        else:
+            raw = cast(BinaryIO, stack.enter_context(open(source, "rb", buffering=0)))
         start = b""
         while len(start) < 6:
             more = raw.read(6 - len(start))
@@ -186,18 +179,8 @@ def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
 
     The bytes go to a temporary file in the same folder, which is renamed once they are on disk, or deleted if
     anything fails. If a file is replaced, the new one keeps its permissions and, where the system allows it, its
-    owner. A symbolic link is replaced, not followed; use `open_destination` for paths given by users.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write; an existing file is replaced.
-    durable : bool
-        Wait until the contents and the name are on disk.
-
-    Yields
-    ------
-    binary file object
+    owner. A symbolic link is replaced, not followed; use `open_destination` for paths given by users. If `durable`,
+    wait until the contents and the name are on disk.
 
     Raises
     ------
@@ -318,14 +301,6 @@ def open_destination(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     A symbolic link stays, and its target is replaced. A pipe or device is written to directly. Temporary files that
     killed processes left for the same path are removed.
-
-    Parameters
-    ----------
-    path : str or path-like
-
-    Yields
-    ------
-    binary file object
     """
     try:
         kind = os.stat(path).st_mode
@@ -343,29 +318,12 @@ def open_destination(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a path given by a user for writing, compressed according to its suffix; see `open_destination`.
+    """Open a path given by a user for writing, as `open_destination` does.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file to write. The suffixes `.gz`, `.bz2`, `.xz` and `.zst` select compression.
-
-    Yields
-    ------
-    binary file object
-        Takes the uncompressed bytes.
+    The suffixes `.gz`, `.bz2`, `.xz` and `.zst` select compression.
     """
     codec = SUFFIXES.get(Path(path).suffix.lower())
-    zstandard = zstandard_package() if codec == "zstd" else None
-    with open_destination(path) as raw, contextlib.ExitStack() as stack:
-        out: Any = raw
-        if codec == "gzip":
-            # No time stamp, so that equal input gives equal files.
-            out = stack.enter_context(gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0))
-        elif codec == "bzip2":
-            out = stack.enter_context(bz2.BZ2File(raw, "wb"))
-        elif codec == "xz":
-            out = stack.enter_context(lzma.LZMAFile(raw, "wb"))
-        elif zstandard is not None:
-            out = stack.enter_context(zstandard.ZstdCompressor().stream_writer(raw, closefd=False))
+    if codec == "zstd":
+        zstandard_package()  # fail before anything is written
+    with open_destination(path) as raw, COMPRESSORS[codec](raw) if codec else contextlib.nullcontext(raw) as out:
         yield out

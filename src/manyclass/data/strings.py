@@ -6,26 +6,18 @@ from collections.abc import Iterable
 import numpy as np
 
 
-def string_arrays(strings: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
+def string_arrays(strings: Iterable[str], errors: str = "surrogatepass") -> tuple[np.ndarray, np.ndarray]:
     """Return the strings as concatenated UTF-8, and their offsets.
 
-    Lone surrogates, which may come from JSON, are preserved.
+    Lone surrogates, which may come from JSON, are encoded according to `errors`.
     """
-    encoded = [string.encode("utf-8", "surrogatepass") for string in strings]
-    offsets = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(string) for string in encoded], out=offsets[1:])
+    encoded = [string.encode("utf-8", errors) for string in strings]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     return np.frombuffer(b"".join(encoded), np.uint8), offsets
 
 
-def read_strings(utf8: np.ndarray, offsets: np.ndarray, what: str) -> list[str]:
-    """Restore the strings from the arrays of `string_arrays`.
-
-    Parameters
-    ----------
-    utf8, offsets : ndarray
-        The arrays.
-    what : str
-        What the strings are, for error messages.
+def read_strings(utf8: np.ndarray, offsets: np.ndarray, what: str, errors: str = "surrogatepass") -> list[str]:
+    """Restore the strings from the arrays of `string_arrays`; `what` they are appears in error messages.
 
     Raises
     ------
@@ -41,8 +33,6 @@ def read_strings(utf8: np.ndarray, offsets: np.ndarray, what: str) -> list[str]:
         raise ValueError(f"the {offsets.size} offsets do not divide the {utf8.size} bytes of the {what}")
     content = utf8.tobytes()
     try:
-        return [
-            content[begin:end].decode("utf-8", "surrogatepass") for begin, end in itertools.pairwise(offsets.tolist())
-        ]
+        return [content[begin:end].decode("utf-8", errors) for begin, end in itertools.pairwise(offsets.tolist())]
     except UnicodeDecodeError as error:
         raise ValueError(f"the {what} are not UTF-8 ({error})") from error

@@ -1,8 +1,8 @@
 """Read and write svmlight (LIBSVM) text."""
 
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, DTypeLike
 from .._native import core
 from .bad_file import BadFileError
 from .known_features import KnownFeatures
-from .matrix import check_matrix
+from .matrix import check_matrix, index_type
 from .remedies import REMEDIES
 from .streams import CHUNK, PathOrFile, StreamError, open_input, open_output, stream_name
 
-ROWS_A_BLOCK = 4096
+ROWS_PER_BLOCK = 4096
 LONGEST_LINE = 1 << 28
 PARSERS = {np.dtype(np.float32): core.RowParserFloat32, np.dtype(np.float64): core.RowParserFloat64}
 
@@ -37,11 +37,7 @@ class ParseError(BadFileError):
 
     def __init__(self, file: str, line: int, column: int, reason: str, remedy: str = ""):
         super().__init__(file, line, column, reason, remedy)
-        self.file = file
-        self.line = line
-        self.column = column
-        self.reason = reason
-        self.remedy = remedy
+        self.file, self.line, self.column, self.reason, self.remedy = file, line, column, reason, remedy
 
     def __str__(self) -> str:
         return self.told(REMEDIES)
@@ -69,7 +65,7 @@ def new_parser(
     allow_nonfinite: bool = False,
     xmc: bool = False,
 ) -> Any:
-    """Create a native parser; pass it text with `feed`."""
+    """Create a native parser; pass it text with `feed` or `feed_source`."""
     if np.dtype(dtype) not in PARSERS:
         raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}")
     if n_features is not None and n_features < 0:
@@ -97,68 +93,83 @@ def feed(parser: Any, name: str, text: np.ndarray) -> None:
         raise ParseError(name, parser.line + 1, 1, f"this line is longer than {LONGEST_LINE >> 20} MiB")
 
 
+def feed_source(
+    parser: Any, source: PathOrFile, *, chunk: int = CHUNK, skip: Callable[[BinaryIO], None] | None = None
+) -> Iterator[int]:
+    """Pass all of `source` to a parser, one chunk at a time, and yield the size of each.
+
+    `skip` may first read some of the stream.
+    """
+    name, buffer = stream_name(source), np.empty(chunk, np.uint8)
+    try:
+        with open_input(source) as stream:
+            if skip is not None:
+                skip(stream)
+            while count := stream.readinto(buffer):  # type: ignore[attr-defined]
+                feed(parser, name, buffer[:count])
+                yield count
+    except StreamError as error:
+        raise ParseError(name, parser.line + 1, 1, str(error)) from error
+    if failure := parser.finish():
+        raise ParseError(name, *failure)
+
+
 def parse_rows(source: PathOrFile, *, dtype: DTypeLike, **options: Any) -> Any:
     """Parse all of `source` and return the parser; `options` go to `new_parser`.
 
     Get the rows with `matrix_of` and `labels_of`.
     """
     parser = new_parser(dtype, **options)
-    name = stream_name(source)
-    buffer = np.empty(CHUNK, np.uint8)
-    try:
-        with open_input(source) as stream:
-            # One chunk per call, so that Python can handle Ctrl-C in between.
-            while count := stream.readinto(buffer):  # type: ignore[attr-defined]
-                feed(parser, name, buffer[:count])
-    except StreamError as error:
-        raise ParseError(name, parser.line + 1, 1, str(error)) from error
-    if failure := parser.finish():
-        raise ParseError(name, *failure)
+    for _ in feed_source(parser, source):  # Python can handle Ctrl-C between the chunks
+        pass
     return parser
 
 
-def _index_type(*largest: int) -> type:
-    return np.int32 if max(largest) <= np.iinfo(np.int32).max else np.int64
+def take(out_of: Callable[[np.ndarray], None], size: int, dtype: DTypeLike) -> np.ndarray:
+    """Move an array out of a parser with one of its `take_*` methods."""
+    array = np.empty(size, dtype)
+    out_of(array)
+    return array
 
 
-def _pointers(take: Any, n_rows: int, index_type: type) -> np.ndarray:
+def take_pointers(out_of: Callable[[np.ndarray], None], n_rows: int, dtype: DTypeLike = np.int64) -> np.ndarray:
+    """Move row ends out of a parser as offsets that start with 0."""
     pointers = np.zeros(n_rows + 1, np.int64)
-    take(pointers[1:])
-    return pointers.astype(index_type, copy=False)
+    out_of(pointers[1:])
+    return pointers.astype(dtype, copy=False)
+
+
+def take_labels(parser: Any) -> np.ndarray:
+    """Move the labels of all rows, concatenated, out of a parser."""
+    return take(parser.take_labels, parser.n_labels_read, np.int64 if parser.labels_are_integers else np.float64)
 
 
 def _assemble(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
     matrix = sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
     # The parser has sorted each row and rejected duplicates.
-    matrix.has_sorted_indices = True
-    matrix.has_canonical_format = True
+    matrix.has_sorted_indices = matrix.has_canonical_format = True
     return matrix
 
 
 def matrix_of(parser: Any, dtype: DTypeLike) -> sp.csr_matrix:
     """Move the features out of a finished parser."""
     n_rows, n_features, nnz = parser.n_rows, parser.n_features, parser.nnz
-    index_type = _index_type(n_features, nnz)
-    indptr = _pointers(parser.take_row_ends, n_rows, index_type)
-    indices = np.empty(nnz, index_type)
-    parser.take_indices(indices)
-    values = np.empty(nnz, dtype)
-    parser.take_values(values)
-    return _assemble(values, indices, indptr, (n_rows, n_features))
+    wanted = index_type(n_features, nnz)
+    indptr = take_pointers(parser.take_row_ends, n_rows, wanted)
+    indices = take(parser.take_indices, nnz, wanted)
+    return _assemble(take(parser.take_values, nnz, dtype), indices, indptr, (n_rows, n_features))
 
 
 def labels_of(parser: Any, n_labels: int | None = None) -> np.ndarray | sp.csr_matrix:
     """Move the labels out of a finished parser, after `matrix_of`."""
-    labels = np.empty(parser.n_labels_read, np.int64 if parser.labels_are_integers else np.float64)
-    parser.take_labels(labels)
-    n_rows = parser.n_rows
+    labels, n_rows = take_labels(parser), parser.n_rows
     if not parser.multilabel:
         return labels
     n_labels = parser.max_label + 1 if n_labels is None else n_labels
-    index_type = _index_type(n_labels, labels.size)
-    indptr = _pointers(parser.take_label_ends, n_rows, index_type)
+    wanted = index_type(n_labels, labels.size)
+    indptr = take_pointers(parser.take_label_ends, n_rows, wanted)
     ones = np.ones(labels.size, np.int32)
-    return _assemble(ones, labels.astype(index_type, copy=False), indptr, (n_rows, n_labels))
+    return _assemble(ones, labels.astype(wanted, copy=False), indptr, (n_rows, n_labels))
 
 
 def load_svmlight(
@@ -212,14 +223,8 @@ def load_svmlight(
     ignore = unknown_features == "ignore"
     if ignore and n_features is None:
         raise ValueError('unknown_features="ignore" needs n_features, the number of known features')
-    parser = parse_rows(
-        path_or_file,
-        n_features=None if ignore else n_features,
-        multilabel=multilabel,
-        zero_based=zero_based,
-        dtype=dtype,
-        allow_nonfinite=allow_nonfinite,
-    )
+    wanted: dict[str, Any] = {"multilabel": multilabel, "zero_based": zero_based, "allow_nonfinite": allow_nonfinite}
+    parser = parse_rows(path_or_file, dtype=dtype, n_features=None if ignore else n_features, **wanted)
     X = matrix_of(parser, dtype)
     if ignore and n_features is not None:
         X = KnownFeatures(n_features).keep(X)
@@ -256,8 +261,8 @@ def format_blocks(X: Any, y: ArrayLike | sp.spmatrix, *, base: int, mark_empty: 
     labels, label_ends = label_blocks(y, rows.shape[0])
     if mark_empty and rows.shape[1] == 0 and (np.diff(label_ends, prepend=0) == 0).any():
         raise ValueError("a row without labels and features cannot be written as svmlight text; use save_xmc")
-    for start in range(0, rows.shape[0], ROWS_A_BLOCK):
-        stop = min(start + ROWS_A_BLOCK, rows.shape[0])
+    for start in range(0, rows.shape[0], ROWS_PER_BLOCK):
+        stop = min(start + ROWS_PER_BLOCK, rows.shape[0])
         block = slice(rows.indptr[start], rows.indptr[stop])
         first_label = int(label_ends[start - 1]) if start else 0
         yield core.format_rows(

@@ -11,6 +11,7 @@ Rows are drawn in chunks of a fixed size, each from its own generator, so a row 
 number, not on how many rows are requested at a time.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-ROWS_A_CHUNK = 1024
+ROWS_PER_CHUNK = 1024
 ONCE_SHARE = 0.25  # fraction of the vocabulary that occurs in only one training row
 GROUP_SIZE = 12  # classes that share a vocabulary
 GROUP_WORDS = 200
@@ -186,7 +187,7 @@ class _TextModel:
         """Draw chunk `number` of a split, whose rows have the classes `y`."""
         rng = self._generator(TRAIN_ROWS if split == "train" else TEST_ROWS, number)
         rows, words = self._words(y, self.length, rng)
-        once_rows, once_words = self._words_met_once(split, number * ROWS_A_CHUNK, y.size, rng)
+        once_rows, once_words = self._words_met_once(split, number * ROWS_PER_CHUNK, y.size, rng)
         rows, words = np.concatenate([rows, once_rows]), np.concatenate([words, once_words])
         cells, counts = np.unique(rows * self.shape.d + self.column[words], return_counts=True)
         rows, columns = np.divmod(cells, self.shape.d)
@@ -202,23 +203,19 @@ class _TextModel:
 
 def _blocks(model: _TextModel, split: str, rows_per_block: int) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
     labels = model.labels(split)
-    waiting: list[sp.csr_matrix] = []
-    n_waiting = done = 0
-    for number, start in enumerate(range(0, labels.size, ROWS_A_CHUNK)):
-        waiting.append(model.chunk(split, number, labels[start : start + ROWS_A_CHUNK]))
-        n_waiting += waiting[-1].shape[0]
-        last = start + ROWS_A_CHUNK >= labels.size
-        if n_waiting < rows_per_block and not last:
-            continue
-        rows = sp.vstack(waiting, format="csr") if len(waiting) > 1 else waiting[0]
-        first = 0
-        while rows.shape[0] - first >= rows_per_block or (last and first < rows.shape[0]):
-            X = rows[first : first + rows_per_block]
-            yield X, labels[done : done + X.shape[0]]
-            first += X.shape[0]
-            done += X.shape[0]
-        waiting = [rows[first:]] if first < rows.shape[0] else []
-        n_waiting = rows.shape[0] - first
+    chunks = (
+        model.chunk(split, number, labels[start : start + ROWS_PER_CHUNK])
+        for number, start in enumerate(range(0, labels.size, ROWS_PER_CHUNK))
+    )
+    rows, first = sp.csr_matrix((0, model.shape.d), dtype=np.float32), 0
+    for start in range(0, labels.size, rows_per_block):
+        y = labels[start : start + rows_per_block]
+        missing = y.size - (rows.shape[0] - first)
+        if missing > 0:
+            more = itertools.islice(chunks, -(-missing // ROWS_PER_CHUNK))
+            rows, first = sp.vstack([rows[first:], *more], format="csr"), 0
+        yield rows[first : first + y.size], y
+        first += y.size
 
 
 def iter_text_like(
@@ -289,12 +286,7 @@ def make_text_like(
         float32 csr_matrix with rows of unit length, and int64 classes 0..K-1.
     """
     model = _TextModel(_shape(preset, n=n, n_test=n_test, d=d, K=K, nnz=nnz), seed)
-    parts: list[sp.csr_matrix | np.ndarray] = []
-    for split in ("train", "test"):
-        blocks = list(_blocks(model, split, ROWS_A_CHUNK))
-        if blocks:
-            parts += [sp.vstack([X for X, _ in blocks], format="csr"), np.concatenate([y for _, y in blocks])]
-        else:
-            parts += [sp.csr_matrix((0, model.shape.d), dtype=np.float32), np.empty(0, np.int64)]
-    X_train, y_train, X_test, y_test = parts
+    no_rows = sp.csr_matrix((0, model.shape.d), dtype=np.float32), np.empty(0, np.int64)
+    X_train, y_train = next(_blocks(model, "train", model.shape.n))
+    X_test, y_test = next(_blocks(model, "test", max(1, model.shape.n_test)), no_rows)
     return X_train, y_train, X_test, y_test

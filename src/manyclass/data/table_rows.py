@@ -8,34 +8,20 @@ import numpy as np
 
 from .hashed_text import HASH_BITS, HashedText
 from .labels import as_labels
-from .row_parts import Place, RowPart, fingerprints
+from .row_parts import Place, RowPart, RowSource, fingerprints
 from .streams import PathOrFile
 from .tables import TableFormat
-from .text import iter_table
-from .unlabelled import Unlabelled
+from .text import Unlabelled, iter_table
 
 # Maximum characters and rows hashed at once.
 TEXT_AT_ONCE = 4 << 20
 ROWS_AT_ONCE = 1 << 14
 
 
-class TableRows:
+class TableRows(RowSource):
     """Rows of one or more CSV, TSV, JSON lines or Parquet files; see `RowSource`.
 
-    Parameters
-    ----------
-    paths : sequence of str or path-like
-        The files, plain or compressed. `-` reads standard input.
-    text, label : str, optional
-        Names of the columns to read. Default: `text` and `label`.
-    format : "csv", "tsv", "jsonl" or "parquet", optional
-        Default: inferred from the file names.
-    delimiter : str, optional
-        Field delimiter of a CSV or TSV file. Default: a comma or a tab.
-    hash_bits : int
-        The rows have 2 ** hash_bits features; see `HashedText`.
-    unlabelled : "error" or "skip"
-        How to treat rows without a label; see `read_table`.
+    The parameters are those of `read_table`, for several files, and `hash_bits` of `HashedText`.
     """
 
     def __init__(
@@ -49,55 +35,31 @@ class TableRows:
         hash_bits: int = HASH_BITS,
         unlabelled: Unlabelled = "error",
     ):
-        self.paths, self._format, self._delimiter, self._unlabelled = list(paths), format, delimiter, unlabelled
-        self._columns = (text or "text", label or "label")
+        self.paths = list(paths)
+        self._columns: dict[str, Any] = {"text": text or "text", "label": label or "label"}
+        self._options: dict[str, Any] = {"format": format, "delimiter": delimiter, "unlabelled": unlabelled}
         self._hashed = HashedText(hash_bits=hash_bits)
         self.dtype = np.dtype(np.float32)
-        self.index_base: int | None = 0
-        self.min_index, self.max_index = 0, self._hashed.n_features - 1
-        self.reading: dict[str, Any] = {
+        self.max_index = self._hashed.n_features - 1
+        self.reading = {
             "text": {"hash_bits": hash_bits},
-            "text_column": self._columns[0],
-            "label_column": self._columns[1],
+            "text_column": self._columns["text"],
+            "label_column": self._columns["label"],
         }
         self.end = Place(len(self.paths))
 
     def settings(self) -> dict[str, Any]:
-        """Return what identifies this source."""
-        return {
-            "files": fingerprints(self.paths),
-            "format": self._format,
-            "delimiter": self._delimiter,
-            "unlabelled": self._unlabelled,
-            **self.reading,
-        }
+        return {"files": fingerprints(self.paths)} | self._options | self.reading
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:  # noqa: B008 - it is frozen
-        """Read the rows from `begin` to the end of the last file.
-
-        Raises
-        ------
-        ParseError
-            If a file is malformed; the message names file and line.
-        """
         for number in range(begin.file, len(self.paths)):
             done = begin.rows if number == begin.file else 0
-            rows = itertools.islice(self._rows_of(self.paths[number]), done, None)
+            table = iter_table(self.paths[number], **self._columns, **self._options)
+            rows = itertools.islice(table, done, None)
             while batch := _batch(rows):
                 texts, labels = (list(column) for column in zip(*batch, strict=True))
                 done += len(batch)
                 yield self._hash(texts, labels, Place(number, rows=done))
-
-    def _rows_of(self, path: PathOrFile) -> Iterator[tuple[str, Any]]:
-        text, label = self._columns
-        return iter_table(
-            path,
-            text=text,
-            label=label,
-            format=self._format,
-            delimiter=self._delimiter,
-            unlabelled=self._unlabelled,
-        )
 
     def _hash(self, texts: list[str], labels: list[Any], end: Place) -> RowPart:
         X = self._hashed.transform(texts)

@@ -50,18 +50,7 @@ def check_delimiter(delimiter: str) -> str:
 def iter_columns(
     path: PathOrFile, columns: Sequence[str], *, format: TableFormat | None = None, delimiter: str | None = None
 ) -> Iterator[Row]:
-    """Read selected columns of a table row by row, using little memory.
-
-    Parameters
-    ----------
-    path : str, path-like or binary file object
-        CSV, TSV and JSON lines are UTF-8, plain or compressed. `-` reads standard input (not for Parquet).
-    columns : sequence of str
-        Names of the columns to read.
-    format : "csv", "tsv", "jsonl" or "parquet", optional
-        Default: inferred from the file name.
-    delimiter : str, optional
-        Field delimiter of a CSV or TSV file. Default: a comma or a tab.
+    """Read selected columns of a table row by row, using little memory; see `read_table` for the parameters.
 
     Yields
     ------
@@ -118,9 +107,8 @@ class _Lines:
         while line := self._stream.readline(LONGEST_LINE + 1):
             self.number += 1
             if len(line) > LONGEST_LINE:
-                raise ParseError(
-                    self._name, self.number, 1, f"this line is longer than {LONGEST_LINE >> 20} MiB; split it"
-                )
+                reason = f"this line is longer than {LONGEST_LINE >> 20} MiB; split it"
+                raise ParseError(self._name, self.number, 1, reason)
             yield line.decode("utf-8-sig" if self.number == 1 else "utf-8")
 
 
@@ -131,9 +119,8 @@ def _of_lines(path: PathOrFile, read: Any) -> Iterator[Row]:
         try:
             yield from read(lines)
         except UnicodeDecodeError as error:
-            raise ParseError(
-                name, lines.number, error.start + 1, f"not UTF-8 ({error.reason}); convert the file first"
-            ) from error
+            reason = f"not UTF-8 ({error.reason}); convert the file first"
+            raise ParseError(name, lines.number, error.start + 1, reason) from error
         except StreamError as error:
             raise ParseError(name, lines.number + 1, 1, str(error)) from error
 
@@ -156,9 +143,8 @@ def _separated(lines: _Lines, name: str, columns: Sequence[str], delimiter: str)
             if not fields:
                 continue
             if len(fields) != len(header):
-                raise ParseError(
-                    name, start, 1, f"{len(fields)} fields, but the header has {len(header)}; quote the text"
-                )
+                reason = f"{len(fields)} fields, but the header has {len(header)}; quote the text"
+                raise ParseError(name, start, 1, reason)
             yield start, [fields[place] for place in places]
     except csv.Error as error:
         raise ParseError(name, reader.line_num, 1, f"{error}; check the quotes and the format") from error
@@ -196,7 +182,8 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
     try:
         # Read large files page by page, because a row group can be as large as the file. Not small ones: in this mode
         # arrow allocates whatever size a page claims, up to 2 GB for a damaged file of a few bytes.
-        buffer_size = READ_AT_ONCE if _size_of(path) > READ_WHOLE else 0
+        size = os.stat(path).st_size if isinstance(path, str | os.PathLike) else path.seek(0, os.SEEK_END)
+        buffer_size = READ_AT_ONCE if size > READ_WHOLE else 0
         with pq.ParquetFile(path, buffer_size=buffer_size, pre_buffer=False) as file:
             there = file.schema_arrow.names
             if not set(columns) <= set(there):
@@ -215,9 +202,3 @@ def _parquet(path: PathOrFile, name: str, columns: Sequence[str]) -> Iterator[Ro
             raise OSError(error.errno, os.strerror(error.errno), name) from error
         reason = " ".join(str(error).split())
         raise ParseError(name, row + 1, 1, f"not a Parquet file, or a damaged one ({reason})") from error
-
-
-def _size_of(path: PathOrFile) -> int:
-    if isinstance(path, (str, os.PathLike)):
-        return os.stat(path).st_size
-    return path.seek(0, os.SEEK_END)

@@ -4,6 +4,7 @@ Equal arrays give equal files. The writer of the safetensors package is not used
 copies every array once.
 """
 
+import functools
 import json
 import math
 import os
@@ -78,19 +79,15 @@ def tensor_file_content(
         Array names, of which `tensors` has one. That array starts at a multiple of 64 bytes.
     checked : bool
         Add checksums; see `TensorFile.verify`.
-
-    Yields
-    ------
-    bytes-like
     """
     # Arrays follow each other without gaps and must be aligned to their type, so the wide types come first. Within a
     # type, the `aligned` array comes first, so that aligning it keeps the wider ones aligned.
     names = sorted(tensors, key=lambda name: (-tensors[name].itemsize, name not in aligned, name))
     if checked:
-        sums = {name: _in_hex(_checksum(_bytes_of(tensors[name]))) for name in names}
+        sums = {name: _checksum(_bytes_of(tensors[name])) for name in names}
         metadata = metadata | {CHECKSUMS: json.dumps(sums, sort_keys=True), HEADER_CHECKSUM: NO_CHECKSUM}
     header = _header(tensors, names, metadata, aligned)
-    yield _with_checksum(header, _in_hex(zlib.crc32(header))) if checked else header
+    yield _with_checksum(header, _checksum([header])) if checked else header
     for name in names:
         yield from _bytes_of(tensors[name])
 
@@ -100,15 +97,8 @@ def _bytes_of(tensor: Tensor) -> Iterator[memoryview]:
         yield piece.reshape(-1).view(np.uint8).data
 
 
-def _checksum(pieces: Iterable[memoryview]) -> int:
-    found = 0
-    for piece in pieces:
-        found = zlib.crc32(piece, found)
-    return found
-
-
-def _in_hex(checksum: int) -> str:
-    return f"{checksum:08x}"
+def _checksum(pieces: Iterable[bytes | memoryview]) -> str:
+    return f"{functools.reduce(lambda found, piece: zlib.crc32(piece, found), pieces, 0):08x}"
 
 
 def _with_checksum(header: bytes, checksum: str) -> bytes:
@@ -192,12 +182,7 @@ class TensorFile(Mapping[str, np.ndarray]):
             self.verify()
 
     def verify(self, without: str = "") -> None:
-        """Compare arrays with their checksums, if the file has any.
-
-        Parameters
-        ----------
-        without : str
-            Skip arrays whose names start with this.
+        """Compare arrays with their checksums, if the file has any, except those whose names start with `without`.
 
         Raises
         ------
@@ -213,7 +198,7 @@ class TensorFile(Mapping[str, np.ndarray]):
             for name, entry in self._entries.items():
                 if without and name.startswith(without):
                     continue
-                if _in_hex(zlib.crc32(self._content[slice(*entry.data_offsets)].data)) != wanted[name]:
+                if _checksum([self._content[slice(*entry.data_offsets)].data]) != wanted[name]:
                     raise ValueError(f"{name} has changed since it was written")
         except ValueError as error:
             raise TensorFileError(f"{os.fspath(self._path)}: {error}") from error
@@ -281,7 +266,7 @@ def _check_header(header: bytes, metadata: Mapping[str, str]) -> bool:
     there = [name for name in (CHECKSUMS, HEADER_CHECKSUM) if name in metadata]
     if not there:
         return False
-    found = _in_hex(zlib.crc32(_with_checksum(header, NO_CHECKSUM)))
+    found = _checksum([_with_checksum(header, NO_CHECKSUM)])
     if len(there) < 2 or metadata[HEADER_CHECKSUM] != found:
         raise ValueError("the header has changed since it was written")
     return True

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval, RealNotInt
+from sklearn.utils.validation import check_is_fitted
 
 
 def as_texts(texts: Any) -> list[Any]:
@@ -103,7 +103,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         -------
         csr_matrix of shape (n_texts, n_words), float32
         """
-        return _scaled(self._fitted().transform(as_texts(X)))
+        check_is_fitted(self)
+        return _scaled(self.vectorizer_.transform(as_texts(X)))
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the word of each column.
@@ -116,7 +117,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         -------
         ndarray of str of shape (n_words,)
         """
-        return self._fitted().get_feature_names_out()
+        check_is_fitted(self)
+        return self.vectorizer_.get_feature_names_out()
 
     def new_vectorizer(self, vocabulary: dict[str, int] | None = None) -> TfidfVectorizer:
         """Return an unfitted vectorizer with these settings."""
@@ -128,11 +130,6 @@ class TextFeatures(TransformerMixin, BaseEstimator):
             min_df=self.min_df,
             vocabulary=vocabulary,
         )
-
-    def _fitted(self) -> TfidfVectorizer:
-        if not hasattr(self, "vectorizer_"):
-            raise NotFittedError("TextFeatures is not fitted yet; call fit or fit_transform first")
-        return self.vectorizer_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -56,9 +56,9 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             n, d = scaled.shape
             scale_to_unit_length(np.arange(n + 1) * d, scaled.reshape(-1))
             return scaled
-        assert rows.indptr is not None and rows.values is not None
-        values = rows.values.copy()
-        scale_to_unit_length(rows.indptr, values)
+        indptr, _, values = rows.csr_arrays
+        values = values.copy()
+        scale_to_unit_length(indptr, values)
         return replace(rows, values=values).as_csr()
 
     def _check(self, X: Any, *, reset: bool) -> RowMatrix:
@@ -75,15 +75,7 @@ class UnitRows(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def scale_to_unit_length(indptr: np.ndarray, values: np.ndarray) -> None:
-    """Scale rows to unit length in place.
-
-    Parameters
-    ----------
-    indptr : integer ndarray of shape (n + 1,)
-        Row offsets, starting at 0.
-    values : float ndarray
-        The values of all rows, concatenated.
-    """
+    """Scale rows to unit length in place. `indptr` holds the offsets of the rows in `values`, starting at 0."""
     begin, n = 0, indptr.size - 1
     while begin < n:
         # At least one row, and as many as fit.

@@ -1,5 +1,7 @@
 """Reduce rows with very many features to those that occur, so that only these are trained and scored."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from .matrix import RowMatrix
@@ -11,16 +13,7 @@ TOO_MANY = 8
 
 
 def used_features(rows: RowMatrix) -> np.ndarray | None:
-    """Return the features that occur, ascending, if they are few out of very many; otherwise None.
-
-    Parameters
-    ----------
-    rows : RowMatrix
-
-    Returns
-    -------
-    int64 ndarray or None
-    """
+    """Return the features that occur, ascending, if they are few out of very many; otherwise None."""
     if rows.indices is None or rows.n_features < MANY:
         return None
     used = np.unique(rows.indices).astype(np.int64)
@@ -28,26 +21,15 @@ def used_features(rows: RowMatrix) -> np.ndarray | None:
 
 
 def narrow_rows(rows: RowMatrix, features: np.ndarray) -> RowMatrix:
-    """Return the rows with only these features, renumbered from 0.
-
-    Parameters
-    ----------
-    rows : RowMatrix
-        Sparse or dense rows.
-    features : int64 ndarray
-        The features to keep, ascending.
-    """
+    """Return the rows with only these features, which must be ascending, renumbered from 0."""
     if rows.dense is not None:
         return RowMatrix(rows.n_rows, features.size, dense=rows.dense[:, features], longest=rows.longest)
-    assert rows.indptr is not None and rows.indices is not None and rows.values is not None
-    places = np.searchsorted(features, rows.indices)
+    indptr, indices, values = rows.csr_arrays
+    places = np.searchsorted(features, indices)
     known = places < features.size
-    known[known] = features[places[known]] == rows.indices[known]
-    kind = rows.indices.dtype
-    if known.all():
-        return RowMatrix(
-            rows.n_rows, features.size, rows.indptr, places.astype(kind), rows.values, None, rows.copies, rows.longest
-        )
-    before = np.concatenate([[0], np.cumsum(known)]).astype(kind)
-    arrays = before[rows.indptr], places[known].astype(kind), rows.values[known]
-    return RowMatrix(rows.n_rows, features.size, *arrays, None, rows.copies, rows.longest)
+    known[known] = features[places[known]] == indices[known]
+    if not known.all():
+        before = np.concatenate([[0], np.cumsum(known)]).astype(indptr.dtype)
+        indptr, places, values = before[indptr], places[known], values[known]
+    places = places.astype(indices.dtype)
+    return replace(rows, n_features=features.size, indptr=indptr, indices=places, values=values)

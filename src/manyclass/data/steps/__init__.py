@@ -1,4 +1,4 @@
-"""What happens to raw input before the weights see it: steps that a model file holds as data."""
+"""Preprocessing steps between raw input and the weights, stored in model files as data."""
 
 from .chain import Chain
 from .files import chain_content, chain_fingerprint, read_chain

@@ -1,7 +1,7 @@
-"""The way of raw input, texts or rows, to the rows that weights are for."""
+"""A chain of preprocessing steps, from raw texts or rows to the rows that a model scores."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, overload
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,40 +29,34 @@ FORMATS: dict[str, StepFormat] = {
 
 
 class Chain(Sequence[Any]):
-    """Fitted steps, each of which takes what the one before gives.
+    """Fitted steps, applied one after the other.
 
     A step is a transformer that can be stored as data: `TextFeatures`, `HashedText` and `UnitRows` of this package,
     `CountVectorizer`, `TfidfVectorizer`, `HashingVectorizer`, `TfidfTransformer`, `Normalizer` and `MaxAbsScaler` of
-    scikit-learn. Only the first one may take texts.
+    scikit-learn.
 
     Parameters
     ----------
     steps : iterable of transformers
+        The steps. Only the first one may take texts.
 
     Raises
     ------
     TypeError
-        For a step that cannot be stored, with the reason.
+        If a step cannot be stored; the message says why.
     """
 
     def __init__(self, steps: Iterable[Any] = ()):
         self._steps = tuple(steps)
         for place, step in enumerate(self._steps):
             if _format_of(step).takes_text and place:
-                raise TypeError(f"{type(step).__name__} takes texts, but what comes before it gives rows of numbers")
+                raise TypeError(f"{type(step).__name__} takes texts, but the step before it gives rows of numbers")
 
-    @overload
-    def __getitem__(self, place: int) -> Any: ...
-    @overload
-    def __getitem__(self, place: slice) -> "Chain": ...
-    def __getitem__(self, place: int | slice) -> Any:
-        return Chain(self._steps[place]) if isinstance(place, slice) else self._steps[place]
+    def __getitem__(self, place: Any) -> Any:
+        return self._steps[place]
 
     def __len__(self) -> int:
         return len(self._steps)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._steps)
 
     def __add__(self, other: "Chain") -> "Chain":
         return Chain((*self, *other))
@@ -71,17 +65,17 @@ class Chain(Sequence[Any]):
         return f"Chain([{', '.join(self.describe())}])"
 
     def describe(self) -> list[str]:
-        """Say what each step does."""
+        """Return a short description of each step."""
         return [_format_of(step).about(step) for step in self]
 
     @property
     def takes_text(self) -> bool:
-        """Whether the first step makes rows of texts."""
+        """Whether the first step takes texts."""
         return bool(self._steps) and _format_of(self._steps[0]).takes_text
 
     @property
     def feature_names(self) -> np.ndarray | None:
-        """What the features of its rows are called, such as the words of texts; None if nothing tells."""
+        """The names of the resulting features, such as words; None if unknown."""
         names = None
         for step in self:
             names = _format_of(step).feature_names(step, names)
@@ -93,7 +87,7 @@ class Chain(Sequence[Any]):
         Parameters
         ----------
         X : texts, or array or sparse matrix
-            Where the first step takes texts, rows of numbers are taken as its result if it is the only one.
+            If the only step takes texts, rows of numbers count as its result and are returned unchanged.
 
         Returns
         -------
@@ -102,33 +96,32 @@ class Chain(Sequence[Any]):
         Raises
         ------
         ValueError
-            For input of another kind than the first step takes.
+            If the first step does not take this kind of input.
         """
-        steps = self._steps
         if self.takes_text and _is_matrix(X):
             if len(self) > 1:
                 raise ValueError(
-                    f"rows of numbers may have gone through some of the model's steps ({_told(self)}) or all; pass "
-                    "texts, or what `prepare` of the model has made of them"
+                    f"rows of numbers may have gone through some or all of the model's steps ({_told(self)}); pass "
+                    "texts, or the result of the model's `prepare`"
                 )
             return X
         if self.takes_text:
             X = as_texts(X)
-        elif steps and (sp.issparse(X) or isinstance(X, np.ndarray)):
-            # Duplicates are added up first, and what is not finite is refused with its place.
+        elif self and (sp.issparse(X) or isinstance(X, np.ndarray)):
+            # Adds up duplicates, and rejects values that are not finite with their place.
             rows = check_matrix(X)
             X = rows.as_csr() if rows.is_sparse else rows.dense
-        for step in steps:
+        for step in self:
             X = step.transform(X)
         return X
 
     def after(self, done: "Chain") -> "Chain":
-        """The steps that are left for rows which have gone through some.
+        """Return the remaining steps for rows that have already gone through `done`.
 
         Raises
         ------
         ValueError
-            If these are not the first ones of this chain.
+            If this chain does not begin with the steps of `done`.
         """
         if not done:
             return self
@@ -137,15 +130,15 @@ class Chain(Sequence[Any]):
             raise ValueError(
                 f"the rows were prepared differently ({_told(done)}) from those of the model ({_told(self)})"
             )
-        return self[len(done) :]
+        return Chain(self[len(done) :])
 
     def check_features(self, n_features: int) -> None:
-        """Make sure that each step gives what the next one takes, and the last one what weights are for.
+        """Check that each step gives as many features as the next one takes, and the last one `n_features`.
 
         Raises
         ------
         ValueError
-            If not.
+            If the numbers of features differ.
         """
         width: int | None = None
         for step in self:
@@ -155,29 +148,27 @@ class Chain(Sequence[Any]):
             width = _format_of(step).n_features_out(step) or width
         if width not in (None, n_features):
             raise ValueError(
-                f"{type(self[-1]).__name__} gives {width} features, but there are weights of {n_features}"
+                f"{type(self[-1]).__name__} gives {width} features, but the weights are for {n_features}"
             )
 
-    # ---- As data
-
     def store(self) -> list[StoredStep]:
-        """All steps as data.
+        """Convert all steps to data.
 
         Raises
         ------
         TypeError
-            For a step with parameters that are code.
+            If a parameter of a step is code.
         """
         return [_format_of(step).store(step) for step in self]
 
     @classmethod
     def restore(cls, stored: Iterable[StoredStep]) -> "Chain":
-        """Rebuild what `store` gave.
+        """Rebuild a chain from the result of `store`.
 
         Raises
         ------
         ValueError
-            For a step that is not known, or data that do not make sense.
+            If a step is unknown, or its data are invalid.
         """
         steps = []
         for place, one in enumerate(stored):
@@ -201,16 +192,16 @@ def _format_of(step: Any) -> StepFormat:
     parent = next((one.kind.__name__ for one in FORMATS.values() if isinstance(step, one.kind)), None)
     if parent is not None:
         raise TypeError(
-            f"{name} is a class of its own, made from {parent}: a model file holds data, not code; use {parent}"
+            f"{name} is a subclass of {parent}; a model file holds data, not code, so use {parent} itself"
         )
     raise TypeError(
-        f"{name} cannot be stored in a model file, which holds {', '.join(FORMATS)} only; prepare the input with it "
-        "before it reaches the pipeline"
+        f"{name} cannot be stored in a model file, which holds only {', '.join(FORMATS)}; apply it to the input "
+        "before the pipeline"
     )
 
 
 def _is_matrix(X: Any) -> bool:
-    """Whether these are rows of numbers, not texts."""
+    """Whether `X` holds rows of numbers rather than texts."""
     return sp.issparse(X) or (getattr(X, "ndim", 1) == 2 and np.asarray(X).dtype.kind in "biuf")
 
 

@@ -1,4 +1,4 @@
-"""A chain in a file of arrays: the steps as JSON, and their arrays under names that begin with `steps.`."""
+"""Store a chain in a safetensors file: the steps as JSON, and their arrays under names that begin with `steps.`."""
 
 import hashlib
 import json
@@ -15,14 +15,7 @@ ENTRIES = {"step", "parameters", "learned"}
 
 
 def chain_content(chain: Chain) -> tuple[str, dict[str, np.ndarray]]:
-    """What a file holds of a chain.
-
-    Returns
-    -------
-    steps : str
-        JSON.
-    arrays : dict of str to ndarray
-    """
+    """Return the steps of a chain as JSON, and their arrays."""
     stored = chain.store()
     steps = [{"step": one.name, "parameters": one.parameters, "learned": one.learned} for one in stored]
     arrays = {
@@ -32,7 +25,7 @@ def chain_content(chain: Chain) -> tuple[str, dict[str, np.ndarray]]:
 
 
 def chain_fingerprint(chain: Chain) -> str:
-    """What tells a chain from others."""
+    """Return a string that identifies a chain."""
     steps, arrays = chain_content(chain)
     digest = hashlib.blake2b(steps.encode(), digest_size=16)
     for array in arrays.values():
@@ -41,38 +34,31 @@ def chain_fingerprint(chain: Chain) -> str:
 
 
 def read_chain(text: str, arrays: Mapping[str, np.ndarray]) -> Chain:
-    """Rebuild what `chain_content` gave.
-
-    Parameters
-    ----------
-    text : str
-        The steps as JSON.
-    arrays : mapping of str to ndarray
-        All arrays of the file; those of others are left alone.
+    """Rebuild a chain from JSON and the arrays of a file, which may hold other arrays too.
 
     Raises
     ------
     ValueError
-        If that is damaged, or has steps that are not known.
+        If the data are damaged, or a step is unknown.
     """
     try:
         steps = parse_json(text)
     except ValueError as error:
-        raise ValueError(f"the steps are no JSON ({error})") from error
+        raise ValueError(f"the steps are not JSON ({error})") from error
     if not isinstance(steps, list) or not steps:
-        raise ValueError(f"the steps are {steps!r}, not a list of some")
+        raise ValueError(f"the steps are {steps!r}, not a list with at least one step")
     return Chain.restore(_stored(place, step, arrays) for place, step in enumerate(steps))
 
 
 def _stored(place: int, step: Any, arrays: Mapping[str, np.ndarray]) -> StoredStep:
     fits = isinstance(step, dict) and set(step) == ENTRIES and isinstance(step["step"], str)
     if not fits or not isinstance(step["parameters"], dict) or not isinstance(step["learned"], dict):
-        raise ValueError(f"step {place} is {step!r}, not a name with parameters and what was learned")
+        raise ValueError(f"step {place} is {step!r}, which lacks a name, parameters or learned values")
     return StoredStep(step["step"], step["parameters"], step["learned"], _Named(arrays, f"steps.{place}."))
 
 
 class _Named(Mapping[str, np.ndarray]):
-    """The arrays whose names begin with a prefix, without it."""
+    """The arrays whose names begin with a prefix, which is removed. They are read only when used."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], prefix: str):
         self._arrays, self._prefix = arrays, prefix

@@ -1,4 +1,4 @@
-"""A step as data: its parameters as JSON, what it has learned as numbers and arrays."""
+"""Convert preprocessing steps to data and back: parameters as JSON, learned state as numbers and arrays."""
 
 import re
 import warnings
@@ -18,18 +18,18 @@ NAMES = "names"
 
 @dataclass(frozen=True)
 class StoredStep:
-    """What a file holds of a step.
+    """A step as stored in a file.
 
     Attributes
     ----------
     name : str
-        Of its class.
+        Name of its class.
     parameters : dict
-        Those of its constructor, in plain values.
+        Constructor parameters, as plain values.
     learned : dict
-        Numbers that it has learned.
+        Learned numbers.
     arrays : mapping of str to ndarray
-        The rest of what it has learned.
+        Learned arrays.
     """
 
     name: str
@@ -38,7 +38,7 @@ class StoredStep:
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def same_as(self, other: "StoredStep") -> bool:
-        """Whether both do the same to any input."""
+        """Whether both steps transform any input in the same way."""
         return (
             (self.name, self.parameters) == (other.name, other.parameters)
             and set(self.arrays) == set(other.arrays)
@@ -47,18 +47,18 @@ class StoredStep:
 
 
 class StepFormat:
-    """How steps of one class are stored. A subclass of that class may do anything, and is not meant.
+    """How to store the steps of one class, but not of its subclasses, which may do anything.
 
     Attributes
     ----------
     kind : type
         The class.
     takes_text : bool
-        Whether it makes rows of raw texts; other steps take rows, and give as many features as they get.
+        Whether the step takes raw texts. Other steps take rows, and keep the number of features.
     learns : bool
-        Whether it has to be fitted; some versions of scikit-learn ask it of steps that learn nothing.
+        Whether the step must be fitted; some versions of scikit-learn require it of steps that learn nothing.
     left_out : tuple of str
-        Parameters that are not stored: they do not change what it does, or are among what it has learned.
+        Parameters that are not stored because they do not change the result, or are part of the learned state.
     """
 
     kind: ClassVar[type]
@@ -67,14 +67,14 @@ class StepFormat:
     left_out: ClassVar[tuple[str, ...]] = ()
 
     def store(self, step: Any) -> StoredStep:
-        """Give a step as data.
+        """Convert a step to data.
 
         Raises
         ------
         TypeError
-            If it has parameters that are code.
+            If a parameter is code.
         sklearn.exceptions.NotFittedError
-            If it has not learned anything yet.
+            If the step is not fitted.
         """
         if self.learns:
             check_is_fitted(step)
@@ -94,47 +94,47 @@ class StepFormat:
         Raises
         ------
         ValueError
-            If the data do not make sense.
+            If the data are invalid.
         """
         step = self._with_parameters(stored.parameters)
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")  # they were given when it was fitted
+                warnings.simplefilter("ignore")  # the user saw them when the step was fitted
                 self.relearn(step, stored)
-        except (re.error, OverflowError, RecursionError) as error:  # a pattern that is none
+        except (re.error, OverflowError, RecursionError) as error:  # such as an invalid token pattern
             raise ValueError(str(error)) from error
         if f"{NAMES}.utf8" in stored.arrays:
             names = read_named_strings(NAMES, stored.arrays)
             if len(names) != step.n_features_in_:
-                raise ValueError(f"{len(names)} names of {step.n_features_in_} features")
+                raise ValueError(f"{len(names)} names for {step.n_features_in_} features")
             step.feature_names_in_ = np.array(names, dtype=object)
         return step
 
     def n_features_out(self, step: Any) -> int | None:
-        """How many features its rows have; None if it does not know."""
+        """Return the number of features of the resulting rows; None if unknown."""
         return getattr(step, "n_features_in_", None)
 
     def feature_names(self, step: Any, names: np.ndarray | None) -> np.ndarray | None:
-        """What its features are called, given what those that it gets are called; None if nothing tells."""
+        """Return the names of the resulting features, given those of the input; None if unknown."""
         return getattr(step, "feature_names_in_", names)
 
     def about(self, step: Any) -> str:
-        """What it does, for people."""
+        """Return a short description of the step."""
         return " ".join(repr(step).split())
 
-    # ---- What classes differ in
+    # ---- Overridden by subclasses
 
     def learned(self, step: Any) -> dict[str, Any]:
-        """Numbers that it has learned."""
+        """Return the learned numbers."""
         n_features = getattr(step, "n_features_in_", None)
         return {} if n_features is None else {"n_features": int(n_features)}
 
     def arrays(self, step: Any) -> dict[str, np.ndarray]:
-        """Arrays that it has learned."""
+        """Return the learned arrays."""
         return {}
 
     def relearn(self, step: Any, stored: StoredStep) -> None:
-        """Put a step with its parameters into the state that it was stored in; fitting it checks the parameters."""
+        """Restore the learned state of a step. Fitting it checks its parameters."""
         n_features = stored.learned.get("n_features")
         if n_features is None:
             step._validate_params()
@@ -165,8 +165,8 @@ def _plain(step: Any, name: str, value: Any) -> Any:
         return value
     what = "code" if callable(value) else f"a {type(value).__name__}"
     raise TypeError(
-        f"{type(step).__name__} has {name}={value!r}, which is {what}; a model file holds plain data only, so say it "
-        "with other parameters, or prepare the input before it reaches the pipeline"
+        f"{type(step).__name__} has {name}={value!r}, which is {what}; a model file holds only plain data, so use "
+        "other parameters, or prepare the input before the pipeline"
     )
 
 
@@ -187,18 +187,18 @@ def _given(name: str, value: Any) -> Any:
     return value
 
 
-# ---- Pieces of what is stored
+# ---- Checked values from files
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Make sure that a value from a file is an integer from 1 on."""
+    """Check that a value is a positive integer, and return it."""
     if type(value) is not int or not 1 <= value < 1 << 63:
-        raise ValueError(f"{name} is {value!r}, not a whole number from 1 on")
+        raise ValueError(f"{name} is {value!r}, not a positive integer")
     return value
 
 
 def finite_vector(arrays: Mapping[str, np.ndarray], name: str, size: int | None = None) -> np.ndarray:
-    """Make sure that an array from a file is a vector of finite floats, and give a copy."""
+    """Check that an array is a non-empty vector of finite floats, and return a copy."""
     array = arrays[name]
     if array.ndim != 1 or array.dtype not in (np.float32, np.float64) or array.size != (size or array.size):
         wanted = "a vector of floats" if size is None else f"{size} floats"
@@ -209,18 +209,20 @@ def finite_vector(arrays: Mapping[str, np.ndarray], name: str, size: int | None 
 
 
 def named_strings(name: str, strings: Any) -> dict[str, np.ndarray]:
-    """Strings as arrays of a step."""
+    """Convert strings to arrays of a step."""
     found = list(strings)
     for string in found:
         if not isinstance(string, str):
-            raise TypeError(f"{string!r} among the {name} is a {type(string).__name__}; a model file holds strings")
+            raise TypeError(
+                f"{string!r} among the {name} is a {type(string).__name__}; a model file can only hold strings here"
+            )
     utf8, offsets = string_arrays(found)
     return {f"{name}.utf8": utf8, f"{name}.offsets": offsets}
 
 
 def read_named_strings(name: str, arrays: Mapping[str, np.ndarray]) -> list[str]:
-    """Rebuild what `named_strings` gave, no string twice."""
+    """Restore the strings from the arrays of `named_strings`, which must be distinct."""
     found = read_strings(arrays[f"{name}.utf8"], arrays[f"{name}.offsets"], name)
     if not found or len(set(found)) != len(found):
-        raise ValueError(f"the {name} are none, or one of them occurs twice")
+        raise ValueError(f"{name} is empty, or a string occurs twice")
     return found

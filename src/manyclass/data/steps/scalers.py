@@ -1,4 +1,4 @@
-"""How what scales and weighs rows is stored: scikit-learn's transformers, and this package's own."""
+"""Storage formats of the steps that scale and weight rows."""
 
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from .formats import StepFormat, StoredStep, finite_vector, whole_number
 
 
 class OwnUnitRows(StepFormat):
-    """Rows of length 1."""
+    """Rows scaled to unit length."""
 
     kind: ClassVar[type] = UnitRows
 
@@ -24,7 +24,7 @@ class RowNorms(StepFormat):
     """Rows scaled by a norm."""
 
     kind: ClassVar[type] = Normalizer
-    left_out: ClassVar[tuple[str, ...]] = ("copy",)  # a model never changes what it is given
+    left_out: ClassVar[tuple[str, ...]] = ("copy",)  # a model never changes its input
 
 
 class FeatureScale(StepFormat):

@@ -1,6 +1,6 @@
-"""The layout of text features in files of version 1, which knew no other steps.
+"""The layout of text features in model files of version 1, which had no other steps.
 
-A chain of nothing but `TextFeatures` or `HashedText` is still written so: older readers know it.
+A chain of only `TextFeatures` or only `HashedText` is still written in this layout, which older readers know.
 """
 
 import json
@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 
 from ..hashed_text import HashedText
-from ..json_content import parse_json
+from ..json_content import parse_object
 from ..text_features import TextFeatures
 from .chain import Chain
 from .formats import StoredStep
 
 PREFIX = "text."
 OPTIONS, HASHING = "text.options", "text.hashing"
-# What the arrays of a `TextFeatures` are called here.
+# Names in this layout of the arrays of a `TextFeatures`.
 ARRAYS = {"vocabulary.utf8": "text.vocabulary", "vocabulary.offsets": "text.offsets", "idf": "text.idf"}
 
 
 def text_tensors(chain: Chain) -> dict[str, np.ndarray] | None:
-    """Give a chain as arrays alone, or None if they cannot hold it."""
+    """Convert a chain to arrays, or return None if this layout cannot hold it."""
     if len(chain) != 1 or type(chain[0]) not in (TextFeatures, HashedText):
         return None
     (stored,) = chain.store()
@@ -33,12 +33,12 @@ def text_tensors(chain: Chain) -> dict[str, np.ndarray] | None:
 
 
 def chain_of_text_tensors(tensors: Mapping[str, np.ndarray]) -> Chain:
-    """Rebuild what `text_tensors` gave; no such arrays are no steps.
+    """Rebuild a chain from the arrays of `text_tensors`. Without such arrays, the chain is empty.
 
     Raises
     ------
     ValueError
-        If an array is missing or the arrays do not fit together.
+        If the arrays are inconsistent.
     """
     if not any(name.startswith(PREFIX) for name in tensors):
         return Chain()
@@ -50,9 +50,6 @@ def chain_of_text_tensors(tensors: Mapping[str, np.ndarray]) -> Chain:
 
 def _read_options(tensor: np.ndarray) -> dict[str, Any]:
     try:
-        options = parse_json(tensor.tobytes())
+        return parse_object(tensor.tobytes())
     except ValueError as error:
-        raise ValueError(f"the options of the text features are no JSON ({error})") from error
-    if not isinstance(options, dict):
-        raise ValueError(f"the options of the text features are {options!r}, not a JSON object")
-    return options
+        raise ValueError(f"the options of the text features are damaged: {error}") from error

@@ -1,4 +1,4 @@
-"""How what makes rows of texts is stored: scikit-learn's vectorisers, and this package's own."""
+"""Storage formats of the steps that convert texts to rows."""
 
 from typing import Any, ClassVar
 
@@ -27,11 +27,11 @@ class _TextFormat(StepFormat):
 
 def _check_input(given: str, error: type[Exception]) -> None:
     if given != "content":
-        raise error(f"input={given!r} reads files; a model takes the texts themselves, with input='content'")
+        raise error(f"input={given!r} reads files, but a model takes texts; use input='content'")
 
 
 class Hashing(_TextFormat):
-    """Words that are hashed: nothing is learned."""
+    """Hashed words. Nothing is learned."""
 
     kind: ClassVar[type] = HashingVectorizer
     learns: ClassVar[bool] = False
@@ -44,7 +44,7 @@ class Hashing(_TextFormat):
 
 
 class OwnHashing(Hashing):
-    """The same, of this package."""
+    """Hashed words, by this package."""
 
     kind: ClassVar[type] = HashedText
 
@@ -53,7 +53,7 @@ class OwnHashing(Hashing):
 
 
 class Counts(_TextFormat):
-    """Words that are counted: their columns are learned, or were given as the parameter `vocabulary`."""
+    """Counted words. Their columns are learned, or given by the parameter `vocabulary`."""
 
     kind: ClassVar[type] = CountVectorizer
     left_out: ClassVar[tuple[str, ...]] = (VOCABULARY,)
@@ -72,7 +72,7 @@ class Counts(_TextFormat):
         words = read_named_strings(VOCABULARY, stored.arrays)
         given = stored.learned.get("vocabulary_given")
         if not isinstance(given, bool):
-            raise ValueError(f"vocabulary_given is {given!r}, not a truth value")
+            raise ValueError(f"vocabulary_given is {given!r}, not a boolean")
         step.vocabulary = {word: column for column, word in enumerate(words)}
         super().relearn(step, stored)
         if not given:
@@ -86,7 +86,7 @@ class Counts(_TextFormat):
 
 
 class WeightedCounts(Counts):
-    """Words that are counted and weighted."""
+    """Counted and weighted words."""
 
     kind: ClassVar[type] = TfidfVectorizer
 
@@ -100,7 +100,7 @@ class WeightedCounts(Counts):
 
 
 class OwnText(StepFormat):
-    """Words that are counted and weighted by this package."""
+    """Counted and weighted words, by this package."""
 
     kind: ClassVar[type] = TextFeatures
     takes_text: ClassVar[bool] = True
@@ -114,7 +114,7 @@ class OwnText(StepFormat):
         words = read_named_strings(VOCABULARY, stored.arrays)
         idf = finite_vector(stored.arrays, "idf", len(words))
         if idf.dtype != np.float32 or (idf <= 0).any():
-            raise ValueError(f"the weights of the words must be positive and float32, got {idf.dtype}")
+            raise ValueError(f"the IDF weights must be positive and float32, got {idf.dtype}")
         step.vectorizer_ = step.new_vectorizer({word: column for column, word in enumerate(words)})
         step.vectorizer_.idf_ = idf
 
