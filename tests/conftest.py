@@ -2,10 +2,16 @@ import os
 import pathlib
 import sys
 
+import hypothesis
 import pytest
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported: scikit-learn's checks need it
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "common"))
+
+
+# A machine that is busy with other things is not a defect.
+hypothesis.settings.register_profile("no deadline", deadline=None)
+hypothesis.settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session")

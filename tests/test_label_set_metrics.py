@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import f1_score, ndcg_score
 
@@ -52,7 +52,6 @@ def by_definition(labels, topk, k, propensity, unknown):
     }
 
 
-@settings(deadline=None)
 @given(predictions())
 def test_every_measure_is_its_formula(drawn):
     labels, topk, propensity, unknown = drawn
@@ -87,7 +86,6 @@ def test_ndcg_agrees_with_scikit_learn(k):
     assert ranking_metrics(sp.csr_matrix(Y), best, [k]).ndcg[k] == pytest.approx(expected)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_f1_agrees_with_scikit_learn(seed):
     rng = np.random.default_rng(seed)

@@ -214,21 +214,21 @@ DECIMALS = st.one_of(
 
 
 @given(DECIMALS)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_float64_values_are_correctly_rounded(text):
     X, _ = read(f"1 1:{text}\n", dtype=np.float64)
     assert X.data[0] == float(text)
 
 
 @given(DECIMALS.filter(lambda text: abs(float(text)) < 3.4e38))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_float32_values_are_correctly_rounded(text):
     X, _ = read(f"1 1:{text}\n")
     assert X.data[0] == correctly_rounded_float(text)
 
 
 @given(st.integers(2**23, 2**24 - 1), st.integers(-60, 60), st.sampled_from(["", "0000001", "9"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_midpoints_of_floats_round_to_even(mantissa, power, tail):
     # Exactly between two floats or slightly above, where rounding to double first gives a wrong result.
     from decimal import Decimal, localcontext
@@ -276,7 +276,7 @@ def data_sets(draw):
 
 
 @given(data_sets(), st.booleans(), st.integers(1, 9), st.sampled_from(["", ".gz", ".bz2", ".xz", ".zst"]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_rows_are_read_back_bit_for_bit(tmp_path_factory, data, zero_based, step, suffix):
     X, y = data
     path = tmp_path_factory.mktemp("svm") / f"data.svm{suffix}"
@@ -326,7 +326,7 @@ def outcome(data, step):
 
 
 @given(LINES, st.integers(1, 9))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_the_result_does_not_depend_on_the_chunk_size(text, step):
     data = text.encode("latin-1")
     assert outcome(data, step) == outcome(data, 10**6)

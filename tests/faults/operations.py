@@ -153,8 +153,11 @@ class Convert(Operation):
     def look(self):
         return store_state("s")
 
+    def may_be_repeated(self):
+        return Path("s/conversion.json").exists()  # once this is gone, all rows are in the store
 
-class Append(Operation):
+
+class Append(Convert):
     """`manyclass convert --append`."""
 
     name = "append"
@@ -166,12 +169,6 @@ class Append(Operation):
 
     def run(self):
         command("convert", "b.svm", "s", "--append", "--memory", "150kB")
-
-    def look(self):
-        return store_state("s")
-
-    def may_be_repeated(self):
-        return Path("s/conversion.json").exists()  # which says that the rows are there
 
 
 class Remove(Append):
