@@ -88,7 +88,9 @@ def test_a_factor_on_the_weights_is_used_and_training_goes_on_without_it(monkeyp
     X, y = with_twins()
     scales = []
     plain = coupled_rows.CoupledRows.certificate
-    monkeypatch.setattr(coupled_rows.CoupledRows, "certificate", lambda s: (plain(s), scales.append(s._scale))[0])
+    monkeypatch.setattr(
+        coupled_rows.CoupledRows, "certificate", lambda s: (plain(s), scales.append(s._status.scale))[0]
+    )
     parameters = {"C": 300.0, "tol": 1e-7, "dtype": "float64", "max_iter": 5000, "fit_intercept": False}
     fitted = MulticlassSVC("llw", **parameters).fit(X, y)
     assert fitted.certificate_.exit_reason == "converged"

@@ -137,7 +137,7 @@ class Progress:
         Why more passes would change nothing, whether the rule is met or not: an `exit_reason`.
     """
 
-    epochs: float
+    epochs: int | float
     primal: float
     dual: float
     violation: float
