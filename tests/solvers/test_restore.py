@@ -1,4 +1,4 @@
-"""A solver that was restored is in no way different from the one that gave the checkpoint."""
+"""A restored solver equals the one that wrote the checkpoint."""
 
 from dataclasses import asdict
 
@@ -24,9 +24,9 @@ def numbers(solver):
 
 
 @pytest.mark.parametrize("loss", ["ww", "cs", "llw", "maxent"])
-def test_all_that_has_changed_comes_back(loss):
+def test_everything_that_changed_is_restored(loss):
     solver, fresh = make(loss), make(loss)
-    solver._status.wave = 8  # it may change while a fit goes on
+    solver._status.wave = 8  # it may change during a fit
     for _ in range(40):
         said = solver.advance(RULE)
     solver.certificate()

@@ -157,7 +157,7 @@ class BinaryStream:
         self._measured[2] = np.maximum(self._measured[2], violation)
 
     def certificate(self, rule: StopRule) -> Certificate:
-        """Return the certificate; classes that do not meet the rule are trained on, to a smaller tolerance."""
+        """Return the certificate; classes that do not meet the rule continue, to a smaller tolerance."""
         exact, rounded = self._squares
         self._sums = np.array([self._measured[0] + rounded / 2, self._measured[1] - exact / 2, self._measured[2]])
         primal, dual, violation = self._sums

@@ -43,7 +43,7 @@ class BlockResult(NamedTuple):
         return cls(primal, dual, violation, int(epochs), visited, bool(done), bool(cut))
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         """Whether the block was trained at all."""
         return self.epochs > 0 or self.done
 
@@ -131,7 +131,7 @@ class ClassBlocks(Solver):
     def sibling(self, interrupt: Any, threads: int = 1) -> "ClassBlocks":
         """Return another solver on the same layout of the rows, with no blocks chosen; both can work at once."""
         kind = self.trained_by
-        other = kind.__new__(kind)  # a subclass may advance in another way
+        other = kind.__new__(kind)  # not type(self), which may advance in another way
         other.__dict__ |= self.__dict__
         other._kernel, other._interrupt, other._threads = self._kernel.sibling(), interrupt, threads
         other._chosen, other._left, other._results = [], [], {}
@@ -149,16 +149,16 @@ class ClassBlocks(Solver):
             max(1, min(self._threads, len(self._left))),
             self._interrupt,
         )
-        begun = self._add_results(mine, found)
-        self._take_off(begun)
+        started = self._add_results(mine, found)
+        self._take_off(started)
         if self._peers.size > 1:
-            for rank, part in enumerate(self._peers.gather(self.export_blocks(begun))):
+            for rank, part in enumerate(self._peers.gather(self.export_blocks(started))):
                 if rank != self._peers.rank:
                     self.import_blocks(part)
         return self._progress()
 
     def _go_by(self, rule: StopRule) -> None:
-        """Adopt a rule: blocks of a checkpoint that ended by another rule and do not meet this one are trained on."""
+        """Adopt a rule: blocks of a checkpoint that ended by another rule and do not meet this one continue."""
         if self._rule not in (None, rule):
             self._left += [b for b in self._results if b not in self._left and not self._block_meets(b, rule)]
             self._left.sort()
@@ -206,11 +206,11 @@ class ClassBlocks(Solver):
         return any(result.cut and not result.done for result in self._results.values())
 
     def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> list[int]:
-        """Return the blocks that were started; an interrupt leaves the others as they were."""
+        """Add results; return the blocks that were started, since an interrupt leaves the others as they were."""
         results = {b: BlockResult.from_numbers(numbers) for b, numbers in zip(blocks, found, strict=True)}
-        begun = {b: result for b, result in results.items() if result.begun}
-        self._results |= begun
-        return list(begun)
+        started = {b: result for b, result in results.items() if result.started}
+        self._results |= started
+        return list(started)
 
     def _sum(self) -> Certificate:
         return Certificate(
@@ -315,8 +315,8 @@ class ClassBlocks(Solver):
     def _set_arrays(self, blocks: list[int], found: dict[str, np.ndarray]) -> None:
         """Set dual variables and weights from the result of `_arrays_of`."""
         results = map(BlockResult.from_numbers, found["results"].tolist())
-        begun = [b for b, result in zip(blocks, results, strict=True) if result.begun]
-        self._kernel.set_columns(begun, found["columns"])
+        started = [b for b, result in zip(blocks, results, strict=True) if result.started]
+        self._kernel.set_columns(started, found["columns"])
         self._kernel.set_variables(blocks, *(found[name] for name in VARIABLES))
 
     def checkpoint(self) -> dict[str, np.ndarray]:
@@ -328,7 +328,7 @@ class ClassBlocks(Solver):
         return stored | {f"start.{name}": array for name, array in self._start.items()}
 
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
-        """Resume from a checkpoint; blocks that ran out of passes are trained on if `max_iter` is larger now."""
+        """Resume from a checkpoint; blocks that ran out of passes continue if `max_iter` is larger now."""
         stored = parts[0]
         if "start.values" in stored:  # copied, so that the file can be closed
             self.load_state({name: stored[f"start.{name}"].copy() for name in CSR})
@@ -341,7 +341,7 @@ class ClassBlocks(Solver):
 
     def untrained(self) -> np.ndarray:
         """Return the problems whose block was never started."""
-        begun = np.zeros(self._problems, bool)
+        started = np.zeros(self._problems, bool)
         for block in self._results:
-            begun[self._kernel.problems_of(block)] = True
-        return np.flatnonzero(~begun)
+            started[self._kernel.problems_of(block)] = True
+        return np.flatnonzero(~started)

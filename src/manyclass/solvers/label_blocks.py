@@ -101,30 +101,30 @@ class LabelBlocks(ClassBlocks):
 
     def _add_results(self, blocks: Sequence[int], found: Any) -> list[int]:
         lines, at = np.asarray(found, np.float64).reshape(-1, len(RESULT)), 0
-        begun_blocks = []
+        started_blocks = []
         for block in blocks:
             known = self._lines_of(block)
             part = lines[at : at + len(known)]
             at += len(known)
-            begun = part[:, RESULT.index("rounds")] > 0
-            if not begun.any():
+            started = part[:, RESULT.index("rounds")] > 0
+            if not started.any():
                 continue
-            known[begun] = part[begun]
+            known[started] = part[started]
             # Labels left out by an interrupt have results of an earlier training, which must not pass for new ones
             # when they are imported.
-            known[~begun & ~np.isnan(known[:, 0]), RESULT.index("cut")] = 1
+            known[~started & ~np.isnan(known[:, 0]), RESULT.index("cut")] = 1
             self._results[block] = _together(known)
-            begun_blocks.append(block)
-        return begun_blocks
+            started_blocks.append(block)
+        return started_blocks
 
     def certificate(self) -> Certificate:
         """Add up the certificates of all labels; a label never started has weights 0 and dual value 0."""
         found = self._results_by_label[[c for block in self._chosen for c in self.problems_of(block)]]
-        begun = ~np.isnan(found[:, 0])
-        missing = int((~begun).sum())
+        started = ~np.isnan(found[:, 0])
+        missing = int((~started).sum())
         at_zero = missing * float(self._C.sum() * self._problem.loss_at(np.zeros(1))[0])
-        primal, dual = (math.fsum(found[begun, column]) for column in (0, 1))
-        return Certificate(primal + at_zero, dual, max(found[begun, 2].max(initial=0.0), 1.0 * (missing > 0)))
+        primal, dual = (math.fsum(found[started, column]) for column in (0, 1))
+        return Certificate(primal + at_zero, dual, max(found[started, 2].max(initial=0.0), 1.0 * (missing > 0)))
 
     def memory(self) -> dict[str, int]:
         """Return the bytes of the index of the rows, and of weights: those being trained and those that are done."""
@@ -207,9 +207,9 @@ def blocks_of(problem: Binary) -> type[ClassBlocks]:
 
 def _together(labels: np.ndarray) -> BlockResult:
     """Return the result of a block, given those of its labels."""
-    begun = ~np.isnan(labels[:, 0])
-    column = {name: labels[begun, k] for k, name in enumerate(RESULT)}
-    cut = not begun.all() or bool(column["cut"].any())
+    started = ~np.isnan(labels[:, 0])
+    column = {name: labels[started, k] for k, name in enumerate(RESULT)}
+    cut = not started.all() or bool(column["cut"].any())
     return BlockResult(
         primal=math.fsum(column["primal"]),
         dual=math.fsum(column["dual"]),
