@@ -43,9 +43,7 @@ def train(data, rule=TIGHT, *, lam=0.05, tau=1.0, dtype="float64", threads=1, pa
 
 def dense_variables(solver, n, K):
     state = solver.state()
-    alpha = np.zeros((n, K))
-    alpha[np.repeat(np.arange(n), np.diff(state["indptr"])), state["classes"]] = state["values"]
-    return alpha
+    return sp.csr_matrix((state["values"], state["classes"], state["indptr"]), (n, K)).toarray()
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.7])

@@ -8,7 +8,7 @@ variables are `alpha_c >= 0`, each at most its share of `C_i` (sums), or with a 
 import numpy as np
 from scipy.optimize import brentq
 
-from .problem import Problem
+from .problem import Problem, spread
 from .registry import offered
 
 
@@ -85,9 +85,7 @@ class AbsoluteMargin(Problem):
             ).max(axis=1)
         most = np.maximum(np.where(shares > 0, e, -np.inf).max(axis=1), 0)
         least = np.where(alpha > 1e-12 * C[:, None], e, np.inf).min(axis=1)
-        # The rest up to C_i is the variable of "no violation", whose excess is 0.
-        least = np.where(alpha.sum(axis=1) < C * (1 - 1e-10), np.minimum(least, 0), least)
-        return np.maximum(most - np.minimum(least, most), 0)
+        return spread(most, least, alpha.sum(axis=1) < C * (1 - 1e-10))
 
     def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
         K, label = len(scores), np.array([y])

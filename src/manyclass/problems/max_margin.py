@@ -14,6 +14,7 @@ With one label per row, `lam = 0` and `tau = 1`, this is the loss of Crammer and
 import numpy as np
 
 from .elastic_net import ElasticNet
+from .problem import spread
 from .registry import offered
 
 
@@ -87,14 +88,8 @@ class MaxMargin(ElasticNet):
     def violations(self, scores: np.ndarray, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> np.ndarray:
         others, own = _excesses(scores, _positives(y, scores.shape[1]))
         most = np.maximum(others.max(axis=1) + own.max(axis=1), 0)
-        used = alpha > 0
-        least = np.where(used & np.isfinite(others), others, np.inf).min(axis=1) + np.where(
-            used & np.isfinite(own), own, np.inf
-        ).min(axis=1)
-        # The rest up to C_i is the variable of "no violation", whose excess is 0.
-        slack = alpha.sum(axis=1) / 2 < C * (1 - 1e-12)
-        least = np.where(slack, np.minimum(least, 0), least)
-        return np.maximum(most - np.minimum(least, most), 0)
+        least = sum(np.where((alpha > 0) & np.isfinite(e), e, np.inf).min(axis=1) for e in (others, own))
+        return spread(most, least, alpha.sum(axis=1) / 2 < C * (1 - 1e-12))
 
     def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
         # The curvature of the dual is at most k / tau, and smaller where weights are 0.

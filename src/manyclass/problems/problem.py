@@ -8,6 +8,19 @@ import numpy as np
 Rows = np.ndarray  # or a scipy sparse matrix: only `X @ W` and `X.T @ A` are used
 
 
+def spread(largest: np.ndarray, least: np.ndarray, slack: np.ndarray) -> np.ndarray:
+    """Return the violation of rows whose variables have a bounded sum.
+
+    Parameters
+    ----------
+    largest, least : ndarray
+        Largest excess of all variables, at least 0, and smallest excess of those in use.
+    slack : ndarray of bool
+        Whether the sum is below its bound. The rest is then the variable of "no violation", whose excess is 0.
+    """
+    return largest - np.minimum(np.where(slack, np.minimum(least, 0), least), largest)
+
+
 class Problem(ABC):
     """One loss: `1/2 |W|^2 + sum_i C_i loss(scores_i, y_i)` and its dual, as formulas on whole arrays.
 

@@ -6,7 +6,7 @@ With `u_c = 1 + s_c - s_y` for `c != y`, WW is the sum of all positive `u_c` and
 
 import numpy as np
 
-from .problem import Problem
+from .problem import Problem, spread
 from .registry import offered
 
 
@@ -89,9 +89,7 @@ class CrammerSinger(RelativeMargin):
         u = _excess(scores, y)
         most = np.maximum(u.max(axis=1), 0)
         least = np.where(alpha > 0, u, np.inf).min(axis=1)
-        # The rest up to C_i is the variable of "no violation", whose excess is 0.
-        least = np.where(alpha.sum(axis=1) < C * (1 - 1e-12), np.minimum(least, 0), least)
-        return np.maximum(most - np.minimum(least, most), 0)
+        return spread(most, least, alpha.sum(axis=1) < C * (1 - 1e-12))
 
     def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
         return np.where(own, 0.0, np.inf)
