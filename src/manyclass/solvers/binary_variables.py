@@ -18,16 +18,7 @@ def count_bits(lanes: np.ndarray) -> np.ndarray:
 
 
 def only_rows(variables: Variables, rows: np.ndarray, before: int) -> Variables:
-    """Select rows.
-
-    Parameters
-    ----------
-    variables : dict of arrays
-    rows : ndarray
-        The rows to keep, ascending.
-    before : int
-        Number of rows that `variables` belong to.
-    """
+    """Select rows, ascending, of the `before` rows that `variables` belong to."""
     vectors = variables["counts"].size
     place = np.full(before, -1, np.int32)
     place[rows] = np.arange(rows.size)
