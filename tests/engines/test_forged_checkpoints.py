@@ -93,8 +93,8 @@ def test_forged_arrays_are_refused_or_do_no_harm(name, tmp_path):
 @pytest.mark.parametrize("name", FITS)
 def test_a_checkpoint_without_an_array_is_refused(name, tmp_path):
     folder, stored = interrupted(tmp_path, name)
-    needed = next(n for n in ("numbers", "rule") if n in stored.parts[0])
-    for content in (None, b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"_pass": 1e400, "said": 3}'):
+    needed = next(n for n in ("status", "rule") if n in stored.parts[0])
+    for content in (None, b"[]", b"{}", b"\xff", b"[" * 100_000, b'{"current": 1e400, "said": 3}'):
         arrays = {n: array for n, array in stored.parts[0].items() if n != needed}
         if content is not None:
             arrays[needed] = np.frombuffer(content, np.uint8)

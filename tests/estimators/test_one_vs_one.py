@@ -54,7 +54,7 @@ def test_a_row_without_features_has_no_votes():
 def test_absurd_sizes_are_refused_with_the_figure(monkeypatch):
     X, y = text_like(60, 30, 6, seed=4)
     monkeypatch.setattr(estimate, "_free_memory", lambda: 1000)
-    with pytest.raises(ValueError, match=r"6 classes is 15 problems, and needs about .* GB .* use one-vs-rest"):
+    with pytest.raises(ValueError, match=r"6 classes means 15 problems and needs about .* GB .* use one-vs-rest"):
         OneVsOneSVC().fit(X, y)
     monkeypatch.setattr(estimate, "_free_memory", lambda: 10**15)
     monkeypatch.setattr(estimate, "SECONDS_A_PAIR_AND_NONZERO", 1e6)

@@ -1,4 +1,4 @@
-"""Blocks of binary problems trained apart and brought together are the same bits as trained in one place."""
+"""Blocks of binary problems trained separately and joined have the same bits as trained in one place."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from manyclass.problems import PROBLEMS
 from manyclass.solvers import ClassBlocks, SolverOptions, StopRule, TrainingSet, class_blocks
 
 RULE = StopRule("gap", 0.01)
-# Loss, method, rows, features, classes. The last three have models too large to be kept dense.
+# Loss, method, rows, features, classes. The models of the last three are too large to be dense.
 FITS = {
     "hinge": ("hinge", "dual", 200, 60, 70),
     "squared_hinge": ("squared_hinge", "dual", 200, 60, 70),
@@ -92,7 +92,7 @@ def test_one_worker_takes_one_task_after_the_other(fit):
 
 
 @pytest.mark.parametrize("fit", ["squared_hinge", "newton", "ovo_logistic"])
-def test_training_goes_on_with_what_is_missing(fit, monkeypatch):
+def test_training_continues_with_the_missing_blocks(fit, monkeypatch):
     monkeypatch.setattr(class_blocks, "SECONDS_AT_ONCE", 0.0)
     early = solver(fit, keep_state=True)
     early.advance(RULE)
@@ -103,19 +103,19 @@ def test_training_goes_on_with_what_is_missing(fit, monkeypatch):
 
 
 @pytest.mark.parametrize("fit", ["hinge", "logistic", "ovo_squared_hinge"])
-def test_blocks_not_begun_are_certified_as_such(fit):
+def test_blocks_never_started_count_in_the_certificate(fit):
     part = train(solver(fit), range(2))
     whole = solver(fit)
     whole.import_blocks(part.export_blocks())
     plain = solver(fit)
     plain._left = [0, 1]
     assert outcome(whole) == outcome(train(plain))
-    # A part vouches for the blocks it was to train, and for no others.
+    # A part only certifies the blocks it was asked to train.
     assert part.certificate().gap < 0.1 < whole.certificate().gap
 
 
 @pytest.mark.parametrize("fit", ["hinge", "logistic", "newton", "ovo_hinge"])
-def test_dual_variables_to_start_from_travel_too(fit):
+def test_dual_variables_to_start_from_are_exported_too(fit):
     state = train(solver(fit, keep_state=True)).state()
     expected, whole, worker = (solver(fit, keep_state=True) for _ in range(3))
     expected.load_state(state)
@@ -129,7 +129,7 @@ def test_dual_variables_to_start_from_travel_too(fit):
     assert outcome(whole) == outcome(train(expected))
 
 
-def test_nothing_is_sent_that_is_zero():
+def test_zeros_are_not_exported():
     found = train(solver("sparse"), [3]).export_blocks()
     assert found["columns"].size == 0
     assert found["values"].all()
@@ -148,19 +148,19 @@ def test_nothing_is_sent_that_is_zero():
         ("columns", lambda columns: columns[:3], "other features"),
     ],
 )
-def test_arrays_of_another_problem_are_refused(name, change, error):
+def test_arrays_of_another_problem_are_rejected(name, change, error):
     found = train(solver("hinge", keep_state=True), [0]).export_blocks()
     with pytest.raises((ValueError, IndexError), match=error):
         solver("hinge").import_blocks(found | {name: change(found[name])})
 
 
 def dealt(blocks):
-    """A function that gives one after the other, and then none."""
+    """Return a function that gives one block after the other, and then none."""
     turn = iter(blocks)
     return lambda: next(turn, -1)
 
 
-def test_threads_that_join_later_disturb_nobody():
+def test_threads_that_join_later_change_nothing():
     def run(*calls):
         kernel = solver("newton")._kernel
         found = []
@@ -173,7 +173,7 @@ def test_threads_that_join_later_disturb_nobody():
     assert run([0], [1, 2]) == run([0, 1, 2])
 
 
-def test_what_is_wrong_with_a_deal_comes_out():
+def test_errors_of_a_deal_are_raised():
     def fails():
         raise ZeroDivisionError("made up for the test")
 
@@ -185,8 +185,8 @@ def test_what_is_wrong_with_a_deal_comes_out():
 
 
 @pytest.mark.parametrize("fit", ["hinge", "logistic", "newton", "ovo_squared_hinge"])
-def test_blocks_end_early_for_those_that_wait(fit):
-    """Where the time left is too short for all, none takes more than a few passes."""
+def test_blocks_end_early_if_others_are_waiting(fit):
+    """If there is not enough time for all blocks, none takes more than a few passes."""
     endless = StopRule("kkt", 1e-300)
     one = solver(fit)
     one._interrupt.stop_after(1000.0)

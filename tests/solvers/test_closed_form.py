@@ -1,4 +1,4 @@
-"""LLW below the C at which its variables leave their bounds: known weights, no passes."""
+"""LLW below the C at which variables leave their bounds: the weights are known without a pass."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from manyclass import MulticlassSVC
 
 
 def largest_C(X, y, K):
-    """1 / max over rows and other classes of -(S_c - S / K).x_i"""
+    """Return `1 / max -(S_c - S / K).x_i` over rows and other classes, and S."""
     S = np.stack([np.asarray(X[y == c].sum(axis=0)).ravel() for c in range(K)])
     scores = X @ (S - S.mean(axis=0)).T
     scores[np.arange(len(y)), y] = 0
@@ -16,7 +16,7 @@ def largest_C(X, y, K):
 
 
 @pytest.mark.parametrize("share", [0.5, 0.999, 1.001, 2.0])
-def test_weights_are_known_below_it(share):
+def test_weights_are_known_below_the_largest_C(share):
     X, y = text_like(100, 40, 5, seed=0)
     C, S = largest_C(X, y, 5)
     fitted = MulticlassSVC("llw", C=share * C, fit_intercept=False, dtype="float64", tol=1e-9, max_iter=10**5).fit(

@@ -1,4 +1,4 @@
-"""The max-margin loss with an elastic net, on rows with any number of labels: what PD-Sparse promises."""
+"""The max-margin loss with an elastic net (PD-Sparse), on rows with any number of labels."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ TIGHT = StopRule("gap", 1e-8)
 
 
 def rows_with_sets(n=60, d=40, K=6, seed=0):
-    """Sparse rows; of the first two one has no labels, one has all."""
+    """Sparse rows; the first has no labels, the second has all."""
     X, y = text_like(n, d, K, seed=seed)
     Y = np.random.default_rng(seed).random((n, K)) < 1.5 / K
     Y[np.arange(n), y] = True
@@ -30,7 +30,7 @@ def training_set(X, Y, C, constant=0.0):
 
 
 def train(data, rule=TIGHT, *, lam=0.05, tau=1.0, dtype="float64", threads=1, passes=None):
-    """Advance until the rule is met, or as many full passes are done; the solver and its certificate."""
+    """Advance until the rule is met or this many full passes are done; return the solver and its certificate."""
     solver = FrankWolfe(MaxMargin(lam, tau), data, SolverOptions(np.dtype(dtype), threads=threads))
     while True:
         progress = solver.advance(rule)
@@ -43,9 +43,7 @@ def train(data, rule=TIGHT, *, lam=0.05, tau=1.0, dtype="float64", threads=1, pa
 
 def dense_variables(solver, n, K):
     state = solver.state()
-    alpha = np.zeros((n, K))
-    alpha[np.repeat(np.arange(n), np.diff(state["indptr"])), state["classes"]] = state["values"]
-    return alpha
+    return sp.csr_matrix((state["values"], state["classes"], state["indptr"]), (n, K)).toarray()
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.7])
@@ -62,7 +60,7 @@ def test_sets_of_labels_equal_an_independent_solver(lam, tau, constant):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_certificate_of_sets_equals_the_formulas(dtype):
-    """Far from the optimum too, and at the weights as they are stored."""
+    """Also far from the optimum, and at the weights as stored."""
     X, Y = rows_with_sets(100, 50, 20)
     X, C = X.astype(dtype).astype(float), np.full(len(Y), 4.0)
     problem = MaxMargin(0.05, 0.5, constant=True)
@@ -91,7 +89,7 @@ def test_without_l1_it_is_crammer_singer():
 
 
 def test_bits_do_not_depend_on_threads():
-    """Enough labels for features with lists, with indices and with dense rows of weights."""
+    """There are enough labels for features with lists, with indices and with dense rows of weights."""
     X, Y = rows_with_sets(400, 600, 250, seed=3)
     data = training_set(X, Y, np.ones(len(Y)), 1.0)
     one, three = (train(data, StopRule("gap", 1e-3), dtype="float32", threads=threads) for threads in (1, 3))
@@ -118,8 +116,8 @@ def test_empty_and_duplicate_rows():
 
 
 @pytest.mark.parametrize("K", [1, 3])
-def test_rows_that_no_weights_could_help_have_no_loss(K):
-    """One label in all, or every row with none or all of several."""
+def test_rows_without_pairs_of_labels_have_no_loss(K):
+    """With a single label, or with rows that have either no labels or all of them."""
     X, _ = text_like(20, 30, 2)
     Y = np.repeat(np.arange(20)[:, None] % 2 == 0, K, axis=1)
     solver, found = train(training_set(X, Y, np.ones(20), 1.0))
@@ -127,7 +125,7 @@ def test_rows_that_no_weights_could_help_have_no_loss(K):
     assert not np.any(solver.weights())
 
 
-def test_state_of_sets_goes_on_where_it_was():
+def test_training_continues_from_the_state_of_sets():
     X, Y = rows_with_sets()
     data = training_set(X, Y, np.full(len(Y), 2.0))
     solver, found = train(data)
@@ -175,7 +173,7 @@ def test_more_l1_means_fewer_weights():
         ({"tau": 0.0}, "tau"),
     ],
 )
-def test_refuses_what_it_cannot_do(parameters, message):
+def test_rejects_unsupported_parameters(parameters, message):
     X, y = text_like(40, 30, 4)
     with pytest.raises(ValueError, match=message):
         PDSparse(**parameters).fit(X, y)

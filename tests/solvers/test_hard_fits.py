@@ -1,4 +1,4 @@
-"""Fits that need many passes: pairs of rows that are nearly the same but of different classes, and a large C."""
+"""Fits that need many passes: pairs of nearly equal rows of different classes, and a large C."""
 
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ COUPLED = ["ww", "cs", "llw", "mmr", "rm", "adm", "atm", "ats"]
 
 
 def with_twins(n=150, twins=40, d=400, K=5, seed=0):
-    """The first `twins` rows come again, a little changed and of the next class."""
+    """Repeat the first `twins` rows, slightly changed and in the next class."""
     X, y = text_like(n, d, K, seed, nnz=12)
     rng = np.random.default_rng(seed)
     noise = sp.random(twins, d, density=0.02, random_state=rng) * 0.1
@@ -46,7 +46,7 @@ def test_alike_rows_are_found(constant):
     assert as_groups(*groups_of_alike_rows(training_set(X, y, constant))) == expected
 
 
-def test_large_groups_are_divided():
+def test_large_groups_are_split():
     X = sp.csr_matrix(np.vstack([np.eye(4)[[0] * 50 + [1] * 3], np.eye(4)[2:]]))
     sizes = np.diff(groups_of_alike_rows(training_set(X, np.arange(55) % 2))[0])
     assert sizes.tolist() == [MOST_ROWS, 50 - MOST_ROWS, 3]
@@ -59,7 +59,7 @@ def test_no_group_without_rare_features_or_with_empty_rows():
 
 
 @pytest.mark.parametrize("loss", COUPLED)
-def test_they_end_sooner(loss, monkeypatch):
+def test_hard_fits_converge_sooner(loss, monkeypatch):
     X, y = with_twins()
     parameters = {"C": 300.0, "tol": 1e-4, "dtype": "float64", "max_iter": 3000, "fit_intercept": False}
     fitted = MulticlassSVC(loss, **parameters).fit(X, y)
@@ -84,11 +84,13 @@ def test_the_certificate_is_that_of_the_model(loss, dtype):
     assert fitted.certificate_.primal == pytest.approx(primal, rel=1e-12)
 
 
-def test_a_factor_on_the_weights_is_used_and_training_goes_on_without_it(monkeypatch):
+def test_a_factor_on_the_weights_is_used_and_training_continues_without_it(monkeypatch):
     X, y = with_twins()
     scales = []
     plain = coupled_rows.CoupledRows.certificate
-    monkeypatch.setattr(coupled_rows.CoupledRows, "certificate", lambda s: (plain(s), scales.append(s._scale))[0])
+    monkeypatch.setattr(
+        coupled_rows.CoupledRows, "certificate", lambda s: (plain(s), scales.append(s._status.scale))[0]
+    )
     parameters = {"C": 300.0, "tol": 1e-7, "dtype": "float64", "max_iter": 5000, "fit_intercept": False}
     fitted = MulticlassSVC("llw", **parameters).fit(X, y)
     assert fitted.certificate_.exit_reason == "converged"
@@ -106,7 +108,7 @@ def test_the_same_bits_for_any_number_of_threads(loss):
 
 
 @pytest.mark.parametrize("loss", COUPLED)
-def test_a_fit_that_has_ended_with_a_factor_has_ended_when_it_goes_on(loss):
+def test_a_fit_that_converged_with_a_factor_is_done_after_a_warm_start(loss):
     X, y = with_twins()
     model = MulticlassSVC(loss, C=300.0, tol=1e-4, dtype="float64", max_iter=3000, warm_start=True).fit(X, y)
     assert model.n_iter_ > coupled_rows.EASY_PASSES

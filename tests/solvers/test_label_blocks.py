@@ -1,4 +1,4 @@
-"""Labels with an elastic net: the optimum of each, however its rows are found, and what is said of each."""
+"""Labels with an elastic net: each reaches its optimum, however its rows are found, and has its own certificate."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from manyclass.problems.sparse_binary import SparseHinge, SparseSquaredHinge
 from manyclass.solvers import SolverOptions, StopRule, TrainingSet, label_blocks
 
 LOSSES = {"hinge": SparseHinge, "squared_hinge": SparseSquaredHinge}
-# Labels find their rows one by one: by the index and by passes over all rows; or are trained together.
+# Labels find their rows separately, by the index and by passes over all rows; or are trained together.
 ALONE, TOGETHER = 0, 10**6
 
 
@@ -24,7 +24,7 @@ def way(request, monkeypatch):
 
 
 def sets_of_labels(n=300, d=80, K=9, seed=0):
-    """Rows with none to three labels; the last label has no row, and the one before it all."""
+    """Rows with up to three labels; the last label has no rows, and the one before has all."""
     X, y = text_like(n, d, K - 2, seed=seed)
     rng = np.random.default_rng(seed)
     Y = np.zeros((n, K), np.int8)
@@ -39,6 +39,11 @@ def exact(loss, **parameters):
     return PPDSparse(loss, tol=1e-8, dtype="float64", max_iter=100_000, **parameters)
 
 
+def dense_variables(fitted, n, K):
+    _, _, state = fitted._dual_state
+    return sp.csr_matrix((state["values"], state["classes"], state["indptr"]), (n, K)).toarray()
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_each_label_is_at_its_optimum(loss, fit_intercept, way):
@@ -49,7 +54,7 @@ def test_each_label_is_at_its_optimum(loss, fit_intercept, way):
     constant = 0.8 if fit_intercept else 0.0
     found = fitted.label_certificates_
     for label in (0, 3, 7, 8):
-        # Of two classes the independent solver has a problem each, with the same value.
+        # For two classes, the independent solver has one problem per class, with the same value.
         y = 1 - Y[:, [label]].toarray().ravel()
         best = optimum(f"ppd_{loss}", X, y, C, 2, constant, lam=0.05, tau=0.7) / 2
         assert found["primal"][label] == pytest.approx(best, rel=1e-6)
@@ -66,8 +71,8 @@ def test_support_and_weights_are_those_of_full_coordinate_ascent(way):
     problem = SparseSquaredHinge(0.5, 1.0, constant=True)
     dense = np.hstack([X.toarray(), np.ones((200, 1))])
     alpha, V, C = np.zeros((200, 5)), np.zeros((61, 5)), np.ones(200)
-    for epoch in range(3000):
-        for i in np.random.default_rng(epoch).permutation(200):
+    for number in range(3000):
+        for i in np.random.default_rng(number).permutation(200):
             new = problem.solve_row(dense[i] @ problem.shrink(V), alpha[i], y[i], float(dense[i] @ dense[i]), 1.0)
             code = y[i : i + 1]
             V += np.outer(dense[i], problem.coefficients((new - alpha[i])[None], code)[0])
@@ -78,25 +83,21 @@ def test_support_and_weights_are_those_of_full_coordinate_ascent(way):
     np.testing.assert_allclose(fitted.coef_.T, W[:-1], atol=2e-4)
     assert ((np.abs(W[:-1]) > 1e-3) <= (fitted.coef_.T != 0)).all()
     assert (fitted.coef_ == 0).mean() > 0.2
-    _, _, state = fitted._dual_state
-    used = np.zeros((200, 5), bool)
-    used[np.repeat(np.arange(200), np.diff(state["indptr"])), state["classes"]] = state["values"] > 1e-3
+    used = dense_variables(fitted, 200, 5) > 1e-3
     np.testing.assert_array_equal(used, alpha > 1e-3)
     assert 0.1 < used.mean() < 0.9
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_certificates_equal_the_formulas_far_from_the_optimum(loss, way):
-    """With a bias that is lowered below -1 for the model's weights, too."""
+    """Also with a bias that is lowered below -1 for the weights of the model."""
     X, y = text_like(400, 50, 8, seed=3)
     fitted = PPDSparse(loss, lam=0.02, C=5.0, tol=1e-9, max_iter=1, dtype="float64", warm_start=True)
     with pytest.warns(match="stopped after max_iter=1"):
         fitted.fit(X, y)
     problem, C = LOSSES[loss](0.02, 1.0, constant=True), np.full(400, 5.0)
     rows = np.hstack([X.toarray(), np.ones((400, 1))])
-    _, _, state = fitted._dual_state
-    alpha = np.zeros((400, 8))
-    alpha[np.repeat(np.arange(400), np.diff(state["indptr"])), state["classes"]] = state["values"]
+    alpha = dense_variables(fitted, 400, 8)
     W = np.vstack([fitted.coef_.T, fitted.intercept_])
     found = fitted.certificate_
     assert found.primal == pytest.approx(problem.primal(W, rows, y, C), rel=1e-10)
@@ -108,7 +109,7 @@ def test_certificates_equal_the_formulas_far_from_the_optimum(loss, way):
 def test_alone_and_together_agree(monkeypatch):
     X, Y = sets_of_labels(seed=4)
     values = []
-    for together in (ALONE, 2, TOGETHER):  # in between, some labels grow too large to go on alone
+    for together in (ALONE, 2, TOGETHER):  # for 2, some labels grow too large to be trained alone
         monkeypatch.setattr(label_blocks, "TOGETHER", together)
         values.append(exact("squared_hinge", C=3.0).fit(X, Y).label_certificates_["primal"])
     np.testing.assert_allclose(values[0], values[2], rtol=1e-7)
@@ -120,10 +121,10 @@ def test_drawn_features_find_the_same_optimum(monkeypatch):
     X, y = text_like(500, 200, 10, seed=5)
     plain, drawn = exact("squared_hinge").fit(X, y), exact("squared_hinge", draws=5).fit(X, y)
     np.testing.assert_allclose(drawn.label_certificates_["primal"], plain.label_certificates_["primal"], rtol=1e-7)
-    assert not np.array_equal(drawn.coef_, plain.coef_)  # they have come there in another way
+    assert not np.array_equal(drawn.coef_, plain.coef_)  # reached in a different way
 
 
-def test_every_label_meets_the_rule_and_not_only_their_sum(way):
+def test_every_label_meets_the_rule(way):
     X, Y = sets_of_labels(seed=6)
     found = PPDSparse(tol=1e-4).fit(X, Y).label_certificates_
     gaps = (found["primal"] - found["dual"]) / found["primal"]
@@ -139,7 +140,7 @@ def test_threads_do_not_matter(way):
 
 
 def test_rows_of_mixed_signs_are_found(monkeypatch):
-    """Negative weights of negative values lift scores as well."""
+    """Negative weights of negative values raise scores too."""
     monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
     rng = np.random.default_rng(8)
     X = sp.random(400, 60, 0.1, random_state=rng, data_rvs=lambda n: rng.normal(size=n), format="csr")
@@ -152,7 +153,7 @@ def test_rows_of_mixed_signs_are_found(monkeypatch):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("labels", [10, 25, 60])
 def test_blocked_passes_miss_no_row(labels, dtype, monkeypatch):
-    """Some or all labels of a block of 64 searched for in one pass, features shared by few or many of them."""
+    """One pass searches for some or all labels of a block of 64, with features shared by few or many of them."""
     monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
     X, y = text_like(400, 1500, labels, seed=9, nnz=12)
     Y = sp.csr_matrix((np.ones(400), (np.arange(400), y)), shape=(400, 4200))
@@ -172,7 +173,7 @@ def test_blocked_passes_miss_no_row(labels, dtype, monkeypatch):
 
 
 def test_variables_at_the_bound_violate_nothing(way):
-    """Also where the penalty is not a number in float32."""
+    """Even if float32 cannot represent the penalty."""
     X, y = text_like(200, 60, 5, seed=10)
     found = PPDSparse("hinge", C=0.7, tol=1e-6, max_iter=100_000).fit(X, y).certificate_
     assert found.violation < 0.05
@@ -193,7 +194,7 @@ LOOSE, STRICT = StopRule("gap", 0.1), StopRule("gap", 1e-6)
 
 
 def trained_block(keep_state):
-    """The first of the blocks of 4,200 labels, which are large ones, trained to a loose rule."""
+    """Train the first block of 4,200 labels, so that blocks are large, to a loose rule."""
     X, y = text_like(1500, 100, 100, seed=9, nnz=5)
     solver = label_blocks.LabelBlocks(
         SparseSquaredHinge(0.01, 1.0, constant=True),
@@ -207,7 +208,7 @@ def trained_block(keep_state):
 
 
 def labels_of(blocks):
-    """What there is of each label of one block: its weights and dual variables."""
+    """Return the weights and dual variables of each label of one block."""
     parts = [blocks["constants"].tolist()]
     for ptr, names in (("weight_ptr", ("features", "weights")), ("row_ptr", ("rows", "variables"))):
         bounds = list(zip(blocks[ptr][:-1], blocks[ptr][1:], strict=True))
@@ -216,10 +217,10 @@ def labels_of(blocks):
 
 
 @pytest.mark.parametrize("keep_state", [True, False])
-def test_labels_that_an_interrupt_leaves_out_stay_what_they_were(keep_state):
+def test_labels_left_out_by_an_interrupt_do_not_change(keep_state):
     solver = trained_block(keep_state)
     before, seconds = solver.export_blocks(), 1e-5
-    for _ in range(300):  # until it comes when some labels are reached and others are not
+    for _ in range(300):  # until the interrupt comes after some labels and before others
         interrupt = core.Interrupt()
         again = solver.sibling(interrupt)
         again.choose_blocks([0])
@@ -233,14 +234,14 @@ def test_labels_that_an_interrupt_leaves_out_stay_what_they_were(keep_state):
     assert interrupt.requested and reached.any() and not reached.all()
     old, new = labels_of(before), labels_of(again.export_blocks([0]))
     assert (old[~reached] == new[~reached]).all()
-    assert keep_state or (old[reached] != new[reached]).any()  # without variables they began from nothing
+    assert keep_state or (old[reached] != new[reached]).any()  # without variables they start from scratch
 
 
-def test_a_block_of_which_an_interrupt_leaves_labels_out_is_not_taken_for_done():
-    """Nor where it is exported to, and its other labels have lines from before."""
+def test_a_block_with_labels_left_out_by_an_interrupt_is_not_done():
+    """Nor where it is imported, although its other labels have earlier results."""
     solver = trained_block(keep_state=True)
     lines = solver.by_label()[:64].copy()
-    lines[40:] = 0  # as the core has it of labels that it did not come to
+    lines[40:] = 0  # as the core reports labels that it did not reach
     assert solver._add_results([0], lines) == [0]
     there = solver.sibling(core.Interrupt())
     there.choose_blocks([0])
@@ -254,7 +255,7 @@ def test_a_block_of_which_an_interrupt_leaves_labels_out_is_not_taken_for_done()
     assert there.complete() and there.meets(STRICT, there.certificate())
 
 
-def test_a_block_that_an_interrupt_leaves_out_is_not_taken_for_done(monkeypatch):
+def test_a_block_left_out_by_an_interrupt_is_not_done(monkeypatch):
     solver = trained_block(keep_state=True)
     deal = solver._deal
 

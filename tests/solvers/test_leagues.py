@@ -1,4 +1,4 @@
-"""Matches of leagues reach the optimum of whole rows, and give the same bits whoever plays them."""
+"""Matches of leagues reach the optimum of whole rows, with the same bits on any number of workers."""
 
 import queue
 import threading
@@ -34,7 +34,7 @@ def small():
 
 
 def with_rare_features():
-    """Features of one row, of two, and of more: single, tail and head."""
+    """Features of one row (single), of two (tail) and of more (head)."""
     X, y = text_like(640, 900, 620, seed=2, nnz=5)
     rows = np.bincount(X.indices, minlength=900)
     most = tail_rows(620, LISTED)
@@ -66,7 +66,7 @@ def train(solver, rule):
 
 
 def outcome(solver, rule):
-    """Everything that a fit reads from a solver, as bytes."""
+    """Return everything that a fit reads from a solver, as bytes."""
     found = train(solver, rule)
     state = {name: array.tobytes() for name, array in solver.state().items()}
     weights = sp.csr_matrix(solver.weights())
@@ -114,7 +114,7 @@ def test_with_classes_without_rows():
     check(X, y, (y != 2).astype(float))
 
 
-def test_a_row_a_class():
+def test_one_row_per_class():
     check(*text_like(6, 30, 6, seed=6))
 
 
@@ -129,7 +129,7 @@ def test_dense_rows_with_negative_values():
 
 
 @pytest.mark.parametrize("leagues", SOME_LEAGUES)
-def test_however_many_leagues(leagues):
+def test_any_number_of_leagues(leagues):
     data = small()
     found = train(make(data, leagues=leagues), StopRule("gap", 1e-9))
     assert found.primal == pytest.approx(optimum("ww", data.X.as_csr(), data.codes, data.C, 7), rel=1e-6)
@@ -159,14 +159,14 @@ def test_features_of_one_row_of_a_few_and_of_many(leagues):
 
 
 @pytest.mark.parametrize("leagues", SOME_LEAGUES)
-def test_by_violation(leagues):
+def test_stops_by_violation(leagues):
     solver = make(small(), leagues=leagues)
     found = train(solver, StopRule("kkt", 1e-3))
     assert 0 < found.violation <= 1e-3
 
 
 @pytest.mark.parametrize("leagues", SOME_LEAGUES)
-def test_shrinking_changes_the_way_not_the_end(leagues):
+def test_shrinking_does_not_change_the_optimum(leagues):
     rule = StopRule("gap", 1e-8)
     one, two = (train(make(small(), leagues=leagues, shrinking=shrinking), rule) for shrinking in (False, True))
     assert one.primal == pytest.approx(two.primal, rel=1e-7)
@@ -176,7 +176,7 @@ def test_shrinking_changes_the_way_not_the_end(leagues):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_an_intercept_costs_few_epochs(seed):
+def test_an_intercept_costs_few_passes(seed):
     X, y, _, _ = make_text_like("bench-1k", n=500, n_test=1, K=60, d=2000, nnz=20, seed=seed)
     with_one, without = (
         MulticlassSVC("ww", solver="leagues", leagues=4, fit_intercept=wanted).fit(X, y).n_iter_
@@ -186,7 +186,7 @@ def test_an_intercept_costs_few_epochs(seed):
 
 
 def divisions(data, passes):
-    """How a solver divides the classes in some passes over all rows; without cheap passes between them."""
+    """Return how a solver divides the classes in the first full passes, without cheap passes in between."""
     solver, found = make(data, leagues=3, shrinking=False), []
     while len(found) < passes:
         if solver.advance(StopRule("gap", 1e-12)).pass_ended:
@@ -195,17 +195,17 @@ def divisions(data, passes):
     return np.array(found)
 
 
-def test_classes_change_leagues_where_there_is_a_constant_feature():
+def test_classes_change_leagues_if_there_is_a_constant_feature():
     found = divisions(with_constant(), 6)
     assert len({tuple(division) for division in found.tolist()}) > 3
     assert all(sorted(np.bincount(division)) == [2, 2, 3] for division in found)
 
 
-def test_classes_stay_in_their_leagues_without_one():
+def test_classes_stay_in_their_leagues_without_a_constant_feature():
     assert len({tuple(division) for division in divisions(small(), 6).tolist()}) == 1
 
 
-def test_leagues_that_do_not_exist_are_refused():
+def test_leagues_that_do_not_exist_are_rejected():
     kernel = make(small(), leagues=3)._kernel
     for division in ([0] * 6, [0] * 8):
         with pytest.raises(ValueError, match=r"league: . entries instead of 7"):
@@ -219,7 +219,7 @@ def test_leagues_that_do_not_exist_are_refused():
 
 
 @pytest.mark.parametrize("leagues", SOME_LEAGUES)
-def test_goes_on_from_dual_variables(leagues):
+def test_starts_from_dual_variables(leagues):
     data, rule = small(), StopRule("gap", 1e-7)
     first = make(data, leagues=leagues)
     expected = train(first, rule)
@@ -228,7 +228,7 @@ def test_goes_on_from_dual_variables(leagues):
     said = again.advance(rule)
     assert said.ready and said.epochs == 0
     assert again.certificate() == expected
-    # From whole rows too, and to a closer target.
+    # Also from those of whole rows, to a smaller tolerance.
     rows = CoupledRows(PROBLEMS["ww"], data, SolverOptions(np.dtype("float64")))
     train(rows, rule)
     other = make(data, leagues=leagues)
@@ -245,7 +245,7 @@ def test_a_smaller_C_brings_variables_back_to_the_feasible_set():
     assert model.certificate_.primal == pytest.approx(fresh.certificate_.primal, rel=1e-5)
 
 
-def test_what_is_not_for_leagues_is_refused():
+def test_unsupported_problems_are_rejected():
     X, y = text_like(40, 30, 4)
     with pytest.raises(ValueError, match="solver='leagues' has no feature_reduction"):
         MulticlassSVC("ww", solver="leagues", feature_reduction=True).fit(X, y)
@@ -265,7 +265,7 @@ def test_what_is_not_for_leagues_is_refused():
         ({"leagues": 2, "loss": "llw"}, "leagues=2 requires loss='ww' and solver='leagues', got loss='llw'"),
     ],
 )
-def test_numbers_of_leagues_that_mean_nothing_are_refused(parameters, message):
+def test_invalid_numbers_of_leagues_are_rejected(parameters, message):
     with pytest.raises(ValueError, match=message):
         MulticlassSVC(**{"solver": "leagues"} | parameters).fit(*text_like(40, 30, 4))
 
@@ -293,7 +293,7 @@ def test_a_parcel_is_the_league(problem, dtype):
     assert all(len(parcel) > len(empty) for parcel, empty in zip(parcels(one), untrained, strict=True))
 
 
-def test_damaged_parcels_are_refused():
+def test_damaged_parcels_are_rejected():
     solver = make(small(), leagues=2)
     solver.advance(StopRule("gap", 1e-3))
     kernel, whole = solver._kernel, solver._kernel.pack(0)
@@ -301,7 +301,7 @@ def test_damaged_parcels_are_refused():
         kernel.unpack(0, whole[:-1])
     with pytest.raises(ValueError, match="not of this problem"):
         kernel.unpack(0, np.append(whole, np.zeros(8, np.uint8)))
-    # A feature begins with a bit for each class, to whole vectors: here there are fewer classes than bits.
+    # A feature starts with one bit per class, padded to whole vectors, so there are more bits than classes.
     other = whole.copy()
     other[0] = 255
     with pytest.raises(ValueError, match="no such class"):
@@ -309,8 +309,8 @@ def test_damaged_parcels_are_refused():
 
 
 def features_of(parcel, heads, tails, classes):
-    """The features in a parcel of float64: where each begins, the places of its classes, its weights."""
-    bits, at = -(-classes // 8), 0  # a vector has eight of them
+    """Yield the features in a parcel of float64: where each begins, the places of its classes, its weights."""
+    bits, at = -(-classes // 8), 0  # a vector has eight classes
     for _ in range(heads):
         places = np.flatnonzero(np.unpackbits(parcel[at : at + bits], bitorder="little"))
         end = at + bits + 8 * places.size
@@ -324,7 +324,7 @@ def features_of(parcel, heads, tails, classes):
         at = end
 
 
-def test_damaged_lists_of_rare_features_are_refused():
+def test_damaged_lists_of_rare_features_are_rejected():
     data, leagues = with_rare_features(), 3
     solver = make(data, leagues=leagues)
     solver.advance(StopRule("gap", 1e-3))
@@ -357,7 +357,7 @@ def test_weights_are_those_of_the_dual_variables(refreshed):
     sums = alpha.sum(axis=1).A1
     own = sp.csr_matrix((sums, (np.arange(len(sums)), data.codes)), alpha.shape)
     X = sp.hstack([data.X.as_csr(), np.full((len(sums), 1), data.constant)]).tocsc()
-    shared = np.diff(X.indptr) > 1  # what one row alone has, has no weights
+    shared = np.diff(X.indptr) > 1  # features of one row have no weights
     W = (X[:, shared].T @ (own - alpha)).toarray()
     league = solver._divided()
     for number in range(leagues):
@@ -372,7 +372,7 @@ def test_weights_are_those_of_the_dual_variables(refreshed):
             np.testing.assert_allclose(one, two, atol=1e-12)
 
 
-# ---- Who plays does not matter
+# ---- Any number of workers
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -384,7 +384,7 @@ def test_the_same_bits_for_any_number_of_threads(problem, dtype):
 
 
 class Table:
-    """Where workers in the threads of one process meet: letter boxes, and a place to show what each has."""
+    """Connects workers in threads of one process: mailboxes, and a place for values to gather."""
 
     def __init__(self, size):
         self.size = size
@@ -397,7 +397,7 @@ class Table:
 
 
 class Worker:
-    """The `Peers` of one of them."""
+    """The `Peers` of one worker."""
 
     def __init__(self, table, rank):
         self.table, self.rank, self.size = table, rank, table.size
@@ -420,7 +420,7 @@ class Worker:
 
 
 def side_by_side(workers, act):
-    """What `act` gives each of the workers, who run at the same time."""
+    """Run `act` for all workers at the same time; return the results."""
     table = Table(workers)
 
     def one(rank):
@@ -438,7 +438,7 @@ def side_by_side(workers, act):
 @pytest.mark.parametrize(
     ("problem", "leagues"), [(small, 2), (small, 7), (with_constant, 3), (with_constant, 7), (with_rare_features, 10)]
 )
-def test_workers_who_swap_leagues_give_the_bytes_of_one_alone(problem, leagues, workers):
+def test_workers_that_swap_leagues_give_the_bytes_of_a_single_worker(problem, leagues, workers):
     data, rule = problem(), StopRule("gap", 1e-2)
     expected = outcome(make(data, "float32", leagues=leagues), rule)
 
@@ -452,7 +452,7 @@ def test_workers_who_swap_leagues_give_the_bytes_of_one_alone(problem, leagues, 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (3, 2), (5, 5)])
 @pytest.mark.parametrize(("problem", "pieces"), [(small, 1), (small, 3), (small, 9), (with_constant, 12)])
-def test_other_workers_go_on_from_a_checkpoint(problem, pieces, before, after):
+def test_other_workers_resume_from_a_checkpoint(problem, pieces, before, after):
     """7 leagues have 4 positions: the fifth worker has none. A pass has 8 pieces."""
     data, rule = problem(), StopRule("gap", 1e-2 if problem is with_constant else 1e-5)
     expected = outcome(make(data, leagues=7), rule)

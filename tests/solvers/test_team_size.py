@@ -4,7 +4,7 @@ from manyclass.solvers.team_size import TeamSize
 
 
 def work(team, speed_of, asleep_share, pieces):
-    """Let a team do pieces of one unit of work on a machine with these speeds; the sizes it used."""
+    """Let a team do pieces of one unit of work on a machine with these speeds; return the sizes it used."""
     used = []
     for _ in range(pieces):
         used.append(team.threads)
@@ -17,12 +17,12 @@ def test_a_quiet_machine_keeps_the_full_team():
     assert set(work(TeamSize(4), {4: 3.5, 2: 1.9, 1: 1.0}, 0.05, 50)) == {4}
 
 
-def test_a_busy_machine_is_left_to_fewer_threads():
+def test_a_busy_machine_gets_fewer_threads():
     used = work(TeamSize(2), {2: 0.5, 1: 1.0}, 0.5, 60)
     assert used.count(1) > 50
 
 
-def test_waiting_alone_is_no_reason_to_shrink_for_long():
+def test_waiting_threads_alone_do_not_shrink_the_team_for_long():
     used = work(TeamSize(2), {2: 1.5, 1: 1.0}, 0.3, 60)
     assert used.count(2) > 50
 

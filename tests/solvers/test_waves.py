@@ -1,4 +1,4 @@
-"""Rows that move together in float32 stay at the optimum, where rounding is as large as the steps."""
+"""Rows that move together in float32 stay at the optimum, even if rounding is as large as the steps."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from manyclass.solvers.solver import native
 
 
 def sweep(loss, X, y, K, times, wave=32, relaxation=1.0):
-    """Passes in float32; the kernel afterwards."""
+    """Return the kernel after some passes in float32."""
     n, d = X.shape
     single = np.dtype(np.float32)
     rows = native(core, "Layout", single)(X.indptr.astype(np.int64), X.indices, X.data.astype(single), d, 0.0, 1)
@@ -23,7 +23,7 @@ def sweep(loss, X, y, K, times, wave=32, relaxation=1.0):
 
 @pytest.mark.parametrize("relaxation", [1.0, 1.5])
 @pytest.mark.parametrize("loss", ["ww", "cs"])
-def test_sweeping_on_at_the_optimum_does_not_drift_away(loss, relaxation):
+def test_further_passes_at_the_optimum_do_not_drift_away(loss, relaxation):
     X, y = text_like(200, 60, 30)
     primal, dual, *_ = sweep(loss, X, y, 30, 300, relaxation=relaxation).certificate(1)
     assert primal - dual < 1e-4 * primal

@@ -1,6 +1,6 @@
 """Where and in what order the work is done."""
 
-from .batches import COMPLETE, Done, run_batches
+from .batches import COMPLETE, BatchedFit, Done
 from .checkpoint import CheckpointError, CheckpointFolder
 from .choice import ENGINES, check_engine, disk_engine, peers_of
 from .class_ranges import least_memory
@@ -19,6 +19,7 @@ from .training import Result, run
 __all__ = [
     "COMPLETE",
     "ENGINES",
+    "BatchedFit",
     "CheckpointError",
     "CheckpointFolder",
     "CheckpointPlan",
@@ -41,7 +42,6 @@ __all__ = [
     "listening",
     "peers_of",
     "run",
-    "run_batches",
     "share_rows",
     "started_by_mpirun",
     "together",

@@ -1,13 +1,13 @@
-"""Labels trained some at a time: what has become of a batch is taken over before the next one is begun.
+"""Labels trained in batches, each of which can be stored before the next one starts.
 
-Binary problems share nothing but the rows, which are laid out once. So a model need not be in memory as a whole, or
-not at full length, and what is done stays done when the fit is stopped.
+Binary problems share only the rows, which are laid out once. So the model need not be in memory as a whole or at full
+length, and finished labels stay finished if the fit is stopped.
 """
 
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,17 +20,16 @@ from ..problems import Binary, SparseBinary
 from ..solvers import Certificate, ClassBlocks, TrainingSet
 from ..solvers.label_blocks import RESULT
 from .choice import make_solver, peers_of, with_threads
+from .fingerprint import fingerprint, refuse_different
 from .options import FitOptions
-from .training import Result, message_of, run
+from .training import Clock, Result, Surroundings, finish, interruptible, message_of
 
-# Why labels end that are trained as they were to be; all other ends are stops.
+# Exit reasons of labels that were trained in full; all others mean that the fit was stopped.
 COMPLETE = ("converged", "max_iter")
-# From the labels [begin, end) and their result, whose weights are theirs alone, to what is kept of these weights.
-Keep = Callable[[int, int, Result], Any]
 
 
 class Done(NamedTuple):
-    """Labels from `begin` to before `end` that another fit has trained, as its result said."""
+    """Labels from `begin` to before `end` that an earlier fit has trained, with its certificate."""
 
     begin: int
     end: int
@@ -38,114 +37,138 @@ class Done(NamedTuple):
     n_iter: int
 
 
-def run_batches(
-    problem: Binary,
-    data: TrainingSet,
-    options: FitOptions,
-    *,
-    labels_at_once: int,
-    keep: Keep,
-    go_on: str | None,
-    done: Sequence[Done] = (),
-) -> Result:
-    """Train batch after batch.
+class Batch(NamedTuple):
+    """Labels from `begin` to before `end`, with their result."""
+
+    begin: int
+    end: int
+    result: Result
+
+    @property
+    def complete(self) -> bool:
+        """Whether all its labels were trained in full."""
+        return self.result.certificate.exit_reason in COMPLETE
+
+
+class BatchedFit:
+    """A fit that trains its labels in batches.
+
+    Iterate over `batches`, pass what is to be kept of each to `keep`, then call `result`.
 
     Parameters
     ----------
     problem, data, options
-        As for `run`. The time limit is that of all batches together.
-    labels_at_once : int
-        About so many.
-    keep : callable
-        Given each batch in its turn, gives the weights that the result is to have of it, or None for none at all.
-        The last batch may have been stopped: its certificate says so.
-    go_on : str, optional
-        The parameter with which a fit that was interrupted resumes, if any.
+        As for `run`. The time limit applies to all batches together.
     done : sequence of Done
-        Labels that need not be trained. Batches do not cross these.
-
-    Returns
-    -------
-    Result
-        Of all labels; without weights if none were kept.
+        Labels that are already trained. Batches do not cross these.
     """
-    begun = time.perf_counter()
-    peers = peers_of(options.engine)
-    options = with_threads(options, peers)
-    rows = make_solver(problem, data, options, interrupt=core.Interrupt(), peers=peers)
-    assert isinstance(rows, ClassBlocks)
-    found: list[tuple[int, int, Result]] = []
-    out_of_passes = any(one.certificate.exit_reason == "max_iter" for one in done)
-    reason = "max_iter" if out_of_passes else "converged"
-    batches = list(_batches(rows, labels_at_once, [(one.begin, one.end) for one in done]))
-    for blocks in batches:
-        left = options
-        if options.time_limit is not None:
-            seconds = options.time_limit - (time.perf_counter() - begun)
-            if peers.gather(seconds <= 0)[0] and found:
-                reason = "time_limit"
-                break
-            left = replace(options, time_limit=max(seconds, 1e-9))
-        begin, end = rows.problems_of(blocks[0])[0], rows.problems_of(blocks[-1])[-1] + 1
-        trained: list[tuple[ClassBlocks, Any]] = []
 
-        def choose(interrupt: Any, blocks: Sequence[int] = blocks, made: list[Any] = trained) -> ClassBlocks:
-            part = rows.sibling(interrupt, options.threads)
-            part.choose_blocks(blocks)
-            made.append((part, interrupt))
-            return part
+    def __init__(self, problem: Binary, data: TrainingSet, options: FitOptions, done: Sequence[Done] = ()):
+        self._begin = time.perf_counter()
+        self._problem, self._data, self._done = problem, data, done
+        self._peers = peers_of(options.engine)
+        self._options = options = with_threads(options, self._peers)
+        if self._peers.size > 1:
+            refuse_different(fingerprint(problem, data, options), self._peers)
+        solver = make_solver(problem, data, options, interrupt=core.Interrupt(), peers=self._peers)
+        assert isinstance(solver, ClassBlocks)
+        self._solver = solver
+        self._kept: list[Batch] = []
+        out_of_passes = any(one.certificate.exit_reason == "max_iter" for one in done)
+        self._reason = "max_iter" if out_of_passes else "converged"
 
-        result = run(problem, data, left, make=choose)
-        (part, interrupt), *_ = trained
-        heard = peers.gather(_asked_to_stop(interrupt, options, time.perf_counter() - begun))
-        asked = next((why for why in heard if why is not None), None)
-        result = _of_labels(_as_it_ended(result, part, asked, options), begin, end)
-        found.append((begin, end, replace(result, weights=keep(begin, end, result))))
-        if result.certificate.exit_reason != "converged":
-            reason = result.certificate.exit_reason
-        if reason not in COMPLETE:
-            break
-        # Whoever asks for an end does not want another batch, even if this one has come to its own.
-        if asked is not None and blocks is not batches[-1]:
-            reason = asked
-            break
-    joined = _join(problem, data, found, done, time.perf_counter() - begun)
-    total = joined.certificate
-    message = message_of(total, reason, options, go_on, data)
-    # Where labels were not reached and no weights are kept there is no model to warn of.
-    if reason != "converged" and peers.rank == 0 and (reason in COMPLETE or joined.weights is not None):
-        warnings.warn(message, ConvergenceWarning, stacklevel=6)
-    return replace(joined, certificate=replace(total, exit_reason=reason, message=message))
+    @property
+    def _seconds(self) -> float:
+        return time.perf_counter() - self._begin
 
-
-def _batches(rows: ClassBlocks, labels: int, done: Sequence[tuple[int, int]]) -> Iterator[list[int]]:
-    batch: list[int] = []
-    many = 0
-    for block in range(rows.blocks):
-        problems = rows.problems_of(block)
-        is_done = any(begin <= problems[0] and problems[-1] < end for begin, end in done)
-        if not is_done:
-            batch.append(block)
-            many += len(problems)
-        if batch and (is_done or many >= labels):
+    def batches(self, labels_at_once: int) -> Iterator[Batch]:
+        """Train batches of about `labels_at_once` labels. The last one may have been stopped."""
+        planned = list(self._plan(labels_at_once))
+        for number, blocks in enumerate(planned):
+            left = self._options
+            if left.time_limit is not None:
+                seconds = left.time_limit - self._seconds
+                if self._peers.gather(seconds <= 0)[0] and number > 0:
+                    self._reason = "time_limit"
+                    return
+                left = replace(left, time_limit=max(seconds, 1e-9))
+            batch, asked = self._train(blocks, left)
+            if batch.result.certificate.exit_reason != "converged":
+                self._reason = batch.result.certificate.exit_reason
             yield batch
-            batch, many = [], 0
-    if batch:
-        yield batch
+            if not batch.complete:
+                return
+            # A request to stop holds even if this batch ended by itself.
+            if asked is not None and blocks is not planned[-1]:
+                self._reason = asked
+                return
 
+    def _plan(self, labels_at_once: int) -> Iterator[list[int]]:
+        """Yield the blocks of each batch."""
+        batch: list[int] = []
+        labels = 0
+        for block in range(self._solver.blocks):
+            problems = self._solver.problems_of(block)
+            is_done = any(one.begin <= problems[0] and problems[-1] < one.end for one in self._done)
+            if not is_done:
+                batch.append(block)
+                labels += len(problems)
+            if batch and (is_done or labels >= labels_at_once):
+                yield batch
+                batch, labels = [], 0
+        if batch:
+            yield batch
 
-def _asked_to_stop(interrupt: Any, options: FitOptions, seconds: float) -> str | None:
-    """Why no other batch is to begin, if so. A deadline that has passed is an interrupt as well."""
-    if options.time_limit is not None and seconds >= options.time_limit:
-        return "time_limit"
-    return "interrupted" if interrupt.requested else None
+    def _train(self, blocks: Sequence[int], options: FitOptions) -> tuple[Batch, str | None]:
+        """Train some blocks; also return why no other batch should start, if so."""
+        with interruptible(options, self._peers) as interrupt:
+            part = self._solver.sibling(interrupt, options.threads)
+            part.choose_blocks(blocks)
+            around = Surroundings(Clock(), self._peers, interrupt, recorder=None, history=[])
+            result = finish(part, self._data, options, around)
+        heard = self._peers.gather(self._asked_to_stop(interrupt))
+        asked = next((why for why in heard if why is not None), None)
+        begin, end = part.problems_of(blocks[0])[0], part.problems_of(blocks[-1])[-1] + 1
+        return Batch(begin, end, _of_labels(_as_it_ended(result, part, asked, options), begin, end)), asked
+
+    def _asked_to_stop(self, interrupt: Any) -> str | None:
+        """Return why no other batch should start, if so. Passing the deadline also requests the interrupt."""
+        limit = self._options.time_limit
+        if limit is not None and self._seconds >= limit:
+            return "time_limit"
+        return "interrupted" if interrupt.requested else None
+
+    def keep(self, batch: Batch, weights: Any) -> None:
+        """Keep the result of a batch with these weights, or without any if None."""
+        self._kept.append(batch._replace(result=replace(batch.result, weights=weights)))
+
+    def result(self, go_on: str | None) -> Result:
+        """Join the batches that were kept, and warn if the fit did not converge.
+
+        Parameters
+        ----------
+        go_on : str, optional
+            The parameter with which an interrupted fit resumes, if it can.
+
+        Returns
+        -------
+        Result
+            Of all labels; without weights if none were kept.
+        """
+        joined = _join(self._problem, self._data, self._kept, self._done, self._seconds)
+        message = message_of(joined.certificate, self._reason, self._options, go_on, self._data)
+        # If labels were not reached and no weights are kept, there is no model to warn about.
+        usable = self._reason in COMPLETE or joined.weights is not None
+        if self._reason != "converged" and self._peers.rank == 0 and usable:
+            warnings.warn(message, ConvergenceWarning, stacklevel=6)
+        return replace(joined, certificate=replace(joined.certificate, exit_reason=self._reason, message=message))
 
 
 def _as_it_ended(result: Result, part: ClassBlocks, asked: str | None, options: FitOptions) -> Result:
-    """Go by the blocks of a batch that was asked to stop.
+    """Correct the exit reason of a batch that was asked to stop, by what became of its blocks.
 
-    Where all were out of passes before, it is complete. Where one was cut short it is not, even if their sum meets
-    the rule: going on would end with other weights.
+    It is complete if all blocks were already out of passes. If one was cut short it is not, even if the sum meets the
+    rule: resuming would end with other weights.
     """
     found = result.certificate
     if (found.exit_reason in COMPLETE) == part.complete():
@@ -156,7 +179,7 @@ def _as_it_ended(result: Result, part: ClassBlocks, asked: str | None, options: 
 
 
 def _of_labels(result: Result, begin: int, end: int) -> Result:
-    """What a result says of the labels [begin, end), all others of which were not to be trained."""
+    """Restrict a result to the labels from `begin` to before `end`, the only ones trained."""
     inside = (result.untrained >= begin) & (result.untrained < end)
     return replace(
         result,
@@ -166,12 +189,10 @@ def _of_labels(result: Result, begin: int, end: int) -> Result:
     )
 
 
-def _join(
-    problem: Binary, data: TrainingSet, found: list[tuple[int, int, Result]], done: Sequence[Done], seconds: float
-) -> Result:
+def _join(problem: Binary, data: TrainingSet, found: list[Batch], done: Sequence[Done], seconds: float) -> Result:
     results = [result for *_, result in found]
     certificates = [one.certificate for one in done] + [result.certificate for result in results]
-    reached = np.zeros(data.n_classes, bool)  # by a batch of this fit or of one before
+    reached = np.zeros(data.n_classes, bool)  # by a batch of this fit or an earlier one
     for begin, end, *_ in [*done, *found]:
         reached[begin:end] = True
     untrained = ~reached
@@ -180,7 +201,7 @@ def _join(
         untrained[begin:end][result.untrained] = True
         if result.by_label is not None:
             by_label[begin:end] = result.by_label
-    # A label that no batch has reached has weights 0 and dual value 0.
+    # A label that no batch reached has weights 0 and dual value 0.
     at_zero = int((~reached).sum()) * float(data.C.sum() * problem.loss_at(np.zeros(1))[0])
     return Result(
         weights=_side_by_side(found, data.n_classes),
@@ -199,8 +220,8 @@ def _join(
     )
 
 
-def _side_by_side(found: list[tuple[int, int, Result]], n_classes: int) -> Any:
-    """The weights that were kept, with nothing for labels that were not reached."""
+def _side_by_side(found: list[Batch], n_classes: int) -> Any:
+    """Join the weights that were kept, with zeros for labels that were not reached."""
     parts: list[Any] = []
     reached = 0
     for begin, end, result in found:

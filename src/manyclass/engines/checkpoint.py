@@ -29,7 +29,7 @@ from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
 
 FORMAT = "manyclass checkpoint"
-VERSION = 2  # 2: variables of the logistic loss as states
+VERSION = 3  # 3: the progress of a solver as one object
 # A leading dot and a trailing suffix mark a temporary file of `open_atomic`.
 FILE = re.compile(r"\.?checkpoint-(\d+)(-\d+)?\.(json|safetensors)(\.\w+)?")
 MANIFEST = re.compile(r"checkpoint-(\d+)\.json")

@@ -3,7 +3,7 @@
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -66,7 +66,7 @@ class Result:
     by_label: np.ndarray | None = None
 
 
-class _Clock:
+class Clock:
     """Seconds per phase, for this run and including the runs that it resumes."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class _Clock:
         self.before = 0.0
         self.phases: dict[str, float] = {}
 
-    def go_on(self, seconds: float, phases: dict[str, float]) -> None:
+    def add_earlier(self, seconds: float, phases: dict[str, float]) -> None:
         """Add the seconds of the run that is resumed."""
         self.before = seconds
         self.phases = {name: phases.get(name, 0.0) + self.phases.get(name, 0.0) for name in phases | self.phases}
@@ -102,7 +102,7 @@ def _size(weights: np.ndarray | sp.csr_matrix) -> int:
     return weights.data.nbytes + weights.indices.nbytes + weights.indptr.nbytes
 
 
-def _line(clock: _Clock, progress: Progress, found: Certificate | None) -> dict[str, Any]:
+def _line(clock: Clock, progress: Progress, found: Certificate | None) -> dict[str, Any]:
     seen = found or Certificate(progress.primal, progress.dual, progress.violation)
     return {
         "seconds": clock.seconds,
@@ -148,24 +148,7 @@ def finite(found: Certificate, dtype: np.dtype) -> Certificate:
     )
 
 
-def _pieces(work: Solver, rule: StopRule, clock: _Clock, first: Progress | None) -> Iterator[Progress]:
-    """Yield the solver's progress after each piece of work, endlessly, starting with `first` from a checkpoint."""
-    if first is not None:
-        yield first
-    while True:
-        with clock.phase("sweeps"):
-            progress = work.advance(rule)
-        yield progress
-
-
-def run(
-    problem: Problem,
-    data: TrainingSet | StoredRows,
-    options: FitOptions,
-    *,
-    state: Any = None,
-    make: Callable[[Any], Solver] | None = None,
-) -> Result:
+def run(problem: Problem, data: TrainingSet | StoredRows, options: FitOptions, *, state: Any = None) -> Result:
     """Train a model.
 
     Parameters
@@ -178,71 +161,142 @@ def run(
         How to train and when to stop.
     state : dict or DualStore, optional
         Dual variables to start from; a `DualStore` if the rows are in a store.
-    make : callable, optional
-        Returns the solver, given the interrupt of this run. Defaults to `choice.make_solver`.
 
     Returns
     -------
     Result
     """
-    clock = _Clock()
+    clock = Clock()
     peers = peers_of(options.engine)
+    options = with_threads(options, peers)
     variables = None
     if isinstance(data, StoredRows):  # their dual variables serve as the checkpoint
         variables, state = _open_variables(problem, data, options, state), None
         options = replace(options, checkpoints=None)
     recorder = _recorder(problem, data, options, peers)
     saved = recorder.start() if recorder else None
+    with interruptible(options, peers) as interrupt:
+        with clock.phase("layout"):
+            solver = make_solver(problem, data, options, interrupt=interrupt, peers=peers, variables=variables)
+            first = None
+            if saved is not None:
+                first = saved.restore(solver)
+            elif state is not None:
+                solver.load_state(state)
+        history: list[dict[str, Any]] = []
+        if saved is not None:
+            history += saved.info.history
+            clock.add_earlier(saved.info.seconds, saved.info.phases)
+        result = finish(solver, data, options, Surroundings(clock, peers, interrupt, recorder, history), first)
+    found = result.certificate
+    logger.info("%s", found.message)
+    if found.exit_reason != "converged" and peers.rank == 0:
+        warnings.warn(found.message, ConvergenceWarning, stacklevel=5)
+    return result
+
+
+@contextmanager
+def interruptible(options: FitOptions, peers: Peers) -> Iterator[Any]:
+    """Yield an interrupt that is requested by Ctrl-C, the time limit or `options.stop_with`."""
     interrupt = core.Interrupt()
     if options.stop_with is not None:
         options.stop_with.add(interrupt)
     if options.time_limit is not None:
         interrupt.stop_after(options.time_limit)
-    shown = ProgressDisplay(options.rule, options.verbose and peers.rank == 0)
-    with listening(interrupt, UNDER_MPIRUN if peers.size > 1 else ALONE), shown as display:
-        with clock.phase("layout"):
-            if make is not None:
-                work = make(interrupt)
-            else:
-                own = with_threads(options, peers)
-                work = make_solver(problem, data, own, interrupt=interrupt, peers=peers, variables=variables)
-            last_seen = None
-            if saved is not None:
-                last_seen = saved.restore(work)
-            elif state is not None:
-                work.load_state(state)
-        history: list[dict[str, Any]] = []
-        if saved is not None:
-            history += saved.info.history
-            clock.go_on(saved.info.seconds, saved.info.phases)
-        pieces = _pieces(work, options.rule, clock, last_seen)
-        ended = _advance(pieces, work, options, _Surroundings(clock, peers, interrupt, recorder, history, display))
-        memory = work.memory()
-        if isinstance(data, TrainingSet):
-            memory["data"] += data.X.nbytes  # the caller's rows, in addition to the solver's copy
-        kept = work.state() if options.keep_state else None
-        with clock.phase("weights"):
-            untrained = work.untrained()
-            weights = work.weights()
+    with listening(interrupt, UNDER_MPIRUN if peers.size > 1 else ALONE):
+        yield interrupt
+
+
+class Surroundings(NamedTuple):
+    """Everything around the solver that the training loop needs."""
+
+    clock: Clock
+    peers: Peers
+    interrupt: Any
+    recorder: Recorder | None
+    history: list[dict[str, Any]]
+
+
+def finish(
+    solver: Solver, data: Any, options: FitOptions, around: Surroundings, first: Progress | None = None
+) -> Result:
+    """Advance a solver until its rule is met or its budget is spent, and return the result.
+
+    Parameters
+    ----------
+    solver : Solver
+    data : TrainingSet or StoredRows
+        The rows it was created from.
+    options : FitOptions
+    around : Surroundings
+    first : Progress, optional
+        Progress restored from a checkpoint.
+    """
+    clock, peers, _, recorder, history = around
+    with ProgressDisplay(options.rule, options.verbose and peers.rank == 0) as display:
+        found, reason, epochs = _advance(
+            _pieces(solver, options.rule, clock, first), solver, options, around, display
+        )
+    memory = solver.memory()
+    if isinstance(data, TrainingSet):
+        memory["data"] += data.X.nbytes  # the caller's rows, in addition to the solver's copy
+    kept = solver.state() if options.keep_state else None
+    with clock.phase("weights"):
+        untrained = solver.untrained()
+        weights = solver.weights()
     # The training weights are freed before the model's are made: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
-    go_on = "warm_start" if recorder is None else "resume"
-    message = message_of(ended.found, ended.reason, options, go_on, data)
-    found = replace(ended.found, exit_reason=ended.reason, message=message)
-    logger.info("%s", found.message)
-    if ended.reason != "converged" and peers.rank == 0 and make is None:
-        warnings.warn(found.message, ConvergenceWarning, stacklevel=5)
+    message = message_of(found, reason, options, "warm_start" if recorder is None else "resume", data)
     return Result(
         weights=weights,
         untrained=untrained,
-        certificate=found,
+        certificate=replace(found, exit_reason=reason, message=message),
         history=history,
         times=clock.phases | {"total": clock.seconds},
         memory=memory,
         state=kept,
-        n_iter=max(1, int(np.ceil(ended.epochs))),
-        by_label=work.by_label(),
+        n_iter=max(1, int(np.ceil(epochs))),
+        by_label=solver.by_label(),
     )
+
+
+def _pieces(solver: Solver, rule: StopRule, clock: Clock, first: Progress | None) -> Iterator[Progress]:
+    """Yield the solver's progress after each piece of work, endlessly, starting with `first` from a checkpoint."""
+    if first is not None:
+        yield first
+    while True:
+        with clock.phase("sweeps"):
+            progress = solver.advance(rule)
+        yield progress
+
+
+def _advance(
+    pieces: Iterator[Progress], solver: Solver, options: FitOptions, around: Surroundings, display: ProgressDisplay
+) -> tuple[Certificate, str, float]:
+    """Advance the solver to its end; return the last certificate, the exit reason and the number of passes."""
+    clock, peers, interrupt, recorder, history = around
+    for progress in pieces:
+        # Clocks and interrupts differ between processes; gather them so that all processes act alike.
+        asked = peers.gather((_budget_spent(options, clock, progress, interrupt), recorder and recorder.due()))
+        reason = next((spent for spent, _ in asked if spent is not None), None)
+        # Write before the certificate, which recomputes the training weights: an uninterrupted fit would not do so.
+        if recorder is not None and (reason is not None or asked[0][1]):
+            with clock.phase("checkpoint"):
+                recorder.write(solver, history, clock.seconds, clock.phases)
+        found = None
+        if progress.ready or reason is not None:
+            with clock.phase("certificate"):
+                found = finite(solver.certificate(), options.dtype)
+            if solver.meets(options.rule, found):
+                reason = "converged"
+        if progress.pass_ended or found is not None:
+            history.append(_line(clock, progress, found))
+            logger.debug("%s", history[-1])
+        display.show(progress, found)
+        if reason is not None:
+            assert found is not None
+            return found, reason, progress.epochs
+    raise AssertionError("the pieces of work never end")
 
 
 def _recorder(problem: Problem, data: TrainingSet | StoredRows, options: FitOptions, peers: Peers) -> Recorder | None:
@@ -252,52 +306,6 @@ def _recorder(problem: Problem, data: TrainingSet | StoredRows, options: FitOpti
     same = fingerprint(problem, data, options)
     refuse_different(same, peers)
     return None if options.checkpoints is None else Recorder(options.checkpoints, same, peers)
-
-
-class _Surroundings(NamedTuple):
-    """Everything around the solver that the training loop needs."""
-
-    clock: _Clock
-    peers: Peers
-    interrupt: Any
-    recorder: Recorder | None
-    history: list[dict[str, Any]]
-    display: ProgressDisplay
-
-
-class _Ended(NamedTuple):
-    """Last certificate of a fit, exit reason and number of passes."""
-
-    found: Certificate
-    reason: str
-    epochs: float
-
-
-def _advance(pieces: Iterator[Progress], work: Solver, options: FitOptions, around: _Surroundings) -> _Ended:
-    """Advance the solver until its rule is met or its budget is spent."""
-    clock, peers, interrupt, recorder, history, display = around
-    for progress in pieces:
-        # Clocks and interrupts differ between processes; gather them so that all processes act alike.
-        asked = peers.gather((_budget_spent(options, clock, progress, interrupt), recorder and recorder.due()))
-        reason = next((spent for spent, _ in asked if spent is not None), None)
-        # Write before the certificate, which recomputes the training weights: an uninterrupted fit would not do so.
-        if recorder is not None and (reason is not None or asked[0][1]):
-            with clock.phase("checkpoint"):
-                recorder.write(work, history, clock.seconds, clock.phases)
-        found = None
-        if progress.ready or reason is not None:
-            with clock.phase("certificate"):
-                found = finite(work.certificate(), options.dtype)
-            if work.meets(options.rule, found):
-                reason = "converged"
-        if progress.pass_ended or found is not None:
-            history.append(_line(clock, progress, found))
-            logger.debug("%s", history[-1])
-        display.show(progress, found)
-        if reason is not None:
-            assert found is not None
-            return _Ended(found, reason, progress.epochs)
-    raise AssertionError("the pieces of work never end")
 
 
 def _open_variables(problem: Problem, data: StoredRows, options: FitOptions, state: DualStore | None) -> DualStore:
@@ -310,7 +318,7 @@ def _open_variables(problem: Problem, data: StoredRows, options: FitOptions, sta
     return DualStore(about, data.store.path, plan.folder, every=plan.every, resume=plan.resume)
 
 
-def _budget_spent(options: FitOptions, clock: _Clock, progress: Progress, interrupt: Any) -> str | None:
+def _budget_spent(options: FitOptions, clock: Clock, progress: Progress, interrupt: Any) -> str | None:
     out_of_time = options.time_limit is not None and clock.this_run >= options.time_limit
     if interrupt.requested and not out_of_time:
         return "interrupted"

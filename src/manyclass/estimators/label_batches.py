@@ -10,7 +10,7 @@ import numpy as np
 
 from ..data import BlockStore
 from ..data.steps import chain_fingerprint
-from ..engines import COMPLETE, Done, FitOptions, Result, StoredRows, fingerprint, peers_of, run_batches
+from ..engines import COMPLETE, BatchedFit, Done, FitOptions, Result, StoredRows, fingerprint, peers_of
 from ..model import LinearModel, ShardWriter, load_model
 from ..problems import Binary, Problem
 from ..solvers import Certificate, TrainingSet
@@ -103,28 +103,16 @@ class LabelBatches(LinearClassifier):
                 f"{self.shards} already holds shards of this fit; pass resume=True to use them, or remove the folder"
             )
 
-        def keep(begin: int, end: int, result: Result) -> Any:
-            weights = self._kept(result.weights)
-            if writer is None:
-                return weights
-            if result.certificate.exit_reason in COMPLETE and peers_of(self.engine).rank == 0:
-                part = super(LabelBatches, self)._make_model(
-                    replace(result, weights=weights), classes[begin:end], options.seed
-                )
-                writer.add(begin, replace(part, label_counts=counts[begin:end]))
-            return None
-
-        result = run_batches(
-            problem,
-            data,
-            options,
-            labels_at_once=at_once,
-            keep=keep,
-            go_on="resume" if writer is not None else None,
-            done=[_as_done(*one) for one in done],
-        )
+        fit = BatchedFit(problem, data, options, [_as_done(*one) for one in done])
+        for batch in fit.batches(at_once):
+            weights = self._kept(batch.result.weights)
+            if writer is not None and batch.complete and peers_of(self.engine).rank == 0:
+                labels = slice(batch.begin, batch.end)
+                part = super()._make_model(replace(batch.result, weights=weights), classes[labels], options.seed)
+                writer.add(batch.begin, replace(part, label_counts=counts[labels]))
+            fit.keep(batch, weights if writer is None else None)
         self._shard_writer = writer
-        return result
+        return fit.result("resume" if writer is not None else None)
 
     def _open_shards(
         self, problem: Problem, data: TrainingSet, options: FitOptions, classes: np.ndarray

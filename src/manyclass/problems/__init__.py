@@ -1,4 +1,4 @@
-"""One file per loss family: primal, dual, violation, row sub-problem."""
+"""One file per family of losses: primal, dual, violation, row sub-problem."""
 
 from . import absolute_margin, binary, max_margin, maximum_entropy, relative_margin, sparse_binary
 from .absolute_margin import Reinforced
@@ -14,7 +14,7 @@ _families = [
     for family in (relative_margin, absolute_margin, binary, maximum_entropy, sparse_binary, max_margin)
 ]
 
-#: All losses, in the order in which they are listed.
+#: All losses, in the order of listings.
 LOSSES: dict[str, Loss] = dict(
     sorted(ENTRIES.items(), key=lambda entry: _families.index(type(entry[1].problem).__module__))
 )

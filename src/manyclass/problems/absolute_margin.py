@@ -1,24 +1,24 @@
 """Losses on the scores themselves, with weights that sum to zero over the classes.
 
-The excess is `e_y = target - s_y` for a row's own class and `e_c = 1 + s_c` for the others. A loss adds up the
-positive ones, each with its share of `C_i`, or takes the largest; it looks at the own class, at the others, or at
-all. Dual variables `alpha_c >= 0`: each at most its share of `C_i` (sums), or their sum at most `C_i` (maxima).
+The excess is `e_y = target - s_y` for a row's own class and `e_c = 1 + s_c` for the others. A loss is the sum of all
+positive excesses, each with its share of `C_i`, or the largest one, over the own class, the others, or all. Dual
+variables are `alpha_c >= 0`, each at most its share of `C_i` (sums), or with a sum of at most `C_i` (maxima).
 """
 
 import numpy as np
 from scipy.optimize import brentq
 
-from .problem import Problem
+from .problem import Problem, spread
 from .registry import offered
 
 
 def _balance(v: np.ndarray, sign: np.ndarray, caps: np.ndarray, alpha: np.ndarray) -> np.ndarray:
-    """`clip(v + sign t, 0, caps)` with t such that `sum sign (clip(...) - alpha) = K t`, from the breakpoints."""
+    """Return `clip(v + sign t, 0, caps)` with `sum sign (clip(...) - alpha) = K t`, by the breakpoints of t."""
 
     def values(t: np.ndarray) -> np.ndarray:
         return np.clip(v + sign * t[:, None], 0, caps)
 
-    def F(t: np.ndarray) -> np.ndarray:  # does not rise
+    def F(t: np.ndarray) -> np.ndarray:  # never increases
         return (values(t) - alpha) @ sign - len(v) * t
 
     finite = np.isfinite(caps)
@@ -32,15 +32,15 @@ def _balance(v: np.ndarray, sign: np.ndarray, caps: np.ndarray, alpha: np.ndarra
 
 
 class AbsoluteMargin(Problem):
-    """What they have in common."""
+    """What these losses have in common."""
 
     kernel = "coupled"
     sparse_weights = False
     grows_with_penalty = True
-    #: Shares of `C_i` that the own class and each of the others can have; 0: it has no variable.
+    #: Shares of `C_i` of the own class and of each other class; 0 for no variable.
     own: float = 0.0
     others: float = 0.0
-    #: Maximum instead of sum.
+    #: Whether the loss is the largest excess instead of the sum.
     largest: bool = False
 
     def _own_target(self, K: int) -> float:
@@ -85,9 +85,7 @@ class AbsoluteMargin(Problem):
             ).max(axis=1)
         most = np.maximum(np.where(shares > 0, e, -np.inf).max(axis=1), 0)
         least = np.where(alpha > 1e-12 * C[:, None], e, np.inf).min(axis=1)
-        # What is missing to C_i is the variable of "no violation", whose excess is 0.
-        least = np.where(alpha.sum(axis=1) < C * (1 - 1e-10), np.minimum(least, 0), least)
-        return np.maximum(most - np.minimum(least, most), 0)
+        return spread(most, least, alpha.sum(axis=1) < C * (1 - 1e-10))
 
     def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
         K, label = len(scores), np.array([y])
@@ -101,7 +99,7 @@ class AbsoluteMargin(Problem):
         return self._full_simplex(v, sign, alpha, C)
 
     def _full_simplex(self, v: np.ndarray, sign: np.ndarray, alpha: np.ndarray, C: float) -> np.ndarray:
-        """The new values if they add up to C: `v_c - x` for the others, what is left for the own class."""
+        """Return the new values if they add up to C: `v_c - x` for the others, and the rest for the own class."""
         K, own, others = len(v), sign > 0, sign < 0
 
         def values(x: float) -> np.ndarray:
@@ -109,7 +107,7 @@ class AbsoluteMargin(Problem):
             return np.where(own, max(C - new.sum(), 0.0), new) if self.own > 0 else new
 
         def off(x: float) -> float:
-            """x minus what the own class' condition asks for; rises with x."""
+            """Return x minus its value by the condition of the own class; increases with x."""
             new = values(x)
             return float(x - (v - new)[own][0] - 2 / K * sign @ (new - alpha))
 

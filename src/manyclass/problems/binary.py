@@ -1,8 +1,8 @@
 """Many binary problems on the same rows: hinge, squared hinge, logistic.
 
-One-vs-rest has a problem a class, with sign `t = 1` for its own rows and -1 for all others. One-vs-one has a problem
-for each pair of classes `a < b`, in the order of `numpy.triu_indices`: 1 for the rows of a, -1 for those of b, and 0
-for rows that take no part. Dual variables `alpha >= 0`, for the hinge and the logistic loss at most `C_i`.
+One-vs-rest has one problem per class, with sign `t = 1` for its own rows and -1 for all others. One-vs-one has one
+problem per pair of classes `a < b`, in the order of `numpy.triu_indices`, with sign 1 for the rows of a, -1 for those
+of b, and 0 for all other rows. Dual variables are `alpha >= 0`, and at most `C_i` for hinge and logistic loss.
 """
 
 from abc import abstractmethod
@@ -16,12 +16,12 @@ from .registry import offered
 
 
 class Binary(Problem):
-    """What they have in common.
+    """What these losses have in common.
 
     Parameters
     ----------
     pairs : bool
-        One-vs-one instead of one-vs-rest.
+        Whether to train one-vs-one instead of one-vs-rest.
     """
 
     kernel = "binary"
@@ -62,15 +62,15 @@ class Binary(Problem):
 
     @abstractmethod
     def loss_at(self, margin: np.ndarray) -> np.ndarray:
-        """Loss of a margin `t s`."""
+        """Return the loss of each margin `t s`."""
 
     @abstractmethod
     def _violation(self, margin: np.ndarray, alpha: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """Violation of the optimality condition of each variable."""
+        """Return the violation of the optimality condition of each variable."""
 
     @abstractmethod
     def _best(self, margin: np.ndarray, alpha: np.ndarray, k: float, C: float) -> np.ndarray:
-        """Best new value of each variable with all others fixed."""
+        """Return the best value of each variable with all others fixed."""
 
 
 @offered("OvO hinge", "OneVsOneSVC", parameters={"pairs": True})
@@ -127,7 +127,7 @@ class Logistic(Binary):
 
     @property
     def sparse_weights(self) -> bool:  # type: ignore[override]
-        return self.pairs  # a pair has no weights for features that are in none of its rows
+        return self.pairs  # a pair has no weights for features that occur in none of its rows
 
     def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
         return np.broadcast_to(C, np.shape(own))
@@ -143,7 +143,7 @@ class Logistic(Binary):
         return np.abs(margin + logit(alpha / C))
 
     def _best(self, margin: np.ndarray, alpha: np.ndarray, k: float, C: float) -> np.ndarray:
-        # u = logit(alpha / C) at the root of u + m + k (C expit(u) - alpha), which rises with u
+        # u = logit(alpha / C) is the root of u + m + k (C expit(u) - alpha), which increases with u
         low, high = -margin - k * (C - alpha), -margin + k * alpha
         for _ in range(60):
             u = (low + high) / 2

@@ -2,36 +2,37 @@
 
     P(W) = lam sum_jc |w_jc| + tau/2 |W|^2 + sum_i C_i max(0, max_{n in N_i} max_{p in P_i} 1 + s_in - s_ip)
 
-`P_i` are the labels of row i, one or several, and `N_i` all others; the constant feature has no l1 term. A row
-without labels, or with all of them, has no loss. Dual variables `alpha_ic >= 0` of both kinds of labels:
+`P_i` are the labels of row i and `N_i` all others; the constant feature has no l1 term. A row without labels, or with
+all labels, has no loss. Dual variables `alpha_ic >= 0` for both kinds of labels:
 
     D(alpha) = sum_i sum_{p in P_i} alpha_ip - tau/2 |W|^2,    sum_{P_i} alpha_ip = sum_{N_i} alpha_in <= C_i
     W = soft(V, lam) / tau,    V = sum_i x_i u_i',    u_ip = alpha_ip,  u_in = -alpha_in
 
-With one label a row, `lam = 0` and `tau = 1` it is Crammer-Singer's.
+With one label per row, `lam = 0` and `tau = 1`, this is the loss of Crammer and Singer.
 """
 
 import numpy as np
 
 from .elastic_net import ElasticNet
+from .problem import spread
 from .registry import offered
 
 
 def _positives(y: np.ndarray, K: int) -> np.ndarray:
-    """Which labels each row has: `y` are codes, or an indicator `(n, K)`."""
+    """Return the labels of each row as an indicator `(n, K)`; `y` has codes, or is an indicator."""
     return np.asarray(y, bool) if np.ndim(y) == 2 else np.asarray(y)[:, None] == np.arange(K)
 
 
 def _excesses(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`1 + s_n` of the others and `-s_p` of a row's labels; minus infinity elsewhere."""
+    """Return `1 + s_n` for other labels and `-s_p` for a row's own, each with minus infinity elsewhere."""
     return np.where(positive, -np.inf, 1 + scores), np.where(positive, -scores, -np.inf)
 
 
 def project(own: np.ndarray, others: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
-    """The nearest point with no negative value and equal sums of at most `total` on both sides.
+    """Return the nearest point without negative values and with equal sums of at most `total` on both sides.
 
-    Both sides are cut from above, `max(0, own - nu)` and `max(0, others + nu)`: F(nu), the difference of their sums,
-    falls, and is linear between its knots.
+    With `max(0, own - nu)` and `max(0, others + nu)`, the difference of the sums decreases with nu, and is linear
+    between its knots.
     """
 
     def sums(nu: float) -> tuple[float, float]:
@@ -52,7 +53,7 @@ def project(own: np.ndarray, others: np.ndarray, total: float) -> tuple[np.ndarr
 
 
 def _to_simplex(v: np.ndarray, total: float) -> np.ndarray:
-    """The nearest point with no negative value and this sum."""
+    """Return the nearest point without negative values and with this sum."""
     largest = np.sort(v)[::-1]
     cuts = (np.cumsum(largest) - total) / np.arange(1, len(v) + 1)
     return np.maximum(v - cuts[np.flatnonzero(largest > cuts)[-1]], 0)
@@ -65,9 +66,9 @@ class MaxMargin(ElasticNet):
     Parameters
     ----------
     lam, tau : float
-        Factors of the two parts of the elastic net.
+        Factors of `|W|_1` and of `|W|^2 / 2`.
     constant : bool
-        Whether the last row of W belongs to the constant feature, which has no l1 term.
+        Whether the last feature is the constant one, which has no l1 term.
     """
 
     name = "max_margin"
@@ -87,17 +88,11 @@ class MaxMargin(ElasticNet):
     def violations(self, scores: np.ndarray, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> np.ndarray:
         others, own = _excesses(scores, _positives(y, scores.shape[1]))
         most = np.maximum(others.max(axis=1) + own.max(axis=1), 0)
-        used = alpha > 0
-        least = np.where(used & np.isfinite(others), others, np.inf).min(axis=1) + np.where(
-            used & np.isfinite(own), own, np.inf
-        ).min(axis=1)
-        # What is missing to C_i is the variable of "no violation", whose excess is 0.
-        slack = alpha.sum(axis=1) / 2 < C * (1 - 1e-12)
-        least = np.where(slack, np.minimum(least, 0), least)
-        return np.maximum(most - np.minimum(least, most), 0)
+        least = sum(np.where((alpha > 0) & np.isfinite(e), e, np.inf).min(axis=1) for e in (others, own))
+        return spread(most, least, alpha.sum(axis=1) / 2 < C * (1 - 1e-12))
 
     def solve_row(self, scores: np.ndarray, alpha: np.ndarray, y: int, k: float, C: float) -> np.ndarray:
-        # The dual curves by k / tau at the most: less where weights are 0.
+        # The curvature of the dual is at most k / tau, and smaller where weights are 0.
         q = k / self.tau
         positive = _positives(np.stack([y]), len(scores))[0]
         best = np.zeros(len(scores))

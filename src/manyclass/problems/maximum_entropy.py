@@ -1,6 +1,6 @@
 """Maximum entropy, also called multinomial logistic regression.
 
-Dual variables `alpha_ic > 0` with `sum_c alpha_ic = C_i`: the probabilities of the classes, times `C_i`.
+Dual variables are `alpha_ic > 0` with `sum_c alpha_ic = C_i`: the probabilities of the classes times `C_i`.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What people are offered under the name of a loss: one entry each, written above the formulas."""
+"""The registry of losses: one entry per loss, written above its formulas."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,22 +9,22 @@ from .problem import Problem
 
 @dataclass(frozen=True)
 class Loss:
-    """What people see of a loss. What solvers need to know is with its formulas, in `problem`.
+    """What users see of a loss. What solvers need is in `problem`, with the formulas.
 
     Attributes
     ----------
     problem : Problem
         The formulas, with default parameters.
     title : str
-        Its name in reports.
+        Name of the loss in reports.
     estimator : str
         The class in `manyclass.estimators` that trains it.
     takes_sets : bool
         Whether a row may have any number of labels.
     solvers : tuple of str
-        Solvers it has besides "auto" and "dual".
+        Solvers besides "auto" and "dual".
     reducible : bool
-        Whether feature reduction works for it.
+        Whether feature reduction is available.
     """
 
     problem: Problem
@@ -48,14 +48,14 @@ P = TypeVar("P", bound=type[Problem])
 def offered(
     title: str, estimator: str, *, parameters: dict[str, Any] | None = None, **facts: Any
 ) -> Callable[[P], P]:
-    """Enter a class of formulas under its name.
+    """Register a class of formulas under its name.
 
     Parameters
     ----------
     title, estimator, **facts
-        The attributes of `Loss`.
+        Attributes of `Loss`.
     parameters : dict, optional
-        Arguments of the class, where one class has the formulas of several losses.
+        Arguments of the class, if it has the formulas of several losses.
     """
 
     def enter(formulas: P) -> P:

@@ -1,17 +1,17 @@
 """Losses on the margins `s_y - s_c` between a row's own class and the others: Weston-Watkins, Crammer-Singer.
 
-With `u_c = 1 + s_c - s_y` for `c != y`, WW adds up the positive ones and CS takes the largest. Dual variables
-`alpha_c >= 0, c != y`: each at most `C_i` (WW), or their sum at most `C_i` (CS).
+With `u_c = 1 + s_c - s_y` for `c != y`, WW is the sum of all positive `u_c` and CS the largest. Dual variables are
+`alpha_c >= 0, c != y`, each at most `C_i` (WW), or with a sum of at most `C_i` (CS).
 """
 
 import numpy as np
 
-from .problem import Problem
+from .problem import Problem, spread
 from .registry import offered
 
 
 def _excess(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """u_ic = 1 + s_ic - s_iy, minus infinity at the own class."""
+    """Return `u_ic = 1 + s_ic - s_iy`, with minus infinity for the own class."""
     rows = np.arange(len(y))
     u = 1 + scores - scores[rows, y][:, None]
     u[rows, y] = -np.inf
@@ -19,7 +19,7 @@ def _excess(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _threshold(v: np.ndarray, cap: float, total: float, A: float) -> float:
-    """The root of `sum_c clip(v_c - tau, 0, cap) - min(total, A + tau)`, from its breakpoints."""
+    """Return the root of `sum_c clip(v_c - tau, 0, cap) - min(total, A + tau)`, from its breakpoints."""
 
     def F(tau: float) -> float:
         return float(np.clip(v - tau, 0, cap).sum() - min(total, A + tau))
@@ -28,8 +28,6 @@ def _threshold(v: np.ndarray, cap: float, total: float, A: float) -> float:
     breaks.append([total - A] if np.isfinite(total) else [])
     knots = np.unique(np.concatenate([np.asarray(b, float) for b in breaks]))
     values = np.array([F(t) for t in knots])
-    if values[-1] > 0:  # the sum is capped everywhere to the right: F falls with slope one
-        return float(knots[-1] + values[-1])
     right = int(np.argmax(values <= 0))
     if right == 0:
         return float(knots[0])
@@ -38,7 +36,7 @@ def _threshold(v: np.ndarray, cap: float, total: float, A: float) -> float:
 
 
 class RelativeMargin(Problem):
-    """What the two have in common."""
+    """What both losses have in common."""
 
     kernel = "coupled"
 
@@ -91,9 +89,7 @@ class CrammerSinger(RelativeMargin):
         u = _excess(scores, y)
         most = np.maximum(u.max(axis=1), 0)
         least = np.where(alpha > 0, u, np.inf).min(axis=1)
-        # What is missing to C_i is the variable of "no violation", whose excess is 0.
-        least = np.where(alpha.sum(axis=1) < C * (1 - 1e-12), np.minimum(least, 0), least)
-        return np.maximum(most - np.minimum(least, most), 0)
+        return spread(most, least, alpha.sum(axis=1) < C * (1 - 1e-12))
 
     def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
         return np.where(own, 0.0, np.inf)

@@ -1,7 +1,7 @@
-"""One binary problem a label with an elastic net (PPDSparse): hinge or squared hinge.
+"""One binary problem per label, with an elastic net (PPDSparse): hinge or squared hinge.
 
 `lam |w|_1 + tau/2 |w|^2 + sum_i C_i loss(t_i w.x_i)` for each label, with `t = 1` for its rows and -1 for all others.
-Dual variables `alpha >= 0`, for the hinge at most `C_i`.
+Dual variables are `alpha >= 0`, and at most `C_i` for the hinge.
 """
 
 from typing import ClassVar
@@ -19,10 +19,10 @@ class SparseBinary(ElasticNet, Binary):
     Parameters
     ----------
     lam, tau, constant
-        Of the elastic net.
+        As for `ElasticNet`.
     draws : int
-        Of features, by the size of their weights, for a search among the rows that goes by these only; 0: it goes by
-        all. The optimum does not depend on it.
+        Number of features drawn by the size of their weights, to search for rows by these features only; 0 to search
+        by all. The optimum does not depend on it.
     """
 
     kernel = "sparse_binary"
@@ -43,7 +43,7 @@ class SparseHinge(SparseBinary, Hinge):
 
 @offered("PPDSparse squared hinge", "PPDSparse", takes_sets=True)
 class SparseSquaredHinge(SparseBinary, SquaredHinge):
-    """`1/2 max(0, 1 - m)^2`: half of what `SquaredHinge` has, as PPDSparse has it."""
+    """`1/2 max(0, 1 - m)^2`: half of `SquaredHinge`, as in PPDSparse."""
 
     loss: ClassVar[str] = "squared_hinge"
 

@@ -1,4 +1,4 @@
-"""How one sweep goes, alone or with peers: no files, no printing."""
+"""Solvers: one bounded piece of work at a time, in one process or several. No files, no printing."""
 
 from .binary_stream import BinaryStream
 from .class_blocks import ClassBlocks

@@ -1,4 +1,4 @@
-"""Rows that are nearly the same up to their length: steps for one of them undo those for the other."""
+"""Rows that are alike up to their length, so that a step for one of them undoes that for the other."""
 
 from itertools import pairwise
 
@@ -8,18 +8,19 @@ from scipy.sparse.csgraph import connected_components
 
 from .solver import TrainingSet
 
-#: The least cosine of two rows that are alike.
+#: Smallest cosine of rows that are alike.
 ALIKE = 0.8
-#: Such rows share rare features: those in at most this many rows, with at least this much of their product.
+#: Alike rows are found through rare features: features of at most this many rows, which contribute at least `SHARED`
+#: to the cosine.
 RARE = 64
 SHARED = 0.2
-#: Larger groups are divided.
+#: Larger groups are split.
 MOST_ROWS = 32
 ROWS_AT_ONCE = 1024
 
 
 def groups_of_alike_rows(data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
-    """Groups of two or more rows, each linked to the next by a cosine of at least `ALIKE`.
+    """Return groups of two or more rows, each linked to the next by a cosine of at least `ALIKE`.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""One-vs-rest on rows that come a block at a time."""
+"""One-vs-rest on rows that arrive block by block."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,14 +12,16 @@ from .options import SolverOptions
 from .solver import Certificate, Progress, StopRule, native
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
-# One-vs-rest, as in binary/training.hpp: how much smaller than seen a gap is taken to be, at most; the share of rows
-# from which on a pass tells enough for a certificate; and the share of the gap that all have seen at which rows that
-# rest are visited again.
-MOST_TRUSTED, NEARLY_ALL, WAKE = 0.2, 0.7, 0.2
+# As in binary/training.hpp. The gap that a pass leaves behind is estimated as at least this share of the gap it saw.
+MOST_TRUSTED = 0.2
+# A pass that visits at least this share of the rows can be followed by a certificate.
+NEARLY_ALL = 0.7
+# Visit resting rows again when the gap has fallen to this share of that of the last pass over all rows.
+WAKE = 0.2
 
 
 class BinaryStream:
-    """One-vs-rest, a row with any number of labels; see `native/binary/stream.hpp`."""
+    """One-vs-rest, with any number of labels per row; see `native/binary/stream.hpp`."""
 
     unsettled = False
 
@@ -33,17 +35,17 @@ class BinaryStream:
         self._kernel = kernel(self._heads, self._K, problem.loss, shape.first_class // kernel.width)
         self._B = self._kernel.vectors
         self._passes = 0
-        # Of each vector of classes: the gap that passes have seen, and one over all rows; how much is asked of it;
-        # whether all its rows are to be visited, and whether it is visited at all.
+        # By vector of classes: the gap of the last pass, and of the last one over all rows; the share of the
+        # tolerance that it has to meet; whether to visit all its rows; whether to visit it at all.
         self._last, self._last_of_all = np.zeros((2, self._B))
         self._asked = np.ones(self._B)
         self._all, self._working = np.ones((2, self._B), bool)
-        self._filled = np.inf  # rows that a pass over all of them visits
+        self._filled = np.inf  # number of rows visited by a pass over all rows
         self._squares = np.zeros((2, self._B))
         self._measured = np.zeros((3, self._B))
         self._begin_pass()
-        self.progress = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, pass_ended=False)
-        self._sums = np.zeros((3, self._B))  # primal, dual, violation as far as they are known
+        self._sums = np.full((3, self._B), np.nan)  # primal, dual, violation, once they are known
+        self.progress = self._report(pass_ended=False)
 
     def _begin_pass(self) -> None:
         self._seen = np.zeros((3, self._B))  # loss, gap, norm
@@ -51,7 +53,7 @@ class BinaryStream:
         self._visited = np.zeros(self._B)
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
-        """Go on with these rows and variables."""
+        """Load rows and their variables."""
         self._block = block
         self._kernel.swap_rows(block.layout, block.label_ptr, block.labels, block.C)
         for (begin, end), part in zip(block.parts, variables, strict=True):
@@ -67,11 +69,11 @@ class BinaryStream:
                 self._kernel.set_active(begin, end, part["active"])
 
     def unload(self) -> None:
-        """Give the rows back."""
+        """Return the rows."""
         self._kernel.return_rows(self._block.layout)
 
     def variables(self) -> list[Variables]:
-        """Those of the rows that are loaded, by their parts, and which rows are still visited."""
+        """Return the variables of the loaded rows, by part, and which rows are still visited."""
         found = []
         for begin, end in self._block.parts:
             arrays = (*self._kernel.variables_of(begin, end), self._kernel.active_of(begin, end))
@@ -79,11 +81,11 @@ class BinaryStream:
         return found
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
-        """Those of some of the rows that they belong to."""
+        """Return the variables of some of their rows."""
         return only_rows(variables, rows, before)
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
-        """Visit the rows for the classes that are not done."""
+        """Visit the rows for all classes that are not done."""
         most, settled = (MOST_ROUNDS, SETTLED) if rounds == "tol" else (int(rounds), 0.0)
         working = np.flatnonzero(self._working).tolist()
         visits = [(b, bool(self._all[b]), self._rest(rule, b), most, settled) for b in working]
@@ -94,16 +96,16 @@ class BinaryStream:
         self._visited[working] += found[4]
 
     def _seed_of(self, pass_number: int) -> int:
-        """Of the order of the rows that are loaded."""
+        """Return the seed for the order of the loaded rows."""
         return int(np.random.SeedSequence([self._seed, pass_number, self._block.number]).generate_state(1)[0])
 
     def _rest(self, rule: StopRule, b: int) -> float:
-        # A step of the logistic loss by less than this is left for later: its share of the gap is its square.
+        # Smaller steps of the logistic loss are left for later; their share of the gap is their square.
         tol = rule.tol * self._asked[b]
         return float(0.2 * np.sqrt(tol) if rule.stop == "gap" else 0.5 * tol)
 
     def end_pass(self, rule: StopRule) -> None:
-        """Choose which classes and rows go on."""
+        """Choose the classes and rows to visit in the next pass."""
         loss, gap, norm = self._seen
         working, tol = self._working, rule.tol * self._asked
         if self._all.all() and working.all():
@@ -120,33 +122,28 @@ class BinaryStream:
         self._all = np.where(working, quiet | (gap <= WAKE * self._last_of_all), self._all)
         self._working = working & ~(quiet & enough)
         self._passes += 1
-        estimate = self._total()
-        self.progress = Progress(
-            self._passes,
-            estimate.primal,
-            estimate.dual,
-            estimate.violation,
-            active=1.0,
-            ready=not self._working.any(),
-            pass_ended=True,
-        )
+        self.progress = self._report(ready=not self._working.any())
         self._begin_pass()
 
+    def _report(self, *, ready: bool = False, pass_ended: bool = True, exhausted: str | None = None) -> Progress:
+        """Return the progress by what is known of all classes."""
+        known = self._total()
+        return Progress(self._passes, known.primal, known.dual, known.violation, 1.0, ready, pass_ended, exhausted)
+
     def _total(self) -> Certificate:
-        """What is known of all classes together."""
         primal, dual, violation = self._sums
         return Certificate(float(primal.sum()), float(dual.sum()), float(violation.max(initial=0.0)))
 
     def add_to(self, exact: Any) -> None:
-        """Add the rows that are loaded to exact weights."""
+        """Add the loaded rows to exact weights."""
         self._kernel.add_to(exact, self._threads)
 
     def begin_certificate(self) -> None:
-        """Forget what was added up for another one."""
+        """Start a new certificate."""
         self._squares, self._measured = np.zeros((2, self._B)), np.zeros((3, self._B))
 
     def set_weights(self, exact: Any) -> None:
-        """Take over exact weights, rounded."""
+        """Set the weights to exact ones, rounded."""
         self._kernel.set_weights(exact)
         first, width = exact.low // self._kernel.width, self._kernel.width
         for place, squares in enumerate(exact.squares()):
@@ -154,13 +151,13 @@ class BinaryStream:
             self._squares[place, first : first + of_vectors.size] += of_vectors
 
     def measure(self) -> None:
-        """Add what the rows that are loaded give to the certificate."""
+        """Add the loaded rows to the certificate."""
         primal, dual, violation = np.array(self._kernel.measure(self._threads)).T
         self._measured[:2] += primal, dual
         self._measured[2] = np.maximum(self._measured[2], violation)
 
     def certificate(self, rule: StopRule) -> Certificate:
-        """End a certificate: classes that do not meet the rule yet go on, with more asked of them."""
+        """Return the certificate; classes that do not meet the rule continue, to a smaller tolerance."""
         exact, rounded = self._squares
         self._sums = np.array([self._measured[0] + rounded / 2, self._measured[1] - exact / 2, self._measured[2]])
         primal, dual, violation = self._sums
@@ -172,24 +169,24 @@ class BinaryStream:
         return self._total()
 
     def best_classes(self) -> np.ndarray:
-        """The class of each row that is loaded with the largest score."""
+        """Return the class with the largest score of each loaded row."""
         return self._kernel.best_classes(self._threads)
 
     def single_weights(self) -> tuple[np.ndarray, ...]:
-        """Weights of features that only one row has."""
+        """Return the weights of features that occur in only one row."""
         return self._kernel.single_weights()
 
     listed = 0  # no feature has a list of weights
 
     def forget_lists(self) -> None:
-        """There are none."""
+        """Do nothing, since there are no lists."""
 
     def weights_of(self, heads: np.ndarray) -> np.ndarray:
-        """Weights of some features of the head for all classes."""
+        """Return the weights of some features of the head for all classes."""
         parts = [self._kernel.weights_of(b).reshape(self._heads, -1)[heads] for b in range(self._B)]
         return np.concatenate(parts, axis=1)[:, : self._K]
 
     @property
     def weight_bytes(self) -> int:
-        """Of the weights."""
+        """Bytes of the weights."""
         return self._kernel.weight_bytes

@@ -1,8 +1,8 @@
-"""Dual variables of one-vs-rest as plain arrays: some of their rows, or of their classes, or several ranges together.
+"""Dual variables of one-vs-rest as plain arrays: select rows or classes, join ranges of classes.
 
-`counts` has, for each vector of neighbouring classes, the number of rows with variables; `rows` are these rows, one
-vector after the other; `lanes` the classes of the vector that they have variables for, a bit each; `values` the
-variables; `active` a bit per row and vector: whether the row is still visited.
+`counts` has the number of rows with variables for each vector of neighbouring classes; `rows` has these rows, one
+vector after the other; `lanes` has one bit for each class of the vector that the row has a variable for; `values` has
+the variables; `active` has one bit per vector and row, set if the row is still visited.
 """
 
 from collections.abc import Sequence
@@ -13,21 +13,12 @@ from .stream import Variables
 
 
 def count_bits(lanes: np.ndarray) -> np.ndarray:
-    """The number of variables of each row of a vector."""
+    """Return the number of variables of each entry of `lanes`."""
     return np.unpackbits(lanes.view(np.uint8)).reshape(-1, 16).sum(axis=1, dtype=np.int64)
 
 
 def only_rows(variables: Variables, rows: np.ndarray, before: int) -> Variables:
-    """Keep some rows.
-
-    Parameters
-    ----------
-    variables : dict of arrays
-    rows : ndarray
-        Which rows, ascending.
-    before : int
-        The number of rows that the variables belong to.
-    """
+    """Select rows, ascending, of the `before` rows that `variables` belong to."""
     vectors = variables["counts"].size
     place = np.full(before, -1, np.int32)
     place[rows] = np.arange(rows.size)
@@ -43,7 +34,7 @@ def only_rows(variables: Variables, rows: np.ndarray, before: int) -> Variables:
 
 
 def only_vectors(variables: Variables, first: int, last: int) -> Variables:
-    """Keep the vectors of classes `first` to `last - 1`."""
+    """Select the vectors of classes `first` to `last - 1`."""
     counts = variables["counts"]
     begin, end = int(counts[:first].sum()), int(counts[:last].sum())
     sizes = count_bits(variables["lanes"][:end])
@@ -58,7 +49,7 @@ def only_vectors(variables: Variables, first: int, last: int) -> Variables:
 
 
 def no_variables(vectors: int, n_rows: int, dtype: np.dtype) -> Variables:
-    """Where all rows begin: no variables, and every row is to be visited."""
+    """Return the variables at the start: none, with every row to be visited."""
     return {
         "counts": np.zeros(vectors, np.int64),
         "rows": np.empty(0, np.int32),
@@ -69,7 +60,7 @@ def no_variables(vectors: int, n_rows: int, dtype: np.dtype) -> Variables:
 
 
 def join_vectors(parts: Sequence[Variables]) -> Variables:
-    """Put neighbouring ranges of classes together; all of them belong to the same rows."""
+    """Join neighbouring ranges of classes of the same rows."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -1,11 +1,11 @@
-"""Many binary problems: blocks of neighbouring ones, each trained to its end before the next."""
+"""Many binary problems, in blocks of neighbouring ones: each block is trained to its end before the next starts."""
 
 import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,15 +16,17 @@ from .layout import as_matrix, make_layout
 from .options import SolverOptions
 from .peers import Alone, Peers
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
-from .stored import numbers_from_array, numbers_to_array
+from .stored import CSR, numbers_from_array, numbers_to_array
 
-# A piece of work: so many blocks for each thread of all processes, on average, and more while these seconds have not
-# passed. At its end everyone waits for the last blocks of the others, so it has to be much longer than one of them.
+# A piece of work has on average this many blocks per thread of all processes, and more until these seconds have
+# passed. At its end all processes wait for each other's last blocks, so it has to take much longer than one block.
 BLOCKS_A_THREAD, SECONDS_AT_ONCE = 4, 1.0
+# The dual variables of blocks, as the core gives and takes them.
+VARIABLES = ("counts", "rows", "lanes", "values")
 
 
 class BlockResult(NamedTuple):
-    """The end of one block; see BlockResult in binary/blocks.hpp."""
+    """How the training of one block ended; see BlockResult in binary/blocks.hpp."""
 
     primal: float = 0.0
     dual: float = 0.0
@@ -34,14 +36,22 @@ class BlockResult(NamedTuple):
     done: bool = False
     cut: bool = False
 
+    @classmethod
+    def from_numbers(cls, numbers: Sequence[float]) -> "BlockResult":
+        """Create one from the numbers of the core or of an array."""
+        primal, dual, violation, epochs, visited, done, cut = numbers
+        return cls(primal, dual, violation, int(epochs), visited, bool(done), bool(cut))
+
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         """Whether the block was trained at all."""
         return self.epochs > 0 or self.done
 
 
 class ClassBlocks(Solver):
-    """Each block of problems alone over its rows; see `native/binary/blocks.hpp`."""
+    """Train each block of problems by itself, on its rows; see `native/binary/blocks.hpp`."""
+
+    _typed: ClassVar[str] = "values"  # an array of `export_blocks` that has the dtype of the fit
 
     def __init__(
         self,
@@ -61,11 +71,11 @@ class ClassBlocks(Solver):
         self._kernel = self._make_kernel(problem, data, options.solver, options.keep_state)
         self._peers = peers or Alone()
         self._at_once = BLOCKS_A_THREAD * sum(self._peers.gather(options.threads))
-        self._chosen = self._left = list(range(self._kernel.blocks))  # to be trained here, and still
-        self._results: dict[int, BlockResult] = {}  # of the blocks that were begun
+        self._chosen = self._left = list(range(self._kernel.blocks))  # blocks to train here, and those still to train
+        self._results: dict[int, BlockResult] = {}  # of blocks that have been started
         self._start: dict[str, np.ndarray] = {}  # dual variables that were loaded
-        self._rule: StopRule | None = None  # by which blocks were trained so far
-        self.behind = 0.0  # blocks that whoever trains these will train after them
+        self._rule: StopRule | None = None  # that blocks have been trained to so far
+        self.behind = 0.0  # blocks that the same worker will train after these
 
     def _make_kernel(self, problem: Binary, data: TrainingSet, method: str, keep_state: bool) -> Any:
         return native(core, "BinaryBlocks", self._dtype)(
@@ -83,49 +93,52 @@ class ClassBlocks(Solver):
 
     @property
     def trained_by(self) -> type["ClassBlocks"]:
-        """Whose blocks these are, whoever advances them."""
+        """The solver that trains these blocks, here or in a worker."""
         return ClassBlocks
 
     @property
     def blocks(self) -> int:
-        """How many blocks the problem has."""
+        """Number of blocks of the problem."""
         return self._kernel.blocks
 
     def choose_blocks(self, blocks: Sequence[int]) -> None:
-        """Train only these from now on. What there is of others, dual variables included, is dropped."""
+        """Train only these blocks from now on, and drop all others with their dual variables."""
         self._chosen = sorted(set(blocks))
-        self._kernel.hold(self._chosen)
+        self._hold_chosen()
         self._results = {b: self._results[b] for b in self._chosen if b in self._results}
         self._left = [b for b in self._chosen if b not in self._results]
 
+    def _hold_chosen(self) -> None:
+        self._kernel.hold(self._chosen)
+
     def train_again(self) -> None:
-        """Go on with all blocks that are chosen, also with those that have ended."""
+        """Continue to train all chosen blocks, including those that have ended."""
         self._left = list(self._chosen)
 
     def ended(self) -> list[int]:
-        """The blocks that were trained as they were to be; of others there may be results from before."""
+        """Return the blocks that have been trained as asked; others may have results of an earlier training."""
         left = set(self._left)
         return [b for b in self._results if b not in left]
 
     def complete(self) -> bool:
-        """Whether all blocks that are chosen were trained as they were to be, and none was cut short."""
+        """Whether all chosen blocks have been trained as asked, and none was cut short."""
         return len(self.ended()) == len(self._chosen) and not self._any_cut()
 
     def problems_of(self, block: int) -> Sequence[int]:
-        """The problems of a block, ascending."""
+        """Return the problems of a block, ascending."""
         return self._kernel.problems_of(block)
 
     def sibling(self, interrupt: Any, threads: int = 1) -> "ClassBlocks":
-        """Another solver on the same layout of the rows, with no blocks chosen; both can work at the same time."""
+        """Return another solver on the same layout of the rows, with no blocks chosen; both can work at once."""
         kind = self.trained_by
-        other = kind.__new__(kind)  # a subclass may advance in another way
+        other = kind.__new__(kind)  # not type(self), which may advance in another way
         other.__dict__ |= self.__dict__
         other._kernel, other._interrupt, other._threads = self._kernel.sibling(), interrupt, threads
         other._chosen, other._left, other._results = [], [], {}
         return other
 
     def advance(self, rule: StopRule) -> Progress:
-        """Train the next blocks, together with the other processes: each takes one when it is free."""
+        """Train the next blocks together with the other processes: each takes the next block when it is free."""
         self._go_by(rule)
         mine, found = self._kernel.train(
             self._deal(),
@@ -136,16 +149,16 @@ class ClassBlocks(Solver):
             max(1, min(self._threads, len(self._left))),
             self._interrupt,
         )
-        begun = self._add_results(mine, found)
-        self._take_off(begun)
+        started = self._add_results(mine, found)
+        self._take_off(started)
         if self._peers.size > 1:
-            for rank, part in enumerate(self._peers.gather(self.export_blocks(begun))):
+            for rank, part in enumerate(self._peers.gather(self.export_blocks(started))):
                 if rank != self._peers.rank:
                     self.import_blocks(part)
         return self._progress()
 
     def _go_by(self, rule: StopRule) -> None:
-        """Blocks of a checkpoint may have ended by another rule: those that do not meet this one go on."""
+        """Adopt a rule: blocks of a checkpoint that ended by another rule and do not meet this one continue."""
         if self._rule not in (None, rule):
             self._left += [b for b in self._results if b not in self._left and not self._block_meets(b, rule)]
             self._left.sort()
@@ -156,7 +169,7 @@ class ClassBlocks(Solver):
         return rule.met(Certificate(result.primal, result.dual, result.violation))
 
     def _deal(self) -> Callable[[], int]:
-        """Gives threads the blocks of one piece of work that are for this process, and then -1."""
+        """Return a function that gives threads this process's blocks of one piece of work, and then -1."""
         left, numbers, asking = self._left, self._peers.share_out(len(self._left)), threading.Lock()
         end = time.perf_counter() + SECONDS_AT_ONCE
         threads = self._at_once / BLOCKS_A_THREAD
@@ -189,15 +202,15 @@ class ClassBlocks(Solver):
         )
 
     def _any_cut(self) -> bool:
-        """Whether a block ended early so that others could begin, or because of an interrupt."""
+        """Whether a block ended early, to leave time for others or because of an interrupt."""
         return any(result.cut and not result.done for result in self._results.values())
 
     def _add_results(self, blocks: Sequence[int], found: Sequence[Sequence[Any]]) -> list[int]:
-        """Those that were begun: others, where an interrupt came first, are still what they were."""
-        results = {b: BlockResult(*values) for b, values in zip(blocks, found, strict=True)}
-        begun = {b: result for b, result in results.items() if result.begun}
-        self._results |= begun
-        return list(begun)
+        """Add results; return the blocks that were started, since an interrupt leaves the others as they were."""
+        results = {b: BlockResult.from_numbers(numbers) for b, numbers in zip(blocks, found, strict=True)}
+        started = {b: result for b, result in results.items() if result.started}
+        self._results |= started
+        return list(started)
 
     def _sum(self) -> Certificate:
         return Certificate(
@@ -207,7 +220,7 @@ class ClassBlocks(Solver):
         )
 
     def certificate(self) -> Certificate:
-        """Add up the certificates of chosen blocks. A problem never trained has weights 0 and dual value 0."""
+        """Add up the certificates of all chosen blocks; an untrained problem has weights 0 and dual value 0."""
         found = self._sum()
         untrained = [p for b in self._chosen if b not in self._results for p in self.problems_of(b)]
         if len(untrained) == 0:
@@ -221,7 +234,7 @@ class ClassBlocks(Solver):
         return Certificate(found.primal + at_zero, found.dual, max(found.violation, 1.0))
 
     def memory(self) -> dict[str, int]:
-        """Bytes of data, and of weights and dual variables (one block a thread, and those that are kept)."""
+        """Return the bytes of data, of weights (one block per thread), and of the dual variables that are kept."""
         block = self._kernel.width * self._dtype.itemsize
         return {
             "data": self._kernel.data_bytes,
@@ -230,88 +243,95 @@ class ClassBlocks(Solver):
         }
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Weights `(features, problems)` from the dual variables."""
+        """Return the weights `(features, problems)` of the dual variables."""
         return as_matrix(self._kernel.weights(self._features, self._threads), self._features, self._problems)
 
     def state(self) -> dict[str, np.ndarray]:
-        """The dual variables by rows: CSR arrays."""
-        indptr, classes, values = self._kernel.alpha()
-        return {"indptr": indptr, "classes": classes, "values": values}
+        """Return the dual variables by rows, as CSR arrays."""
+        return dict(zip(CSR, self._kernel.alpha(), strict=True))
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
+        """Start from these dual variables, projected onto the feasible set if C has become smaller."""
         self._start = state
         row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
-        alike = np.zeros(row.shape, bool)  # their bound is the same on both sides
-        values = np.minimum(state["values"], self._problem.cap(alike, self._C[row]))
-        self._kernel.set_alpha(state["indptr"], state["classes"], values.astype(self._dtype))
+        either = np.zeros(row.size, bool)  # positive and negative rows have the same bound
+        values = np.minimum(state["values"], self._problem.cap(either, self._C[row]))
+        self._set_alpha(row, state | {"values": values.astype(self._dtype)})
+
+    def _set_alpha(self, row: np.ndarray, state: dict[str, np.ndarray]) -> None:
+        """Set the dual variables; `row` is the row of each."""
+        self._kernel.set_alpha(*(state[name] for name in CSR))
 
     def export_blocks(self, blocks: Sequence[int] | None = None) -> dict[str, np.ndarray]:
-        """What training has made of blocks, as plain arrays for `import_blocks`.
+        """Return trained blocks as plain arrays for `import_blocks`.
 
         Parameters
         ----------
         blocks : sequence of int, optional
-            Which blocks; those not begun give the dual variables they start from. Without it, all that were begun.
+            Blocks to export, by default all that have been started. Others export the dual variables they start from.
 
         Returns
         -------
         dict of arrays
-            `blocks`, ascending; `results`, a line (`BlockResult`) each; their dual variables that are not 0, as
-            `counts` of rows a block, `rows`, bits of the `lanes` in use, and `values`; and where the model is dense,
-            `columns` of weights of those that were begun.
+            `blocks`, ascending; `results`, one row per block, or per label for labels with an elastic net; and the
+            dual variables and weights of the blocks.
         """
         chosen = sorted(self._results if blocks is None else blocks)
-        results = [self._results.get(b, BlockResult()) for b in chosen]
-        counts, rows, lanes, values = self._kernel.variables_of(chosen)
+        return {"blocks": np.array(chosen, np.int64), **self._arrays_of(chosen)}
+
+    def _arrays_of(self, blocks: list[int]) -> dict[str, np.ndarray]:
+        """Return all of `export_blocks` but the numbers of the blocks.
+
+        Dual variables that are not 0 are given as `counts` of rows per block, `rows`, bits of the `lanes` in use, and
+        `values`. `columns` has the weights of started blocks if the model is dense.
+        """
+        results = [self._results.get(b, BlockResult()) for b in blocks]
         return {
-            "blocks": np.array(chosen, np.int64),
             "results": np.array(results, np.float64).reshape(-1, len(BlockResult._fields)),
-            "counts": counts,
-            "rows": rows,
-            "lanes": lanes,
-            "values": values,
-            "columns": self._kernel.columns_of([b for b in chosen if b in self._results]),
+            **dict(zip(VARIABLES, self._kernel.variables_of(blocks), strict=True)),
+            "columns": self._kernel.columns_of([b for b in blocks if b in self._results]),
         }
 
     def import_blocks(self, found: dict[str, np.ndarray]) -> None:
-        """Take over blocks of another solver of the same problem, as if they had been trained here.
+        """Import blocks from another solver of the same problem, as if they had been trained here.
 
         Parameters
         ----------
         found : dict of arrays
-            From `export_blocks`. Blocks that were not begun only take over the dual variables they start from.
+            From `export_blocks`. For blocks that have not been started, only the dual variables are imported.
 
         Raises
         ------
         ValueError, IndexError
             If the arrays do not fit this problem.
         """
-        if found["values"].dtype != self._dtype:
-            raise ValueError(f"blocks of {found['values'].dtype} cannot be imported into a fit in {self._dtype}")
+        dtype = found[self._typed].dtype
+        if dtype != self._dtype:
+            raise ValueError(f"blocks of {dtype} cannot be imported into a fit in {self._dtype}")
         blocks = found["blocks"].tolist()
-        results = [
-            BlockResult(primal, dual, violation, int(epochs), visited, bool(done), bool(cut))
-            for primal, dual, violation, epochs, visited, done, cut in found["results"].tolist()
-        ]
-        begun = [b for b, result in zip(blocks, results, strict=True) if result.begun]
-        self._kernel.set_columns(begun, found["columns"])
-        self._kernel.set_variables(blocks, *(found[name] for name in ("counts", "rows", "lanes", "values")))
-        self._take_off(self._add_results(blocks, results))
+        self._set_arrays(blocks, found)
+        self._take_off(self._add_results(blocks, found["results"].tolist()))
+
+    def _set_arrays(self, blocks: list[int], found: dict[str, np.ndarray]) -> None:
+        """Set dual variables and weights from the result of `_arrays_of`."""
+        results = map(BlockResult.from_numbers, found["results"].tolist())
+        started = [b for b, result in zip(blocks, results, strict=True) if result.started]
+        self._kernel.set_columns(started, found["columns"])
+        self._kernel.set_variables(blocks, *(found[name] for name in VARIABLES))
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """The blocks that are finished, and what the others start from; those under way begin again."""
+        """Return all finished blocks and the dual variables that the others start from; these are trained anew."""
         if self._peers.rank > 0:
-            return {}  # everyone has all blocks
+            return {}  # every process has all blocks
         stored = self.export_blocks([b for b in self.ended() if not self._results[b].cut])
         stored["rule"] = numbers_to_array({} if self._rule is None else asdict(self._rule))
         return stored | {f"start.{name}": array for name, array in self._start.items()}
 
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
-        """Go on from a checkpoint. Blocks that were out of passes go on where `max_epochs` is larger now."""
+        """Resume from a checkpoint; blocks that ran out of passes continue if `max_iter` is larger now."""
         stored = parts[0]
-        if "start.values" in stored:  # copied: what is read from a file should let go of it
-            self.load_state({name: stored[f"start.{name}"].copy() for name in ("indptr", "classes", "values")})
+        if "start.values" in stored:  # copied, so that the file can be closed
+            self.load_state({name: stored[f"start.{name}"].copy() for name in CSR})
         self.import_blocks(stored)
         rule = numbers_from_array(stored["rule"])
         self._rule = StopRule(**rule) if rule else None
@@ -320,8 +340,8 @@ class ClassBlocks(Solver):
         return self._progress()
 
     def untrained(self) -> np.ndarray:
-        """Problems whose block was never begun."""
-        begun = np.zeros(self._problems, bool)
+        """Return the problems whose block was never started."""
+        started = np.zeros(self._problems, bool)
         for block in self._results:
-            begun[self._kernel.problems_of(block)] = True
-        return np.flatnonzero(~begun)
+            started[self._kernel.problems_of(block)] = True
+        return np.flatnonzero(~started)

@@ -1,4 +1,4 @@
-"""Lee-Lin-Wahba for a small C: every dual variable stands at its bound, and the weights are known."""
+"""Lee-Lin-Wahba for a small C: all dual variables are at their bounds, so the weights are known."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,9 +11,9 @@ ROWS_AT_ONCE = 1024
 def bounds_are_optimal(data: TrainingSet) -> bool:
     """Whether `alpha_ic = C_i` for all other classes c is the optimum of "llw".
 
-    The weights are then `w_c = S_c - S / K`, with `S_c` the sum of `C_i x_i` over the rows of class c and S that over
-    all rows. They are optimal if no score of another class is below -1. Rows are looked at a few at a time: for a
-    large C the first ones decide.
+    The weights are then `w_c = S_c - S / K`, where `S_c` is the sum of `C_i x_i` over the rows of class c, and S that
+    over all rows. They are optimal if no score of another class is below -1. Rows are checked in chunks: for a large
+    C the first chunk decides.
     """
     X = sp.csr_matrix(data.X.as_csr(), dtype=np.float64)
     if data.constant:
@@ -32,7 +32,7 @@ def bounds_are_optimal(data: TrainingSet) -> bool:
 
 
 def state_at_bounds(data: TrainingSet) -> dict[str, np.ndarray]:
-    """The dual variables of that point, as solvers keep them."""
+    """Return the dual variables at their bounds, as CSR arrays."""
     n, K = data.X.n_rows, data.n_classes
     others = np.arange(K) != data.codes[:, None]
     classes = np.broadcast_to(np.arange(K, dtype=np.int32), (n, K))[others]

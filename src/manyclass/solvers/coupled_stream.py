@@ -1,4 +1,4 @@
-"""The coupled losses on rows that come a block at a time."""
+"""Coupled losses on rows that arrive block by block."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,15 +8,16 @@ import scipy.sparse as sp
 
 from .._native import core
 from ..problems import Problem
-from .coupled_rows import ANY_NUMBER, GATHER_COST, KERNELS, LEAST_THETA, OPTIMISM, WORK_AT_ONCE
+from .coupled_rows import ANY_NUMBER, GATHER_COST, KERNELS, LEAST_THETA, WORK_AT_ONCE, projected
 from .layout import DENSE_WAVE, WAVE, WORTH_SHARING
 from .options import SolverOptions
-from .solver import Certificate, Progress, StopRule, native
+from .passes import Estimate, Passes
+from .solver import Certificate, StopRule, native
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
 
 class CoupledStream:
-    """The coupled losses and maximum entropy; see `native/coupled/solver.hpp`."""
+    """Coupled losses and maximum entropy; see `native/coupled/solver.hpp`."""
 
     unsettled = False
 
@@ -35,12 +36,11 @@ class CoupledStream:
         self._kernel = native(core, KERNELS[problem.kernel], self._dtype)(
             layout, none, none.astype(self._dtype), self._K, problem.name, getattr(problem, "gamma", 0.5), False
         )
-        self._believed = OPTIMISM
         self._squares = np.zeros(2)
         self._measured = Certificate(0.0, 0.0, 0.0)
-        self._passes = 0
+        self._passes = Passes()
         self._begin_pass()
-        self.progress = Progress(0, np.nan, np.nan, np.nan, active=1.0, ready=False, pass_ended=False)
+        self.progress = self._passes.progress()
 
     def _begin_pass(self) -> None:
         self._seen = np.zeros(3)  # loss, gap, sum of the variables
@@ -49,7 +49,7 @@ class CoupledStream:
         self._kernel.begin_pass()
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
-        """Go on with these rows and variables."""
+        """Load rows and their variables."""
         self._block = block
         self._kernel.swap_rows(block.layout, block.labels, block.C)
         if self._maxent:
@@ -70,17 +70,15 @@ class CoupledStream:
         classes, values = (np.concatenate([part[name] for part in known]) for name in ("classes", "values"))
         if project:
             row = np.repeat(np.arange(block.n_rows), counts[1:])
-            values = np.minimum(values, self._problem.cap(classes == block.labels[row], block.C[row]))
-            sums = np.bincount(row, weights=values, minlength=block.n_rows)
-            values = values * np.minimum(1.0, self._problem.total(block.C) / np.maximum(sums, 1e-300))[row]
+            values = projected(self._problem, values, classes == block.labels[row], row, block.C)
         self._kernel.set_alpha(indptr, classes, values.astype(self._dtype, copy=False))
 
     def unload(self) -> None:
-        """Give the rows back."""
+        """Return the rows."""
         self._kernel.return_rows(self._block.layout)
 
     def variables(self) -> list[Variables]:
-        """Those of the rows that are loaded, by their parts."""
+        """Return the variables of the loaded rows, by part."""
         if self._maxent:
             held = self._kernel.variables.reshape(self._block.n_rows, -1)
             return [{"variables": held[begin:end].copy().reshape(-1)} for begin, end in self._block.parts]
@@ -98,7 +96,7 @@ class CoupledStream:
         return found
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
-        """Those of some of the rows that they belong to."""
+        """Return the variables of some of their rows."""
         if self._maxent:
             return {"variables": variables["variables"].reshape(before, -1)[rows].reshape(-1)}
         matrix = sp.csr_matrix((variables["values"], variables["classes"], variables["indptr"]), (before, self._K))[
@@ -107,7 +105,7 @@ class CoupledStream:
         return {"indptr": matrix.indptr.astype(np.int64), "classes": matrix.indices, "values": matrix.data}
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
-        """Visit the rows: all classes first, then those in use where that pays."""
+        """Visit the rows: first all classes, then those in use where that pays."""
         rows = np.flatnonzero(self._block.C)
         most = MOST_ROUNDS if rounds == "tol" else int(rounds)
         first = before = 0.0
@@ -127,7 +125,7 @@ class CoupledStream:
                 break
 
     def _sweep(self, order: np.ndarray, rule: StopRule, full: bool) -> tuple[float, ...]:
-        """Give the sums over all visits of these rows since they were loaded."""
+        """Return the sums over all visits of these rows since they were loaded."""
         enter = 0.8 * rule.tol if rule.stop == "kkt" else 0.0
         at_once = self._wave * max(1, int(WORK_AT_ONCE / (self._wave * max(1.0, self._width * self._K))))
         most_new = self._problem.most_new or ANY_NUMBER
@@ -145,61 +143,55 @@ class CoupledStream:
         return not self._maxent and support * GATHER_COST < self._K
 
     def end_pass(self, rule: StopRule) -> None:
-        """Say where the fit stands."""
-        loss, gap, alpha_sum = self._seen.tolist()
-        primal = 0.5 * (gap - loss + alpha_sum) + loss
+        """Estimate the progress of the fit."""
         if self._theta < LEAST_THETA * self._waves:
             self._wave = max(1, self._wave // 2)
-        self._passes += 1
-        ready = gap <= self._believed * rule.tol * abs(primal) if rule.stop == "gap" else self._violation <= rule.tol
-        self._estimate = gap / max(abs(primal), 1e-300)
-        self.progress = Progress(
-            self._passes, primal, primal - gap, self._violation, active=1.0, ready=ready, pass_ended=True
-        )
+        loss, gap, alpha_sum = self._seen.tolist()
+        ready = self._passes.end(Estimate.from_sums(loss, gap, alpha_sum, self._violation), rule, full=True)
+        self.progress = self._passes.progress(ready=ready, pass_ended=True)
         self._begin_pass()
 
     def add_to(self, exact: Any) -> None:
-        """Add the rows that are loaded to exact weights."""
+        """Add the loaded rows to exact weights."""
         self._kernel.add_to(exact, self._threads)
 
     def begin_certificate(self) -> None:
-        """Forget what was added up for another one."""
+        """Start a new certificate."""
         self._squares[:] = 0
         self._measured = Certificate(0.0, 0.0, 0.0)
-        self.forget_lists()  # they come back with the exact weights, without what is no longer in use
+        self.forget_lists()  # the exact weights bring them back, without entries that are no longer in use
 
     def set_weights(self, exact: Any) -> None:
-        """Take over exact weights, rounded."""
+        """Set the weights to exact ones, rounded."""
         self._kernel.set_weights(exact)
-        if not self._maxent:  # the mean is in them now
+        if not self._maxent:  # they include the mean
             self._kernel.training_weights.reshape(self._heads, -1)[:, self._K :] = 0
         self._squares += [squares.sum() for squares in exact.squares()]
 
     def measure(self) -> None:
-        """Add what the rows that are loaded give to the certificate."""
+        """Add the loaded rows to the certificate."""
         primal, dual, violation = self._kernel.measure(self._threads)
         sums = self._measured
         self._measured = Certificate(sums.primal + primal, sums.dual + dual, max(sums.violation, violation))
 
     def certificate(self, rule: StopRule) -> Certificate:
-        """End a certificate."""
+        """Return the certificate."""
         exact, rounded = self._squares.tolist()
         sums = self._measured
         found = Certificate(sums.primal + rounded / 2, sums.dual - exact / 2, sums.violation)
-        if self._passes and found.gap > 0:
-            self._believed = min(self._believed, 0.9 * self._estimate / found.gap)
+        self._passes.learn(found)
         return found
 
     def best_classes(self) -> np.ndarray:
-        """The class of each row that is loaded with the largest score."""
+        """Return the class with the largest score of each loaded row."""
         return self._kernel.best_classes(self._threads)
 
     def single_weights(self) -> tuple[np.ndarray, ...]:
-        """Weights of features that only one row has."""
+        """Return the weights of features that occur in only one row."""
         return self._kernel.single_weights()
 
     def weights_of(self, shared: np.ndarray) -> np.ndarray:
-        """Weights of some features for all classes."""
+        """Return the weights of some features for all classes."""
         dense = self._kernel.training_weights.reshape(self._heads, -1)
         if not self._tails:
             return dense[shared, : self._K]
@@ -213,15 +205,15 @@ class CoupledStream:
 
     @property
     def weight_bytes(self) -> int:
-        """Of the weights."""
+        """Bytes of the weights."""
         return self._kernel.weight_bytes + (self._kernel.list_bytes if self._tails else 0)
 
     def forget_lists(self) -> None:
-        """Give back the memory of weights in lists."""
+        """Free the weights in lists."""
         if self._tails:
             self._kernel.clear_lists()
 
     @property
     def listed(self) -> int:
-        """How many weights are in lists."""
+        """Number of weights in lists."""
         return self._kernel.list_entries if self._tails else 0

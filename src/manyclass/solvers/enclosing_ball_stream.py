@@ -1,4 +1,4 @@
-"""One-vs-rest by StreamSVM: one pass over rows that come a block at a time."""
+"""One-vs-rest by StreamSVM: a single pass over rows that arrive block by block."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,46 +7,45 @@ import numpy as np
 
 from .._native import core
 from .binary_stream import BinaryStream
-from .solver import Progress, StopRule, native
+from .solver import StopRule, native
 from .stream import RowBlock, Variables
 
 
 class EnclosingBallStream(BinaryStream):
-    """A ball around all rows for each class, grown in one pass; see `native/binary/enclosing_ball.hpp`.
+    """Grow a ball around all rows for each class in one pass; see `native/binary/enclosing_ball.hpp`.
 
-    A ball cannot be gone on with: a pass begins anew, whatever variables there are. They are kept without the
-    factors that all later rows give them, which they get when they are loaded for a certificate.
+    Training cannot resume from a ball: a pass starts anew, even if there are variables. These are stored without the
+    factors that all later rows contribute; loading them for a certificate applies the factors.
     """
 
-    _balls: Any = None  # of a pass whose variables lack their factors
-    _factors: np.ndarray | None = None  # by vectors of classes and lanes
+    _balls: Any = None  # of a pass whose variables are stored without their factors
+    _factors: np.ndarray | None = None  # by vector of classes and lane
 
     @property
     def unsettled(self) -> bool:  # type: ignore[override]
-        """Whether variables lack their factors."""
+        """Whether variables are stored without their factors."""
         return self._balls is not None
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
-        """Let the balls grow to the rows."""
+        """Grow the balls to the rows."""
         if self._balls is None:
             self._balls = native(core, "EnclosingBalls", self._dtype)(self._B)
         self._kernel.grow_balls(self._balls, self._seed_of(pass_number), self._threads, self._interrupt)
 
     def end_pass(self, rule: StopRule) -> None:
-        """There is no second one."""
+        """End the fit: there is no second pass."""
         self._passes += 1
-        self.progress = Progress(
-            self._passes, np.nan, np.nan, np.nan, active=1.0, ready=True, pass_ended=True, exhausted="one_pass"
-        )
+        self._sums[:] = np.nan
+        self.progress = self._report(ready=True, exhausted="one_pass")
 
     def begin_certificate(self) -> None:
-        """Forget what was added up for another one; take the factors of the balls as they are."""
+        """Start a new certificate with the current factors of the balls."""
         super().begin_certificate()
         if self._balls is not None:
             self._factors = self._balls.factors().reshape(self._B, -1)
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
-        """Go on with these rows and variables."""
+        """Load rows and their variables, with their factors if `project`."""
         if project and self._factors is not None:
             variables = [None if part is None else self._times_factors(part) for part in variables]
         super().load(block, variables, project=project)
@@ -59,6 +58,6 @@ class EnclosingBallStream(BinaryStream):
         return part | {"values": part["values"] * self._factors[vector, lane]}
 
     def set_weights(self, exact: Any) -> None:
-        """Take over exact weights, rounded: all variables have their factors."""
+        """Set the weights to exact ones, rounded; from now on all variables include their factors."""
         super().set_weights(exact)
         self._balls = self._factors = None

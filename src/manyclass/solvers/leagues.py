@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,45 +13,49 @@ from ..data.json_content import as_declared
 from ..problems import Problem
 from .layout import LISTED, as_matrix, make_layout, tail_rows
 from .options import SolverOptions
+from .passes import Estimate, Passes
 from .peers import Alone, Peers
 from .schedule import divide_classes, hosts, league_count, matchday, matchdays
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
-from .stored import numbers_from_array, numbers_to_array, of_same_kinds
+from .stored import CSR, numbers_from_array, numbers_to_array
 
-# Classes that may join a row's variables in one visit. Early on nearly all would, and leave again; for a small gap
-# many have to come in the end.
+# Classes that may join a row in one visit. Early on nearly all would, and leave again; for a small gap, many have to
+# join in the end.
 MOST_NEW = {"kkt": 16, "gap": np.iinfo(np.int64).max}
-# Between passes over all: passes over the variables in use that do not rest, until these are quiet.
 MOST_CHEAP_PASSES = 20
-CHEAP_ENOUGH = 0.2
-# A row rests for a league when a visit finds no more than this share of the largest violation that may be left, or of
-# the gap that may be left for a row.
+# A row rests for a league when a visit finds at most this share of the tolerated violation, or of the tolerated gap
+# per row.
 LITTLE = {"kkt": 0.2, "gap": 0.05}
-# A pass sees each row before its own step, so the gap it adds up is larger than the one it leaves behind.
-OPTIMISM = 1.5
-# Where a certificate finds more violation than the pass before it did.
+# Lower the violation at which a certificate is computed by this factor when one has found more than the pass before.
 STRICTER = 0.8
-# How often in a pass over all the engine has its turn.
-PIECES_OF_A_PASS = 10
-# What a checkpoint keeps besides leagues and matches.
-NUMBERS = (
-    "_pass",
-    "_full",
-    "_day",
-    "_deal",
-    "_full_passes",
-    "_cheap_passes",
-    "_believed",
-    "_strict",
-    "_loaded",
-)
+# Calls of `advance` per full pass.
+PIECES_PER_PASS = 10
+
+
+@dataclass
+class _Status:
+    """Everything that changes during a fit, besides leagues and matches."""
+
+    number: int  # of the current pass
+    full: bool  # whether it is a full pass
+    day: int  # next matchday; on day -1 every league plays by itself, where it is on day 0
+    deal: int  # number of full passes after which classes were last dealt to leagues
+    passes: Passes
+    said: Progress
+    strict: float  # share of the tolerated violation at which a certificate is worth its cost
+    loaded: bool  # dual variables were loaded that may be optimal
+
+    @classmethod
+    def at_start(cls) -> "_Status":
+        passes = Passes()
+        return cls(0, True, -1, 0, passes, passes.progress(), strict=1.0, loaded=False)
 
 
 class Leagues(Solver):
-    """Matchdays, one after the other; see `schedule.py` and `native/leagues/solver.hpp`.
+    """One matchday after the other; see `schedule.py` and `native/leagues/solver.hpp`.
 
-    A match is always played by the process that has its position, so dual variables stay where they are. Weights
-    move, from one matchday to the next.
+    A match is always played by the process that has its position, so its dual variables stay there. Weights move from
+    one matchday to the next.
     """
 
     def __init__(
@@ -75,11 +79,11 @@ class Leagues(Solver):
         self._leagues = options.leagues or league_count(self._K)
         self._shrinking = shrinking
         self._rows_of_class = np.bincount(data.codes, minlength=self._K)
-        # With a constant feature, rows pull on the intercepts of all classes they are compared with. Within a match
-        # they soon agree on them, but what one match gains another takes back, and while leagues are made up of the
-        # same classes it stays so. Other leagues for every pass over all end that.
+        # With a constant feature, rows pull on the intercepts of all classes they are compared with. The rows of a
+        # match soon agree on these, but what one match gains another takes back, as long as leagues consist of the
+        # same classes. So classes are dealt to leagues anew before every full pass.
         self._reshuffles = data.constant != 0 and self._leagues > 1
-        self._deal = 0  # how classes are divided now
+        self._status = _Status.at_start()
         self._kernel = native(core, "Leagues", self._dtype)(
             make_layout(data, self._dtype, tail_rows(self._K, LISTED)),
             data.codes,
@@ -89,29 +93,22 @@ class Leagues(Solver):
         )
         for league in self._at_home():
             self._kernel.start(league)
-        # Day -1: every league by itself, at its place of day 0.
-        self._pass, self._full, self._day = 0, True, -1
         self._seen: list[tuple[float, ...]] = []  # of this pass and process; see MatchStats in leagues/solver.hpp
-        self._full_passes = self._cheap_passes = 0
-        self._last_full: tuple[float, float, float, float] | None = None  # loss, gap, alpha_sum, violation
-        self._believed = OPTIMISM
-        self._strict = 1.0  # share of the largest violation allowed at which a certificate is worth its cost
-        self._variables: dict[str, np.ndarray] | None = None  # all of them, since they were last gathered
-        self._loaded = False
-        self._said = Progress(0.0, np.nan, np.nan, np.nan, active=1.0, ready=False, pass_ended=False)
+        self._variables: dict[str, np.ndarray] | None = None  # all of them, if gathered since the last step
 
     # ---- Classes
 
     def _divided(self) -> np.ndarray:
-        """The league of each class."""
-        chance = np.random.default_rng([self._seed, self._deal]) if self._deal else None
+        """Return the league of each class."""
+        deal = self._status.deal
+        chance = np.random.default_rng([self._seed, deal]) if deal else None
         return divide_classes(self._rows_of_class, self._leagues, chance)
 
     def _reshuffle(self) -> None:
-        """Divide the classes among the leagues in another way; all variables go to their new matches."""
+        """Deal the classes to leagues anew, and the variables to their new matches."""
         self._receive(self._missing())
         alpha = self._dual_rows()
-        self._deal = self._full_passes
+        self._status.deal = self._status.passes.full
         self._kernel.divide(self._divided())
         for league in self._at_home():
             self._kernel.start(league)
@@ -121,7 +118,7 @@ class Leagues(Solver):
     # ---- Places
 
     def _hosts(self, day: int) -> np.ndarray:
-        """The process that has each league on a day; after the last day comes day -1 again."""
+        """Return the process that has each league on a day. The last day is followed by day -1."""
         return hosts(self._leagues, max(0, day) % matchdays(self._leagues), self._peers.size)
 
     def _at_home(self) -> list[int]:
@@ -144,40 +141,30 @@ class Leagues(Solver):
 
     def advance(self, rule: StopRule) -> Progress:
         """Play some matchdays of the current pass."""
-        if self._loaded:
-            self._loaded = False
-            self._said = replace(self._said, ready=True)
-            return self._said
-        if self._reshuffles and self._full and self._day < 0 and self._deal < self._full_passes:
+        status = self._status
+        if status.loaded:
+            status.loaded = False
+            status.said = replace(status.said, ready=True)
+            return status.said
+        if self._reshuffles and status.full and status.day < 0 and status.deal < status.passes.full:
             self._reshuffle()
         self._variables = None
         days = matchdays(self._leagues)
         # A cheap pass is little work.
-        last = min(days, self._day + -(-days // PIECES_OF_A_PASS)) if self._full else days
-        while self._day < last:
+        last = min(days, status.day + -(-days // PIECES_PER_PASS)) if status.full else days
+        while status.day < last:
             self._play(rule)
-            self._day += 1
-        ended = self._day == days
-        full = self._full
+            status.day += 1
+        full, ended = status.full, status.day == days
         ready = self._end_pass(rule) if ended else False
-        seen = self._last_full
-        primal = np.nan if seen is None else 0.5 * (seen[1] + seen[0] + seen[2])
-        self._said = Progress(
-            epochs=float(self._full_passes),
-            primal=primal,
-            dual=np.nan if seen is None else primal - seen[1],
-            violation=np.nan if seen is None else seen[3],
-            active=1.0,
-            ready=ready,
-            pass_ended=ended and full,
-        )
-        return self._said
+        status.said = status.passes.progress(ready=ready, pass_ended=ended and full)
+        return status.said
 
     def _play(self, rule: StopRule) -> None:
-        """Play the matches of a day: first those after which a league travels, last those that wait for one."""
+        """Play the matches of a day: first those with a league that leaves next, last those that wait for one."""
         enter, rest = self._levels(rule)
-        seed = (self._seed * 0x100000001B3 + self._pass) & 0xFFFFFFFFFFFFFFFF
-        matches, missing, leaving = self._matches(self._day), self._missing(), self._leaving()
+        seed = (self._seed * 0x100000001B3 + self._status.number) & 0xFFFFFFFFFFFFFFFF
+        matches, missing, leaving = self._matches(self._status.day), self._missing(), self._leaving()
         late = [match for match in matches if not missing.isdisjoint(match)]
         early = [match for match in matches if not leaving.isdisjoint(match) and match not in late]
         between = [match for match in matches if match not in late + early]
@@ -185,84 +172,73 @@ class Leagues(Solver):
             playing = {league for match in now for league in match}
             self._receive(missing & playing)
             self._seen += self._kernel.play(
-                now, self._full, enter, MOST_NEW[rule.stop], rule.stop == "gap", rest, seed, self._threads
+                now, self._status.full, enter, MOST_NEW[rule.stop], rule.stop == "gap", rest, seed, self._threads
             )
             self._send(leaving & playing)
-        # Who has no opponent comes and goes as well.
+        # Leagues without an opponent travel too.
         self._receive(missing.difference(*matches))
         self._send(leaving)
 
     def _batches(self, matches: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-        """As many at a time as there are threads, so that leagues travel while others play."""
+        """Split matches into batches, one per thread, so that leagues travel while others play."""
         return [matches[begin : begin + self._threads] for begin in range(0, len(matches), self._threads)]
 
     def _levels(self, rule: StopRule) -> tuple[float, float]:
-        """What a class must violate by to join a row's variables; what lets a row rest."""
+        """Return the violation above which a class joins a row, and the level below which a row rests."""
         if rule.stop == "kkt":
-            target = self._strict * rule.tol
+            target = self._status.strict * rule.tol
             return 0.3 * target, LITTLE["kkt"] * target
-        if self._last_full is None:
-            return 0.0, 0.0
-        loss, gap, alpha_sum, _ = self._last_full
-        return 0.0, LITTLE["gap"] * rule.tol * 0.5 * abs(gap + loss + alpha_sum) / self._n
+        last = self._status.passes.last_full
+        return 0.0, 0.0 if last is None else LITTLE["gap"] * rule.tol * abs(last.primal) / self._n
 
     def _missing(self) -> set[int]:
-        """The leagues that belong here on this day and are not here yet."""
-        mine = np.flatnonzero(self._hosts(self._day) == self._peers.rank).tolist()
+        """Return the leagues that belong here on this day and have not arrived."""
+        mine = np.flatnonzero(self._hosts(self._status.day) == self._peers.rank).tolist()
         return {league for league in mine if not self._kernel.here(league)}
 
     def _leaving(self) -> set[int]:
-        """The leagues that belong here on this day and elsewhere on the next."""
-        now, next_day = self._hosts(self._day), self._hosts(self._day + 1)
+        """Return the leagues that belong here on this day and elsewhere on the next."""
+        day = self._status.day
+        now, next_day = self._hosts(day), self._hosts(day + 1)
         return set(np.flatnonzero((now == self._peers.rank) & (next_day != now)).tolist())
 
     def _receive(self, leagues: set[int]) -> None:
-        """Wait for leagues that come from where they were the day before."""
-        sender = self._hosts(self._day - 1 if self._day >= 0 else matchdays(self._leagues) - 1)
+        """Receive leagues from where they were the day before."""
+        day = self._status.day
+        sender = self._hosts(day - 1 if day >= 0 else matchdays(self._leagues) - 1)
         for league in sorted(leagues):
             self._kernel.unpack(league, self._peers.receive(int(sender[league]), league))
 
     def _send(self, leagues: set[int]) -> None:
-        """Send leagues to where they belong on the next day, if they have not gone yet."""
-        to = self._hosts(self._day + 1)
+        """Send leagues that are still here to where they belong on the next day."""
+        to = self._hosts(self._status.day + 1)
         for league in sorted(leagues):
             if self._kernel.here(league):
                 self._peers.send(int(to[league]), league, self._kernel.pack(league))
                 self._kernel.leave(league)
 
     def _end_pass(self, rule: StopRule) -> bool:
-        """Choose the next pass; tell whether a certificate is worth its cost now."""
-        everyone = [figures for part in self._peers.gather(self._seen) for figures in part]
-        columns = list(zip(*everyone, strict=True))
-        seen = loss, gap, alpha_sum, violation = (*map(math.fsum, columns[:3]), max(columns[3]))
-        ready = False
-        if self._full:
-            self._full_passes += 1
-            self._cheap_passes = 0
-            self._last_full = seen
-            primal = 0.5 * (gap + loss + alpha_sum)
-            if rule.stop == "gap":
-                ready = gap <= self._believed * rule.tol * abs(primal)
-            else:
-                ready = violation <= self._strict * rule.tol
-                self._strict *= STRICTER if ready else 1.0  # should the certificate not agree
-            quiet = False
-        else:
-            self._cheap_passes += 1
-            assert self._last_full is not None
-            quiet = (
-                violation <= self._strict * rule.tol
-                if rule.stop == "kkt"
-                else gap <= CHEAP_ENOUGH * self._last_full[1]
-            )
-        self._full = quiet or not self._shrinking or self._cheap_passes >= MOST_CHEAP_PASSES
-        self._pass, self._day, self._seen = self._pass + 1, -1, []
+        """Choose the next pass; return whether a certificate is worth its cost now."""
+        status, passes = self._status, self._status.passes
+        figures = [line for part in self._peers.gather(self._seen) for line in part]
+        loss, gap, alpha_sum, violation, *_ = zip(*figures, strict=True)
+        seen = Estimate.from_sums(math.fsum(loss), math.fsum(gap), math.fsum(alpha_sum), max(violation))
+        kkt = rule.stop == "kkt"
+        target = replace(rule, tol=status.strict * rule.tol) if kkt else rule
+        ready = passes.end(seen, target, full=status.full)
+        if kkt and ready:
+            status.strict *= STRICTER  # in case the certificate does not agree
+        pays = passes.cheap_pays(seen, at_most=MOST_CHEAP_PASSES)
+        if kkt:
+            pays = passes.cheap == 0 or (passes.cheap < MOST_CHEAP_PASSES and seen.violation > target.tol)
+        status.full = not (self._shrinking and pays)
+        status.number, status.day, self._seen = status.number + 1, -1, []
         return ready
 
-    # ---- What is known at any time
+    # ---- Results
 
     def _all_variables(self) -> dict[str, np.ndarray]:
-        """Gather the dual variables of all matches: CSR arrays, by rows and ascending classes."""
+        """Gather the dual variables of all matches as CSR arrays, with ascending classes."""
         if self._variables is None:
             mine = []
             for a, b in self._every_match():
@@ -273,15 +249,15 @@ class Leagues(Solver):
             order = np.argsort(rows.astype(np.int64) * self._K + classes, kind="stable")
             indptr = np.zeros(self._n + 1, np.int64)
             np.cumsum(np.bincount(rows, minlength=self._n), out=indptr[1:])
-            self._variables = {"indptr": indptr, "classes": classes[order], "values": values[order]}
+            self._variables = dict(zip(CSR, (indptr, classes[order], values[order]), strict=True))
         return self._variables
 
     def _dual_rows(self) -> Any:
         held = self._all_variables()
-        return native(core, "DualRows", self._dtype)(held["indptr"], held["classes"], held["values"], self._K)
+        return native(core, "DualRows", self._dtype)(*(held[name] for name in CSR), self._K)
 
     def certificate(self) -> Certificate:
-        """Certify all variables in float64, each process its leagues, with weights set anew."""
+        """Certify all variables in float64, each process its own leagues, with recomputed weights."""
         self._receive(self._missing())
         alpha, threads = self._dual_rows(), self._threads
         here = [league for league in range(self._leagues) if self._kernel.here(league)]
@@ -296,74 +272,57 @@ class Leagues(Solver):
             mine.append((math.fsum(parts[:, 0]), math.fsum(parts[:, 1]), float(parts[:, 2].max())))
         primal, dual, violation = zip(*(part for parts in self._peers.gather(mine) for part in parts), strict=True)
         found = Certificate(math.fsum(primal), math.fsum(dual), max(violation))
-        if self._last_full is not None and found.gap > 0:
-            loss, gap, alpha_sum, _ = self._last_full
-            self._believed = min(self._believed, 0.9 * gap / (0.5 * abs(gap + loss + alpha_sum)) / found.gap)
+        self._status.passes.learn(found)
         return found
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Weights `(features, K)` from the dual variables."""
+        """Return the weights `(features, K)` of the dual variables."""
         found = self._kernel.weights(self._dual_rows(), self._features, self._threads)
         return as_matrix(found, self._features, self._K)
 
     def memory(self) -> dict[str, int]:
-        """Bytes of data, weights and dual variables of this process."""
+        """Return the bytes of data, weights and dual variables of this process."""
         kernel = self._kernel
-        return {
-            "data": kernel.data_bytes,
-            "weights": kernel.weight_bytes,
-            "dual_variables": kernel.dual_bytes,
-        }
+        return {"data": kernel.data_bytes, "weights": kernel.weight_bytes, "dual_variables": kernel.dual_bytes}
 
     def state(self) -> dict[str, np.ndarray]:
-        """The dual variables by rows: CSR arrays."""
+        """Return the dual variables by rows, as CSR arrays."""
         return dict(self._all_variables())
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from these dual variables, brought back to the feasible set where C has become smaller."""
+        """Start from these dual variables, projected onto the feasible set if C has become smaller."""
         row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
         values = np.minimum(state["values"], self._C[row]).astype(self._dtype)
-        self._variables = {"indptr": state["indptr"], "classes": state["classes"], "values": values}
+        self._variables = state | {"values": values}
         alpha = self._dual_rows()
         self._kernel.set_variables(self._every_match(), alpha)
         self._kernel.refresh(alpha, self._threads)
-        self._loaded = True
+        self._status.loaded = True
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """The leagues and the matches that this process has, exactly as they are."""
+        """Return the leagues and matches of this process exactly as they are."""
         self._receive(self._missing())
-        numbers = {name: getattr(self, name) for name in NUMBERS} | {"said": asdict(self._said)}
-        numbers["_last_full"] = self._last_full
         matches = self._every_match()
         if not matches:
-            return {}  # of more processes than positions, some have nothing
+            return {}  # there are more processes than positions
         pairs = matches + [(b, a) for a, b in matches if a != b]
         names = ("sizes", "classes", "values", "rests")
         held = zip(*(self._kernel.duel(a, b) for a, b in pairs), strict=True)
         stored = {f"duels.{name}": np.concatenate(arrays) for name, arrays in zip(names, held, strict=True)}
         here = [league for league in range(self._leagues) if self._kernel.here(league)]
         return stored | {
-            "numbers": numbers_to_array(numbers),
+            "status": numbers_to_array(asdict(self._status)),
             "seen": np.array(self._seen, np.float64),
             "duels": np.array(pairs, np.int32),
             **{f"league.{league}": self._kernel.pack(league) for league in here},
         }
 
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
-        """Go on from a checkpoint: each process takes what belongs to it now."""
+        """Resume from a checkpoint: each process takes what belongs to it now."""
         parts = [part for part in parts if part]
-        # Checkpoints of earlier versions have classes where they were at the beginning.
-        numbers = {"_deal": 0} | numbers_from_array(parts[0]["numbers"])
-        held = {name: numbers.get(name) for name in NUMBERS}
-        for name, number in of_same_kinds(held, {name: getattr(self, name) for name in NUMBERS}).items():
-            setattr(self, name, number)
-        last = as_declared(list[float] | None, numbers.get("_last_full"), "last_full")  # type: ignore[arg-type]
-        if last is not None and len(last) != 4:
-            raise ValueError(f"last_full has {len(last)} numbers")
-        self._last_full = None if last is None else (last[0], last[1], last[2], last[3])
-        self._said = as_declared(Progress, numbers.get("said"), "said")
+        self._status = as_declared(_Status, numbers_from_array(parts[0]["status"]), "status")
         self._seen, self._variables = [], None
-        here = np.flatnonzero(self._hosts(self._day) == self._peers.rank).tolist()
+        here = np.flatnonzero(self._hosts(self._status.day) == self._peers.rank).tolist()
         for league in range(self._leagues):
             self._kernel.leave(league)
         self._kernel.divide(self._divided())
@@ -375,7 +334,7 @@ class Leagues(Solver):
                 if f"league.{league}" in part:
                     self._kernel.unpack(league, part[f"league.{league}"])
             self._restore_duels(part, mine)
-        return self._said
+        return self._status.said
 
     def _restore_duels(self, part: dict[str, np.ndarray], mine: set[frozenset[int]]) -> None:
         rows = entries = 0
@@ -388,7 +347,3 @@ class Leagues(Solver):
                 classes, values = (part[f"duels.{name}"][entries:end] for name in ("classes", "values"))
                 self._kernel.set_duel(a, b, sizes, classes, values, rests)
             rows, entries = rows + count, end
-
-    def untrained(self) -> np.ndarray:
-        """Every class takes part in the first pass."""
-        return np.empty(0, np.int64)

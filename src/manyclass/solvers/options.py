@@ -1,4 +1,4 @@
-"""What a solver is told besides the loss and the rows."""
+"""Options of solvers."""
 
 from dataclasses import dataclass
 
@@ -9,24 +9,24 @@ FLOAT32 = np.dtype("float32")
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """Everything but the loss and the rows that solvers know of a fit.
+    """Everything that a solver is given besides the loss and the rows.
 
     Attributes
     ----------
     dtype : numpy dtype
-        Type of weights and dual variables.
+        Dtype of weights and dual variables.
     seed : int
-        Seed of the order of rows.
+        Seed for the order of the rows.
     threads : int
-        Number of threads, which the result does not depend on.
+        Number of threads; the result does not depend on it.
     solver : str
         "auto", "dual", or another solver of the loss.
     leagues : int, optional
-        Number of leagues (only with `solver="leagues"`); None for one that follows from the classes.
+        Number of leagues (only for `solver="leagues"`); by default it depends on the number of classes.
     max_iter : int
-        Passes over the rows, at most.
+        Maximum number of passes over the rows.
     keep_state : bool
-        Whether the dual variables are wanted when the fit has ended.
+        Whether to keep the dual variables after the fit.
     """
 
     dtype: np.dtype = FLOAT32

@@ -1,4 +1,4 @@
-"""Who else works on a fit: the few ways in which processes that run the same fit side by side talk to each other."""
+"""How the processes of a fit communicate."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -7,59 +7,59 @@ import numpy as np
 
 
 class Peers(Protocol):
-    """The processes of a fit, numbered from 0. All run the same program, each on its own share."""
+    """The processes of a fit, numbered from 0. All run the same program, each on its own share of the work."""
 
     @property
     def rank(self) -> int:
-        """The number of this one."""
+        """Number of this process."""
         ...
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of processes."""
         ...
 
     def gather(self, value: Any) -> list[Any]:
-        """Give everyone everyone's value, by rank. All must call it."""
+        """Return the values of all processes, by rank. All of them must call it."""
         ...
 
     def share_out(self, count: int) -> Iterator[int]:
-        """The numbers 0..count-1 in their order, each for the process that asks first. All must call it."""
+        """Yield the numbers 0..count-1 in order, each to the process that asks first. All of them must call it."""
         ...
 
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
-        """Send bytes to one of them, without waiting until they have arrived."""
+        """Send bytes to a process without waiting for their arrival."""
         ...
 
     def receive(self, source: int, tag: int) -> np.ndarray:
-        """Wait for the bytes that one of them sends."""
+        """Wait for bytes from a process."""
         ...
 
 
 class Alone:
-    """Nobody else."""
+    """A fit in a single process."""
 
     rank = 0
     size = 1
 
     def gather(self, value: Any) -> list[Any]:
-        """Give back what was given."""
+        """Return the value of this process."""
         return [value]
 
     def share_out(self, count: int) -> Iterator[int]:
-        """All of the numbers."""
+        """Yield all numbers."""
         return iter(range(count))
 
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
-        """There is nobody to send to."""
-        raise RuntimeError("there is nobody else in this fit")
+        """Raise an error, since there is no other process."""
+        raise RuntimeError("this fit runs in a single process")
 
     def receive(self, source: int, tag: int) -> np.ndarray:
-        """There is nobody to hear from."""
-        raise RuntimeError("there is nobody else in this fit")
+        """Raise an error, since there is no other process."""
+        raise RuntimeError("this fit runs in a single process")
 
 
 def share(count: int, peers: Peers, rank: int | None = None) -> tuple[int, int]:
-    """The part of `count` things that a process has: from the first to before the last."""
+    """Return a process's share of `count` items as `(begin, end)`."""
     rank = peers.rank if rank is None else rank
     return rank * count // peers.size, (rank + 1) * count // peers.size

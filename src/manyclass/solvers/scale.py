@@ -1,7 +1,7 @@
-"""Which penalties and rows a fit can compute with: nothing that overflows or vanishes in the type of its weights.
+"""Checks that penalties and rows neither overflow nor vanish in the dtype of the weights.
 
-At weights no worse than 0, `1/2 |W|^2` is at most what all rows lose at 0, `sum_i C_i loss(0)`. So no score is larger
-than `|x| |W|`, and that bounds every loss, step and sum of a fit. If the type can hold the bound, nothing overflows.
+For weights no worse than 0, `1/2 |W|^2` is at most the loss of all rows at 0, `sum_i C_i loss(0)`. No score exceeds
+`|x| |W|`, which bounds every loss, step and sum of a fit. If the dtype can hold this bound, nothing overflows.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from .solver import TrainingSet
 
 
 def longest_row(problem: Problem, n_classes: int, total: float, largest: float, dtype: np.dtype) -> float:
-    """Check penalties, and find the squared length that rows may have with them.
+    """Check penalties, and return the largest squared length of rows that they allow.
 
     Parameters
     ----------
@@ -21,25 +21,25 @@ def longest_row(problem: Problem, n_classes: int, total: float, largest: float, 
     n_classes : int
         K.
     total, largest : float
-        Sum of the penalties of all rows (or more), and the largest of them.
+        Sum of the penalties of all rows, or an upper bound, and the largest penalty.
     dtype : float32 or float64
-        What the fit computes in.
+        Dtype of the fit.
 
     Returns
     -------
     float
-        The constant feature included.
+        Including the constant feature.
 
     Raises
     ------
     ValueError
-        If the penalties, or the factors of an elastic net, are too large or too small for the type.
+        If the penalties, or the factors of an elastic net, are too large or too small for the dtype.
     """
     limits = np.finfo(dtype)
     most = float(limits.max)
     wider = ", or use float64" if dtype == np.float32 else ""
     tau = _check_elastic_net(problem, most**0.5, wider)
-    # Rows whose penalty the type cannot hold take no part: they have to be few against the others.
+    # Penalties that the dtype cannot hold count as 0, so the largest one has to be well above them.
     least = float(limits.tiny / limits.eps**2)
     if largest < least:
         raise ValueError(
@@ -51,7 +51,7 @@ def longest_row(problem: Problem, n_classes: int, total: float, largest: float, 
             f"the penalties C_i of the rows add up to {total:.3g}, too much for {np.dtype(dtype)}; lower C or the "
             f"weights of the rows{wider}"
         )
-    # max(1, total) (1 + 2 |x| |W|)^2 <= most, with the |W| from above
+    # max(1, total) (1 + 2 |x| |W|)^2 <= most, with the bound on |W| from above
     reach = ((most / max(1.0, total)) ** 0.5 - 1) / 2
     squares = 2 * total * problem.loss_at_zero(n_classes) / tau  # |W|^2
     return min(most, most * tau, reach**2 / max(squares, 1 / most))
@@ -67,12 +67,12 @@ def _check_elastic_net(problem: Problem, most: float, wider: str) -> float:
 
 
 def check_scale(problem: Problem, data: TrainingSet, dtype: np.dtype) -> None:
-    """Refuse rows and penalties that overflow or vanish in the type of the weights.
+    """Reject rows and penalties that overflow or vanish in the dtype of the weights.
 
     Raises
     ------
     ValueError
-        With what is too large or too small, and what to do.
+        If they do; says what is too large or too small, and what to change.
     """
     total, largest = float(data.C.sum()), float(data.C.max())
     most = longest_row(problem, data.n_classes, total, largest, dtype)
@@ -90,22 +90,22 @@ def check_scale(problem: Problem, data: TrainingSet, dtype: np.dtype) -> None:
     )
 
 
-# Rows of text have a length of 1, or of a few units where they are counts.
+# For comparison, rows of text have length 1, or a few units if they are counts.
 LONG, APART = 10.0, 100.0
 
 
 def slow_because(X: RowMatrix) -> str:
-    """Say what about the scale of the rows makes training slow, and what to do; nothing if they are well scaled.
+    """Explain how the scale of the rows slows down training, and what to change.
 
     Parameters
     ----------
     X : RowMatrix
-        The rows, of a fit that has not come to its end.
+        Rows of a fit that did not converge.
 
     Returns
     -------
     str
-        A sentence, or "".
+        A sentence, or "" if the rows are well scaled.
     """
     if X.dense is not None:
         squares = np.einsum("ij,ij->j", X.dense, X.dense, dtype=np.float64)

@@ -1,29 +1,29 @@
-"""Who plays whom, and when: leagues of classes, and matchdays by 1-factorisation of the complete graph.
+"""The schedule of leagues of classes: matchdays by 1-factorisation of the complete graph.
 
-Each league meets every other one once in an epoch. The matches of a matchday have no league in common, so they can go
-on at the same time. Each has a *position*, and workers share out the positions in one piece each. A league whose next
-match is with another worker has to travel, so the order of the matches decides how much travels.
+Each league meets every other league once per pass. The matches of a matchday have no league in common, so they can
+be played at the same time. Each match has a *position*, and each worker has a range of positions. A league whose next
+match is at another worker has to travel, so the order of the matches decides how much travels.
 
-The leagues are dealt to four quarters A, B, C, D with s seats each (some of them empty where the number of leagues is
-not a multiple of 4), and there are two tables of s positions. An epoch has three rounds:
+The leagues are dealt to four quarters A, B, C, D with s seats each (some of them empty if the number of leagues is
+not a multiple of 4), and there are two tables with s positions each. A pass has three rounds:
 
     round   table 0   table 1   days      who meets
-    0       A and B   C and D   2 s - 1   every pair of the table's leagues: the circle method
-    1       A and C   B and D   s         each of one quarter meets each of the other: one quarter stays,
-    2       A and D   B and C   s         the other goes round
+    0       A and B   C and D   2 s - 1   every pair of the table's leagues, by the circle method
+    1       A and C   B and D   s         every league of one quarter and every league of the other: one quarter
+    2       A and D   B and C   s         stays, the other moves around
 
-Two workers have a table each: between rounds they swap a quarter, and within them nothing travels. Of more workers,
-those at a table pass leagues on to their neighbours, where the circle method alone would have them swap leagues with
-both. After an epoch every league goes back to where it began.
+Two workers have one table each: they swap a quarter between rounds, and nothing travels within a round. With more
+workers, those at a table pass leagues on to their neighbours, whereas the circle method alone would swap leagues with
+both neighbours. After a pass every league returns to where it started.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-# A row visits the classes of one league at a time, and reads its own class's weights each time: leagues of fewer
-# classes spend more on that, larger ones leave fewer matches for workers to share.
-CLASSES_A_LEAGUE = 256
+# A row visits the classes of one league at a time, and reads the weights of its own class each time. Smaller leagues
+# spend more time on that, larger leagues leave fewer matches for workers to share.
+CLASSES_PER_LEAGUE = 256
 FEWEST_CLASSES = 64
 MANY_LEAGUES = 8
 MOST_LEAGUES = 32
@@ -38,27 +38,27 @@ class Match(NamedTuple):
 
 
 def league_count(n_classes: int) -> int:
-    """How many leagues a problem has, if nobody asks for more: never a matter of the workers there are."""
-    wanted = max(n_classes // CLASSES_A_LEAGUE, min(MANY_LEAGUES, n_classes // FEWEST_CLASSES), 1)
+    """Return the default number of leagues, which does not depend on the number of workers."""
+    wanted = max(n_classes // CLASSES_PER_LEAGUE, min(MANY_LEAGUES, n_classes // FEWEST_CLASSES), 1)
     return min(4 * _seats(wanted), MOST_LEAGUES, n_classes)
 
 
 def divide_classes(rows_of_class: np.ndarray, leagues: int, chance: np.random.Generator | None = None) -> np.ndarray:
-    """Deal classes to leagues so that all have as many classes and about as many rows.
+    """Deal classes to leagues so that all have the same number of classes and about the same number of rows.
 
     Parameters
     ----------
     rows_of_class : ndarray of shape (K,)
-        How many rows each class has.
+        Number of rows of each class.
     leagues : int
-        At most K.
+        Number of leagues, at most K.
     chance : Generator, optional
-        Divide at random instead of always in the same way, almost as evenly.
+        Deal at random instead, almost as evenly.
 
     Returns
     -------
     int32 ndarray of shape (K,)
-        The league of each class. Numbers of classes differ by at most one.
+        League of each class. Leagues differ by at most one class.
     """
     K = len(rows_of_class)
     if not 1 <= leagues <= K:
@@ -67,7 +67,7 @@ def divide_classes(rows_of_class: np.ndarray, leagues: int, chance: np.random.Ge
     rows = np.zeros(leagues, np.int64)
     largest_first = np.argsort(-rows_of_class, kind="stable")
     for begin in range(0, K, leagues):
-        # One class each: the largest to the league with the fewest rows so far, or as chance has it.
+        # One class per league: the largest goes to the league with the fewest rows so far, or to any at random.
         dealt = largest_first[begin : begin + leagues]
         order = np.argsort(rows, kind="stable") if chance is None else chance.permutation(leagues)
         to = order[: len(dealt)]
@@ -77,17 +77,17 @@ def divide_classes(rows_of_class: np.ndarray, leagues: int, chance: np.random.Ge
 
 
 def positions(leagues: int) -> int:
-    """Matches of a matchday at most: two tables of a quarter of the leagues each."""
+    """Return the largest number of matches per matchday: two tables with a quarter of the leagues each."""
     return 2 * _seats(leagues)
 
 
 def matchdays(leagues: int) -> int:
-    """Matchdays of an epoch."""
+    """Return the number of matchdays per pass."""
     return 4 * _seats(leagues) - 1
 
 
 def places(leagues: int, day: int) -> np.ndarray:
-    """The position of each league on a day, whether it has an opponent or not.
+    """Return the position of each league on a day, even if it has no opponent.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def places(leagues: int, day: int) -> np.ndarray:
     seats = _seats(leagues)
     quarter, seat = np.arange(leagues) % 4, np.arange(leagues) // 4
     if day < 2 * seats - 1:
-        # Odd quarters from the other end: at first, each league is at the position of its own seat.
+        # Number odd quarters from the other end, so that on day 0 each league is at the position of its seat.
         at = circle(np.where(quarter % 2, 2 * seats - 1 - seat, seat), 2 * seats, day)
         return quarter // 2 * seats + at
     second_round, turn = divmod(day - (2 * seats - 1), seats)
@@ -108,10 +108,10 @@ def places(leagues: int, day: int) -> np.ndarray:
 
 
 def circle(player: np.ndarray, players: int, day: int) -> np.ndarray:
-    """Where players are on a day of the circle method, for an even number of them.
+    """Return the positions of players on a day of the circle method, for an even number of players.
 
-    The last one is always at position 0. The others sit around a wheel of `players - 1` places, which turns by one a
-    day; those that face each other meet.
+    The last player is always at position 0. The others sit around a wheel of `players - 1` places, which turns by one
+    place per day; players that face each other meet.
     """
     wheel = players - 1
     ahead = (player - day) % wheel
@@ -119,7 +119,7 @@ def circle(player: np.ndarray, players: int, day: int) -> np.ndarray:
 
 
 def matchday(leagues: int, day: int) -> list[Match]:
-    """The matches of a day, by positions; leagues without an opponent are left out."""
+    """Return the matches of a day by position, without leagues that have no opponent."""
     at = places(leagues, day)
     order = np.argsort(at, kind="stable")
     meet = np.flatnonzero(np.diff(at[order]) == 0)
@@ -127,7 +127,7 @@ def matchday(leagues: int, day: int) -> list[Match]:
 
 
 def hosts(leagues: int, day: int, workers: int) -> np.ndarray:
-    """The worker of each league on a day. Workers have neighbouring positions, as many as the others or one more."""
+    """Return the worker of each league on a day. Workers have ranges of positions of nearly equal size."""
     return places(leagues, day) * workers // positions(leagues)
 
 

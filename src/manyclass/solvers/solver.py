@@ -1,4 +1,4 @@
-"""What every solver takes, gives and promises."""
+"""The contract of all solvers: what they are given, and what they return."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,24 +15,24 @@ Stop = Literal["gap", "kkt"]
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """The rows to learn from, frozen.
+    """The rows to train on.
 
     Attributes
     ----------
     X : RowMatrix
         n rows.
     codes : int32 ndarray of shape (n,)
-        Their classes, 0..n_classes-1; empty where rows have sets of labels.
+        Class of each row, 0..n_classes-1; empty if rows have sets of labels.
     C : ndarray of shape (n,)
-        Their penalties `C * sample weight * class weight`, all positive.
+        Penalty of each row, `C * sample weight * class weight`; positive.
     n_classes : int
         K; classes without rows are allowed.
     constant : float
         Value of the constant feature; 0 for none.
     reduced : bool
-        Feature reduction: a class has weights only for features that some of its rows have.
+        Feature reduction: a class has weights only for the features of its own rows.
     Y : csr_matrix of shape (n, n_classes), optional
-        The sets of labels of the rows, where they may have any number: ones, indices sorted, none twice.
+        Set of labels of each row, as ones; indices are sorted and unique.
     """
 
     X: RowMatrix
@@ -44,12 +44,12 @@ class TrainingSet:
     Y: sp.csr_matrix | None = None
 
     def labels_by_row(self) -> tuple[np.ndarray, np.ndarray]:
-        """The labels of each row, one row after the other.
+        """Return the labels of each row, one row after the other.
 
         Returns
         -------
         ptr : int64 ndarray of shape (n + 1,)
-            Where the labels of each row begin.
+            Start of the labels of each row.
         labels : int32 ndarray
         """
         if self.Y is not None:
@@ -57,12 +57,12 @@ class TrainingSet:
         return np.arange(self.codes.size + 1), self.codes
 
     def rows_by_class(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of each class, one class after the other.
+        """Return the rows of each class, one class after the other.
 
         Returns
         -------
         ptr : int64 ndarray of shape (n_classes + 1,)
-            Where the rows of each class begin.
+            Start of the rows of each class.
         rows : int32 ndarray
             Ascending within a class.
         """
@@ -76,20 +76,20 @@ class TrainingSet:
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good a solution is, in float64 and over all variables, shrunken ones included.
+    """How good a solution is, computed in float64 over all variables, including those left out by shrinking.
 
     Attributes
     ----------
     primal : float
-        The objective at the model's weights.
+        Objective at the weights of the model.
     dual : float
-        The dual objective at the (feasible) dual variables: no weights whatever have a lower primal value.
+        Dual objective at the (feasible) dual variables: no weights have a smaller primal value than this.
     violation : float
-        The largest violation of the optimality conditions.
+        Largest violation of the optimality conditions.
     exit_reason : str
-        "converged", "max_iter", "time_limit", "one_pass" (of a method that makes no more) or "interrupted".
+        "converged", "max_iter", "time_limit", "one_pass" (for methods with a single pass) or "interrupted".
     message : str
-        What was reached, and for a fit that did not converge what to change.
+        What was reached and, if the fit did not converge, what to change.
     """
 
     primal: float
@@ -100,44 +100,44 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Relative duality gap, `(primal - dual) / max(|primal|, |dual|)`; 0 where both are 0."""
+        """Relative duality gap, `(primal - dual) / max(|primal|, |dual|)`; 0 if both are 0."""
         larger = max(abs(self.primal), abs(self.dual))
         return (self.primal - self.dual) / larger if larger != 0 else 0.0
 
 
 @dataclass(frozen=True)
 class StopRule:
-    """When a fit is done: relative duality gap ("gap") or largest violation ("kkt") at most `tol`."""
+    """When to stop: relative duality gap ("gap") or largest violation ("kkt") at most `tol`."""
 
     stop: Stop
     tol: float
 
     def met(self, certificate: Certificate) -> bool:
-        """Whether a certificate satisfies the rule."""
+        """Whether a certificate meets the rule."""
         return (certificate.gap if self.stop == "gap" else certificate.violation) <= self.tol
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a solver stands, as it sees it itself while it works.
+    """Progress of a solver, by its own estimate.
 
     Attributes
     ----------
     epochs : float
-        Passes over all rows so far.
+        Number of passes over all rows so far.
     primal, dual, violation : float
-        Estimates from the rows as they were visited; NaN before the first pass has ended.
+        Estimates from the visits of rows; NaN until the first pass has ended.
     active : float
-        Share of the work that is still being visited.
+        Share of the work that is still left.
     ready : bool
-        The solver believes that the stopping rule is met: time for a certificate.
+        Whether the solver expects a certificate to meet the rule.
     pass_ended : bool
-        A pass has ended; a line for the history.
+        Whether a pass has ended, which adds a line to the history.
     exhausted : str, optional
-        Why more passes would change nothing, whether the rule is met or not: an `exit_reason`.
+        An `exit_reason` if more passes would change nothing, even if the rule is not met.
     """
 
-    epochs: float
+    epochs: int | float
     primal: float
     dual: float
     violation: float
@@ -156,60 +156,60 @@ class Solver(ABC):
 
     @abstractmethod
     def certificate(self) -> Certificate:
-        """Certify the current state."""
+        """Return the certificate of the current state."""
 
     def meets(self, rule: StopRule, found: Certificate) -> bool:
-        """Whether the fit is done, given its certificate."""
+        """Whether the fit meets the rule, given its certificate."""
         return rule.met(found)
 
     @abstractmethod
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Weights `(features, K)` of the current state. Training cannot go on afterwards."""
+        """Return the weights `(features, K)` of the current state. Training cannot continue afterwards."""
 
     def untrained(self) -> np.ndarray:
-        """Classes that no step has touched yet."""
+        """Return the classes that have not been trained at all."""
         return np.empty(0, np.int64)
 
     def by_label(self) -> np.ndarray | None:
-        """How each label ended, where labels end by themselves; see `LabelBlocks`."""
+        """Return the exit status per label if labels are trained separately; see `LabelBlocks`."""
         return None
 
     @abstractmethod
     def memory(self) -> dict[str, int]:
-        """Bytes of data, weights and dual variables while training."""
+        """Return the bytes of data, weights and dual variables during training."""
 
     @abstractmethod
     def state(self) -> Any:
-        """The dual variables, as the next fit on these rows takes them."""
+        """Return the dual variables, from which another fit on these rows can start."""
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
         """Start from these dual variables."""
-        raise NotImplementedError(f"{type(self).__name__} is given its dual variables when it is made")
+        raise NotImplementedError(f"{type(self).__name__} takes its dual variables when it is created")
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Everything that is needed to resume with the same bits; may be asked for between calls of `advance`.
+        """Return everything needed to resume with the same bits, between two calls of `advance`.
 
-        Of several processes each gives its part, which may be nothing. Arrays may be the solver's own memory: they
-        hold until its next call.
+        Each process returns its own part, which may be empty. Arrays may be the solver's own memory, valid until its
+        next call.
         """
         raise NotImplementedError(f"{type(self).__name__} keeps its dual variables in files of its own")
 
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
-        """Resume from a checkpoint of the same problem, whatever its number of threads and processes was.
+        """Resume from a checkpoint of the same problem, written with any number of threads and processes.
 
         Parameters
         ----------
         parts : sequence of dict of arrays
-            Of all processes that wrote it.
+            The parts of all processes that wrote it.
 
         Returns
         -------
         Progress
-            Where it stood after its last `advance`.
+            The last one before the checkpoint.
         """
         raise NotImplementedError(f"{type(self).__name__} keeps its dual variables in files of its own")
 
 
 def native(core: Any, name: str, dtype: np.dtype) -> Any:
-    """The kernel class for a value type."""
+    """Return the kernel class for a dtype."""
     return getattr(core, f"{name}{'32' if np.dtype(dtype) == np.float32 else '64'}")

@@ -1,8 +1,7 @@
-"""Rows that come a block at a time, from anywhere: dual variables come and go with them, weights stay.
+"""Rows that arrive block by block: each block brings its dual variables and takes them away, weights stay.
 
-A pass visits every block once, in an order that the caller chooses. A certificate takes further passes without
-visits: one or several that add up the weights of the dual variables in float64, for a range of classes each, and
-one that scores all rows.
+A pass visits every block once, in an order chosen by the caller. A certificate loads all blocks again: once per range
+of classes to add up the weights of the dual variables in float64, and once to score all rows.
 """
 
 import itertools
@@ -16,27 +15,27 @@ from .solver import Certificate, Progress, StopRule
 
 Variables = dict[str, np.ndarray]
 
-# Rounds within a block that end by themselves do so at this share of the gap that the first one has seen.
+# With `rounds="tol"`, stop visiting a block when a round sees this share of the gap that the first one saw.
 SETTLED = 0.1
 MOST_ROUNDS = 10
 
 
 @dataclass(frozen=True)
 class RowBlock:
-    """Rows as the kernels want them.
+    """Rows as laid out for the kernels.
 
     Attributes
     ----------
     layout : Layout32 or Layout64
-        A solver that loads it has the rows until it unloads them.
+        Holds the rows, except while a solver has loaded them.
     label_ptr, labels : ndarray
-        The labels of all rows one after the other, and where each row's begin.
+        Start of each row's labels, and the labels of all rows.
     C : ndarray of shape (n,)
-        Penalties; 0 for rows that take no part.
+        Penalties; 0 for rows to leave out.
     ends : tuple of int
-        The rows may be those of several parts, each with variables of its own: where each of them ends.
+        End of each part of the rows; parts have separate variables.
     number : int
-        For seeds.
+        Number of the block, for seeds.
     """
 
     layout: Any
@@ -48,31 +47,31 @@ class RowBlock:
 
     @property
     def parts(self) -> list[tuple[int, int]]:
-        """Where each part begins and ends."""
+        """Begin and end of each part."""
         return list(itertools.pairwise((0, *self.ends)))
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.C.size)
 
 
 @dataclass(frozen=True)
 class StreamShape:
-    """What is known of all rows before the first block comes.
+    """What is known of all rows before the first block arrives.
 
     Attributes
     ----------
     places : FeaturePlaces
-        Which features have weights in memory.
+        Features with weights in memory.
     n_classes : int
     width : float
-        Features of a row, on average.
+        Mean number of features per row.
     constant : float
         Value of the constant feature; 0 for none.
     n_rows : int
     first_class : int
-        Of a range of classes: where it begins among all of them.
+        First class, if this is a range of all classes.
     """
 
     places: Any
@@ -84,93 +83,93 @@ class StreamShape:
 
 
 class Stream(Protocol):
-    """A solver that is given its rows block by block."""
+    """A solver that loads its rows block by block."""
 
     progress: Progress
 
     @property
     def unsettled(self) -> bool:
-        """Whether variables that were kept have to be loaded once more with `project` before a certificate."""
+        """Whether stored variables have to be loaded with `project` once more before a certificate."""
         ...
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
-        """Go on with these rows and the variables of their parts, or None for parts that have none yet.
+        """Load rows and the variables of their parts, or None for parts without variables.
 
-        `project` brings variables of other penalties to the feasible set.
+        `project` projects variables of other penalties onto the feasible set.
         """
         ...
 
     def unload(self) -> None:
-        """Give the rows back, for other solvers to load."""
+        """Return the rows to their layout, so that other solvers can load them."""
         ...
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
-        """Those of some of the rows that they belong to.
+        """Return the variables of some of their rows.
 
         Parameters
         ----------
         variables : dict of arrays
         rows : ndarray
-            Which of the rows, ascending.
+            The rows to keep, ascending.
         before : int
-            How many rows they belong to.
+            Number of rows that `variables` belong to.
         """
         ...
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
-        """Visit the rows: some rounds, or "tol", until they gain little."""
+        """Visit the loaded rows this many times, or for "tol" until visits gain little."""
         ...
 
     def variables(self) -> list[Variables]:
-        """Those of the rows that are loaded, by their parts."""
+        """Return the variables of the loaded rows, by part."""
         ...
 
     def end_pass(self, rule: StopRule) -> None:
-        """All blocks have been visited."""
+        """End a pass after all blocks have been visited."""
         ...
 
     def begin_certificate(self) -> None:
-        """Forget what was added up for another one."""
+        """Start a new certificate."""
         ...
 
     def add_to(self, exact: Any) -> None:
-        """Add the rows that are loaded to exact weights."""
+        """Add the loaded rows to exact weights."""
         ...
 
     def set_weights(self, exact: Any) -> None:
-        """Take over exact weights, rounded."""
+        """Set the weights to exact ones, rounded."""
         ...
 
     def measure(self) -> None:
-        """Add what the rows that are loaded give to the certificate."""
+        """Add the loaded rows to the certificate."""
         ...
 
     def certificate(self, rule: StopRule) -> Certificate:
-        """End a certificate: all ranges of classes were set, all rows measured."""
+        """Return the certificate, after all ranges of classes have been set and all rows measured."""
         ...
 
     def best_classes(self) -> np.ndarray:
-        """The class of each row that is loaded with the largest score."""
+        """Return the class with the largest score of each loaded row."""
         ...
 
     def single_weights(self) -> tuple[np.ndarray, ...]:
-        """Weights of features that only one row has: features, pointers, classes, values."""
+        """Return the weights of features that occur in only one row: features, pointers, classes, values."""
         ...
 
     def weights_of(self, shared: np.ndarray) -> np.ndarray:
-        """Weights of some features for all classes, by their places: in the head, or behind it in the tail."""
+        """Return the weights of some features for all classes; places of the tail follow those of the head."""
         ...
 
     def forget_lists(self) -> None:
-        """Give back the memory of weights in lists, which are no longer needed."""
+        """Free the weights in lists."""
         ...
 
     @property
     def listed(self) -> int:
-        """How many weights are in lists."""
+        """Number of weights in lists."""
         ...
 
     @property
     def weight_bytes(self) -> int:
-        """Of the weights."""
+        """Bytes of the weights."""
         ...

@@ -1,29 +1,29 @@
-"""How many threads work together on a pass: fewer than allowed while the machine has no core for them.
+"""The number of threads that work on a pass together: fewer than allowed while cores are busy.
 
-Threads that meet every few microseconds are only as fast as the slowest: when another program takes one of the
-cores, a smaller team can be faster. Results do not depend on the number of threads, so it may change at any time.
+Threads that meet every few microseconds are only as fast as the slowest one, so when another program takes a core, a
+smaller team can be faster. Results do not depend on the number of threads, so it may change at any time.
 """
 
-# Threads asleep for more than this share of their time: is a smaller team faster?
+# Try a smaller team when threads sleep for more than this share of their time.
 SUSPICIOUS = 0.15
-# What is known of another team's speed is asked anew after so many pieces of work.
+# Measure the speed of another team again after this many pieces of work.
 REMEMBERED_FOR = 12
-# Share of a usual piece of work that is enough to find it out.
+# Share of a usual piece of work that is enough to measure it.
 TRIAL = 0.2
 
 
 class TeamSize:
-    """Chooses the number of threads for the next piece of work from how fast the last ones went."""
+    """Chooses the number of threads for the next piece of work by the speed of the last ones."""
 
     def __init__(self, most: int):
         self._most = most
         self.threads = most
-        self.share = 1.0  # of a usual piece of work: less to find out how fast another team is
+        self.share = 1.0  # of a usual piece of work: less while measuring the speed of another team
         self._pieces = 0
-        self._speeds: dict[int, tuple[float, int]] = {}  # by number of threads: work a second, and when
+        self._speeds: dict[int, tuple[float, int]] = {}  # by number of threads: work per second, and when
 
     def learn(self, work: float, seconds: float, asleep: float) -> None:
-        """Take note of a piece of work done by `threads` threads, which waited `asleep` seconds in sum."""
+        """Learn from a piece of work, during which all `threads` threads together slept `asleep` seconds."""
         now, speed = self.threads, work / max(seconds, 1e-9)
         self._pieces += 1
         self._speeds[now] = (speed, self._pieces)
