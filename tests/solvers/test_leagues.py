@@ -410,6 +410,8 @@ class Worker:
         self.table.everyone.wait()
         return found
 
+    gather_bytes = gather
+
     def send(self, to, tag, parcel):
         assert to != self.rank
         self.sent += 1

@@ -23,7 +23,7 @@ from ..solvers import Peers
 from . import courier
 from .courier import NUMBERS, SOON, Courier, find_mpirun
 
-# Bytes of a gathered value that are sent along with its size.
+# Bytes of a gathered part that are sent along with its size.
 SHORT = 4096
 # Seconds of busy-waiting before a wait starts to sleep: another process may need the core.
 PATIENT = 0.0001
@@ -141,7 +141,11 @@ class MPIPeers:
         if self.size == 1:
             return [value]
         mine = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8)
-        # Send sizes together with the start of each value: most values are short enough to fit.
+        return [pickle.loads(part.data) for part in self.gather_bytes(mine)]
+
+    def gather_bytes(self, mine: np.ndarray) -> list[np.ndarray]:
+        """Return the bytes of all processes, by rank."""
+        # Send sizes together with the first bytes: most parts are short enough to fit.
         first = np.zeros(8 + SHORT, np.uint8)
         first[:8] = np.array([mine.size], np.int64).view(np.uint8)
         first[8 : 8 + min(SHORT, mine.size)] = mine[:SHORT]
@@ -160,7 +164,7 @@ class MPIPeers:
             for part, count, end in zip(parts, counts, ends, strict=True):
                 part[begin : begin + count] = together[end - count : end]
         self.bytes_sent += mine.size * (self.size - 1)
-        return [pickle.loads(part.data) for part in parts]
+        return parts
 
     def share_out(self, count: int) -> Iterator[int]:
         """Yield numbers, asking rank 0 for more whenever the last batch is used up."""

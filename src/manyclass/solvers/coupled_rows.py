@@ -167,7 +167,7 @@ class CoupledRows(Solver):
             bounds = class_bounds(self._K, peers.size)
             if self._alternating:
                 bounds = [self._chunks[p * CHUNKS // peers.size] for p in range(peers.size + 1)]
-            self._kernel.join(peers.gather, bounds, peers.rank)
+            self._kernel.join(peers.gather_bytes, bounds, peers.rank)
         elif peers.size > 1:
             logger.info("rows are too little work to be shared among processes: each trains by itself")
 

@@ -80,11 +80,9 @@ class FrankWolfe(Solver):
         self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
         self._n, self._K, self._C = data.X.n_rows, data.n_classes, data.C
         self._features = data.X.n_features + (data.constant != 0)
-        self._ptr, self._labels = _label_sets(data)
         self._kernel = native(core, "MaxMargin", self._dtype)(
             make_layout(data, self._dtype, 1),
-            self._ptr,
-            self._labels,
+            *data.labels_by_row(),
             data.C.astype(self._dtype),
             self._K,
             problem.lam,
@@ -190,10 +188,3 @@ class FrankWolfe(Solver):
         self._kernel.set_held_sums(*(stored[name] for name in SUMS))
         self._kernel.set_alpha(*(stored[f"variables.{name}"] for name in CSR))
         return self._status.said
-
-
-def _label_sets(data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the labels of each row begin, and the labels, ascending within a row."""
-    if data.Y is None:
-        return np.arange(data.X.n_rows + 1, dtype=np.int64), data.codes
-    return data.Y.indptr.astype(np.int64), data.Y.indices.astype(np.int32)

@@ -23,6 +23,10 @@ class Peers(Protocol):
         """Return the values of all processes, by rank. All of them must call it."""
         ...
 
+    def gather_bytes(self, mine: np.ndarray) -> list[np.ndarray]:
+        """Return the bytes of all processes, by rank, as they are. All of them must call it."""
+        ...
+
     def share_out(self, count: int) -> Iterator[int]:
         """Yield the numbers 0..count-1 in order, each to the process that asks first. All of them must call it."""
         ...
@@ -45,6 +49,10 @@ class Alone:
     def gather(self, value: Any) -> list[Any]:
         """Return the value of this process."""
         return [value]
+
+    def gather_bytes(self, mine: np.ndarray) -> list[np.ndarray]:
+        """Return the bytes of this process."""
+        return [mine]
 
     def share_out(self, count: int) -> Iterator[int]:
         """Yield all numbers."""
