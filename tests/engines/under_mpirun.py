@@ -24,8 +24,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "common"))
 from losses import make, text_like
 
 from manyclass import save_model
-from manyclass.engines import CheckpointFolder, MPIEngine, courier, join_rows, mpi, peers_of, share_rows, shared_rows
+from manyclass.engines import CheckpointFolder, MPIEngine, join_rows, peers_of, share_rows, shared_rows
 from manyclass.estimators import label_batches
+from manyclass.peers import courier, mpi
 from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows
 
 

@@ -311,7 +311,7 @@ NAN_WEIGHTS = np.full((12, 5), np.nan, np.float32)
         ({"intercept": np.zeros(5)}, "intercept is float64"),
         ({"intercept": np.zeros(4, np.float32)}, "shape"),
         ({"intercept": np.full(5, np.inf, np.float32)}, "plus infinity"),
-        ({"classes": np.array([0, 1, 1, 2, 3])}, "not ascending"),
+        ({"classes": np.array([0, 1, 1, 2, 3])}, "do not ascend"),
         ({"classes": np.zeros((5, 1))}, "vector"),
         ({"surprise": np.zeros(1)}, "unexpected tensors: surprise"),
     ],
@@ -333,7 +333,7 @@ def sparse_parts(path):
     [
         (lambda p, i, v: {"weights__indices": np.where(i == 4, 5, i).astype(np.int32)}, "outside 0..4"),
         (lambda p, i, v: {"weights__indices": -i}, "outside"),
-        (lambda p, i, v: {"weights__indices": i[::-1].copy()}, "not ascending"),
+        (lambda p, i, v: {"weights__indices": i[::-1].copy()}, "do not ascend"),
         (lambda p, i, v: {"weights__indices": i.astype(np.int64)}, "types"),
         (lambda p, i, v: {"weights__indptr": p[::-1].copy()}, "row pointers"),
         (lambda p, i, v: {"weights__indptr": p + 1}, "row pointers"),

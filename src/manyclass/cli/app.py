@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 import manyclass
 
-from ..engines import told_rank
+from ..peers import told_rank
 from . import ranks
 from .compress import compress
 from .convert import convert

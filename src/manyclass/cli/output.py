@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..engines import started_by_mpirun
+from ..peers import started_by_mpirun
 from .wording import told
 
 UNLIMITED = 10_000

@@ -15,7 +15,7 @@ from ..data.streams import open_output
 from ..model import LabelTree, LinearModel, load_model
 from ..model.label_sets import scores_above
 from ..model.probability import probabilities as rule_of_scores
-from ..solvers import share
+from ..peers import share
 from . import output, ranks
 from .formats import PredictFormat, TableOptions
 from .inputs import naming

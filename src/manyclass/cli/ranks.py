@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 import typer
 
-from ..engines import peers_of, share_rows, started_by_mpirun, together, told_rank, told_size
+from ..engines import share_rows
 from ..estimators.predictor import put_together
 from ..model import LinearModel
-from ..solvers import Alone, Peers, share
+from ..peers import Alone, Peers, peers_of, share, started_by_mpirun, together, told_rank, told_size
 from .output import InputError, explained
 
 Command = TypeVar("Command", bound=Callable[..., None])

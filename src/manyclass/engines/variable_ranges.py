@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._native import core
+from .._native import core, native
 from ..solvers import Variables
 from ..solvers.binary_variables import join_vectors, no_variables, only_rows, only_vectors
-from ..solvers.solver import native
 from .disk import names_of
 from .dual_store import DualStore
 from .stored_rows import StoredRows

@@ -34,8 +34,7 @@ from ..data.json_content import parse_object
 from ..data.steps import chain_content, chain_of_text_tensors, read_chain, text_tensors
 from ..data.streams import open_atomic, open_destination
 from ..data.tensor_file import TensorFile, tensor_file_content
-from ..engines import peers_of
-from ..solvers import Peers
+from ..peers import Peers, peers_of
 from .from_estimator import model_of
 from .known_settings import check_settings
 from .label_order import LabelOrder

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
-from ..solvers.solver import native
+from .._native import core, native
 from .label_order import LabelOrder
 from .linear import ROWS_AT_ONCE, LinearModel
 from .threads import thread_count

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from .._native import core
+from .._native import core, native
 from ..problems import Binary, Problem
 from .binary_variables import count_bits, only_rows
 from .options import SolverOptions
-from .solver import Certificate, Progress, StopRule, native
+from .solver import Certificate, Progress, StopRule
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
 # One-vs-rest, as in binary/training.hpp: how much smaller than seen a gap is taken to be, at most; the share of rows

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..problems import Problem
 from .coupled_rows import ANY_NUMBER, GATHER_COST, KERNELS, LEAST_THETA, OPTIMISM, WORK_AT_ONCE
 from .layout import DENSE_WAVE, WAVE, WORTH_SHARING
 from .options import SolverOptions
-from .solver import Certificate, Progress, StopRule, native
+from .solver import Certificate, Progress, StopRule
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
 

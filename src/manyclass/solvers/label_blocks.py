@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..problems import Binary, SparseBinary
 from .class_blocks import BlockResult, ClassBlocks
 from .layout import as_matrix
-from .solver import Certificate, StopRule, TrainingSet, native
+from .solver import Certificate, StopRule, TrainingSet
 
 # Labels that have to do with more than one row in so many are trained together, on all rows: where what that takes is
 # no more than this, or than the rows take.

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..problems import Problem
-from .solver import TrainingSet, native
+from .solver import TrainingSet
 
 # Rows of a wave, and the multiplications of a row from which waves pay: its threads meet three times a wave.
 WAVE = 32
