@@ -16,6 +16,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .index import index
 from .inspect import inspect
+from .panels import GroupedCommand
 from .predict import predict
 from .remove import remove
 from .reproduce import reproduce
@@ -79,4 +80,4 @@ def manyclass_command(
 
 
 for command in (train, predict, evaluate, inspect, compress, index, convert, remove, cv, reproduce, samples, demo):
-    app.command()(command)
+    app.command(cls=GroupedCommand)(command)

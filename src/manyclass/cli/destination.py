@@ -17,6 +17,7 @@ from .options import Calibrate
 from .output import InputError
 from .ranks import Engine
 from .replacing import Former, check_model_file, former, refuse_inputs
+from .train_options import Checkpoints, Cluster, Objective
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -29,43 +30,39 @@ class Writing(Enum):
     WHILE_TRAINED = "a folder, shard by shard while the model is trained"
 
 
-def way_of_writing(
-    shards: bool,
-    loss: str,
-    drop: float | None,
-    *,
-    checkpoint: Path | None,
-    calibrate: Calibrate,
-    engine: Engine,
-) -> Writing:
-    """What `--shards` means for a loss; refuse what does not go with it."""
-    if not shards:
+def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Cluster) -> Writing:
+    """Return what `--shards` means for a loss; reject options that it cannot be combined with."""
+    if not cluster.shards:
         return Writing.WHOLE
-    if not trains_in_batches(loss, drop):
+    if not objective.trains_in_batches():
         if ranks.peers().size == 1:
-            able = [one for one in LOSSES if trains_in_batches(one, None)]
+            able = [loss for loss in LOSSES if trains_in_batches(loss, None)]
             raise typer.BadParameter(
-                f"--loss {loss} is trained as a whole, and written in shards only by several ranks of mpirun; "
-                f"{', '.join(able)} and squared_hinge with --drop are written while they are trained",
+                f"--loss {objective.loss} is trained as a whole, so only several ranks of mpirun write it in shards; "
+                f"{', '.join(able)}, and squared_hinge with --drop, are written during training",
                 param_hint="--shards",
             )
         return Writing.BY_RANKS
-    if checkpoint is not None:
-        raise typer.BadParameter(
-            f"shards of --loss {loss} stay when it is stopped, and --resume goes on from them; leave out one "
-            "of --checkpoint and --shards",
-            param_hint="--checkpoint",
-        )
-    if calibrate is not Calibrate.none:
-        raise typer.BadParameter(
-            "probabilities come after the fit, when shards are written already; leave out one of --calibrate and "
+    for option, given, why in (
+        (
+            "--checkpoint",
+            checkpoints.checkpoint is not None,
+            "the shards of a stopped fit remain, and --resume continues from them; omit --checkpoint or --shards",
+        ),
+        (
+            "--calibrate",
+            objective.calibrate is not Calibrate.none,
+            "probabilities are fitted after training, when the shards are already written; omit --calibrate or "
             "--shards",
-            param_hint="--calibrate",
-        )
-    if engine is Engine.joblib:
-        raise typer.BadParameter(
-            "the workers of joblib write no shards; leave it out, or use mpirun", param_hint="--engine"
-        )
+        ),
+        (
+            "--engine",
+            cluster.engine is Engine.joblib,
+            "the workers of joblib do not write shards; omit --engine, or use mpirun",
+        ),
+    ):
+        if given:
+            raise typer.BadParameter(why, param_hint=option)
     return Writing.WHILE_TRAINED
 
 
@@ -96,7 +93,7 @@ class Destination:
 
     def __init__(self, target: Path, writing: Writing, data: str, *, resumed: bool, force: bool):
         self.path = self._target = target
-        self._writing, self._resumed, self._force = writing, resumed, force
+        self.writing, self._resumed, self._force = writing, resumed, force
         self.replaced: Former | None = None
         self.kept: Former | None = None
         self._settled = writing is Writing.WHILE_TRAINED
@@ -112,9 +109,9 @@ class Destination:
             choice = self._choose(model.certificate["exit_reason"] == "converged")
             self.path, self.replaced, self.kept = ranks.peers().gather(choice)[0]
             self._settled = True
-        if self._writing is Writing.BY_RANKS:
+        if self.writing is Writing.BY_RANKS:
             save_model(model, self.path, engine="mpi")
-        elif self._writing is Writing.WHOLE and ranks.peers().rank == 0:
+        elif self.writing is Writing.WHOLE and ranks.peers().rank == 0:
             save_model(model, self.path)
 
     def _choose(self, converged: bool) -> tuple[Path, Former | None, Former | None]:
@@ -168,14 +165,15 @@ def _holds_files(folder: Path) -> bool:
     return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
-def check_checkpoint(folder: Path | None, every: float | None, resume: bool, writing: Writing) -> bool:
-    """Refuse a folder that cannot be meant, and say whether the fit is resumed from a checkpoint in it."""
+def check_checkpoint(checkpoints: Checkpoints, writing: Writing) -> bool:
+    """Reject a folder that cannot be used, and return whether the fit is resumed from a checkpoint in it."""
+    folder, resume = checkpoints.checkpoint, checkpoints.resume
     if folder is None:
-        if every is not None:
-            raise typer.BadParameter("it needs the folder of --checkpoint", param_hint="--every")
+        if checkpoints.every is not None:
+            raise typer.BadParameter("it needs a folder given by --checkpoint", param_hint="--every")
         if resume and writing is not Writing.WHILE_TRAINED:
             raise typer.BadParameter(
-                "it needs the folder of --checkpoint, or --shards where they are written while the model is trained",
+                "it needs a folder given by --checkpoint, or --shards with a loss that writes them during training",
                 param_hint="--resume",
             )
         return False

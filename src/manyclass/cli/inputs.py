@@ -17,7 +17,7 @@ from ..data.svmlight import labels_of, matrix_of, parse_rows
 from ..data.unit_rows import scale_to_unit_length
 from ..engines import join_rows, share_rows
 from . import ranks
-from .formats import ROWS_OF_FEATURES, DataFormat, TableOptions, kind_of
+from .formats import ROWS_OF_FEATURES, FileOptions, kind_of
 from .output import InputError
 from .wording import SEVERAL_LABELS, told
 
@@ -49,8 +49,13 @@ class LabelledRows:
 
     @property
     def n_rows(self) -> int:
-        """How many there are."""
+        """Number of rows."""
         return int(self.X.shape[0])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
 
     def normalized(self, *, copy: bool = True) -> "LabelledRows":
         """The same with rows of length 1; those of texts are already."""
@@ -75,23 +80,23 @@ def naming(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def supposed(format: str, otherwise: str) -> Iterator[None]:
-    """Where a format was supposed and not given, say what else a file may be if its first line cannot be read."""
+def supposed(file: FileOptions, otherwise: str) -> Iterator[None]:
+    """If the format is only a guess and the first line cannot be read, add to the error what the file may be."""
     try:
         yield
     except ParseError as error:
-        if format != "auto" or error.line > 1 or error.remedy:
+        if file.format.value != "auto" or error.line > 1 or error.remedy:
             raise
         raise ParseError(error.file, error.line, error.column, f"{error.reason}; {otherwise}") from error
 
 
-def open_store(path: str, table: TableOptions) -> BlockStore | None:
-    """The store of that name, or None if it is not a folder; options for tables are refused for a store."""
+def open_store(path: str, file: FileOptions) -> BlockStore | None:
+    """Return the store of that name, or None if it is not a folder; reject options for tables for a store."""
     if path == "-" or not Path(path).is_dir():
         return None
     store = BlockStore(path)
-    if table.given:
-        raise InputError(f"{path}: {table.given[0]} has no meaning with a store")
+    if file.given:
+        raise InputError(f"{path}: {file.given[0]} does not apply to a store")
     return store
 
 
@@ -148,8 +153,7 @@ def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
 
 def read_labelled(
     path: str,
-    format: DataFormat,
-    table: TableOptions,
+    file: FileOptions,
     *,
     min_df: int | float,
     dtype: Any,
@@ -163,9 +167,7 @@ def read_labelled(
     path : str
         A file, or `-` for standard input. With `{rank}` in its name each rank of mpirun reads its own, and the rows
         of all are put together in their order.
-    format : DataFormat
-        `auto` is as `kind_of` has it.
-    table : TableOptions
+    file : FileOptions
     min_df : int or float
         As `TextFeatures` has it.
     dtype : numpy dtype
@@ -182,7 +184,7 @@ def read_labelled(
     """
     divided, path = ranks.one_each(path), ranks.own_file(path)
     check_is_file(path)
-    kind = kind_of(path, format.value, table, otherwise="svmlight")
+    kind = kind_of(path, file, otherwise="svmlight")
     if kind == "xmc" and not several:
         raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {SEVERAL_LABELS}")
     if normalize is False and kind not in ROWS_OF_FEATURES:
@@ -190,20 +192,13 @@ def read_labelled(
 
     def read() -> Any:
         if kind in ROWS_OF_FEATURES:
-            with supposed(format.value, "for a table of texts pass --text-column and --label-column, or --format"):
+            with supposed(file, "for a table of texts pass --text-column and --label-column, or --format"):
                 return parsed(path, kind, dtype, multilabel="auto" if several else False)
-        return read_table(
-            path,
-            text=table.text,
-            label=table.label,
-            format=kind,  # type: ignore[arg-type]
-            delimiter=table.delimiter,
-            unlabelled=table.unlabelled,
-        )
+        return read_table(path, **file.table(kind))
 
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
         if kind not in ROWS_OF_FEATURES:
-            return _as_features(parts, table, min_df)
+            return _as_features(parts, file, min_df)
         rows = _as_rows(parts)
         return rows.normalized(copy=False) if normalize else rows
 
@@ -219,14 +214,14 @@ def _as_rows(parts: Sequence[ParsedRows]) -> LabelledRows:
 
 
 def _as_features(
-    parts: Sequence[tuple[list[str], list[Any]]], table: TableOptions, min_df: int | float
+    parts: Sequence[tuple[list[str], list[Any]]], file: FileOptions, min_df: int | float
 ) -> LabelledRows:
     texts, labels = (list(itertools.chain.from_iterable(found)) for found in zip(*parts, strict=True))
     if not texts:
         raise ValueError("no rows; a header and at least two rows are needed")
     features = TextFeatures(min_df=min_df)
     X = features.fit_transform(texts)
-    reading = {"text_column": table.text or "text", "label_column": table.label or "label"}
+    reading = {"text_column": file.text or "text", "label_column": file.label or "label"}
     return LabelledRows(X, labels, chain=Chain([features]), reading=reading)
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -16,15 +17,7 @@ from ..data.text import iter_texts
 from ..estimators.predictor import by_blocks
 from ..model import LinearModel
 from . import output, ranks
-from .formats import (
-    ROWS_OF_FEATURES,
-    DataFormat,
-    PredictFormat,
-    TableOptions,
-    kind_of,
-    look_like_features,
-    look_like_table,
-)
+from .formats import ROWS_OF_FEATURES, FileOptions, kind_of, look_like_features, look_like_table
 from .inputs import ParsedRows, check_is_file, naming, open_store, parsed, supposed
 from .output import InputError
 
@@ -45,9 +38,7 @@ class ModelInput:
     model : LinearModel
     path : str
         A file, a store, or `-` for standard input; with `{rank}` in its name each rank of mpirun reads its own.
-    format : DataFormat or PredictFormat
-        `auto` follows the model and the name of the file.
-    table : TableOptions
+    file : FileOptions
     strict : bool
         Whether to refuse features that the model was not trained on.
 
@@ -59,19 +50,11 @@ class ModelInput:
         Whether the ranks of mpirun read different files.
     """
 
-    def __init__(
-        self,
-        model: LinearModel,
-        path: str,
-        format: DataFormat | PredictFormat,
-        table: TableOptions,
-        *,
-        strict: bool,
-    ):
-        self.store = open_store(path, table)
+    def __init__(self, model: LinearModel, path: str, file: FileOptions, *, strict: bool):
+        self.store = open_store(path, file)
         self.divided = ranks.one_each(path)
         self._model, self._name, self._path = model, path, path
-        self._format, self._table, self._strict = format.value, table, strict
+        self._file, self._strict = file, strict
         self._known = KnownFeatures(model.n_features)
         if self.store is None:
             self._path = ranks.own_file(path)
@@ -103,14 +86,9 @@ class ModelInput:
             if kind == "svmlight":
                 found = self._parsed(kind, multilabel=False)
                 return self._model.prepare(found.X), found.labels
-            texts, labels = read_table(
-                self._path,
-                text=self._text_column,
-                label=self._table.label or self._model.settings.get("label_column"),
-                format=kind,  # type: ignore[arg-type]
-                delimiter=self._table.delimiter,
-                unlabelled=self._table.unlabelled,
-            )
+            label = self._file.label or self._model.settings.get("label_column")
+            file = replace(self._file, text=self._text_column, label=label)
+            texts, labels = read_table(self._path, **file.table(kind))
             return self._model.prepare(texts), labels
 
         with naming(self._path):
@@ -158,25 +136,25 @@ class ModelInput:
             rows = self._lines() if kind == "lines" else self._rows_of_table(kind)
             while batch := list(islice(rows, TEXTS_AT_ONCE)):
                 texts, ids = (list(column) for column in zip(*batch, strict=True))
-                yield self._model.prepare(texts), None if self._table.id is None else ids
+                yield self._model.prepare(texts), None if self._file.id is None else ids
 
     @property
     def _text_column(self) -> str:
-        return self._table.text or self._model.settings.get("text_column") or "text"
+        return self._file.text or self._model.settings.get("text_column") or "text"
 
     def _rows_of_table(self, kind: str) -> Iterator[tuple[str, Any]]:
         return iter_texts(
             self._path,
             text=self._text_column,
-            id=self._table.id,
+            id=self._file.id,
             format=kind,  # type: ignore[arg-type]
-            delimiter=self._table.delimiter,
+            delimiter=self._file.delimiter,
         )
 
     def _lines(self) -> Iterator[tuple[str, None]]:
         with open_input(self._path) as stream:
             start = list(islice(stream, LOOKED_AT))
-            if self._format == "auto":
+            if self._file.format.value == "auto":
                 self._check_are_texts(start)
             for number, line in enumerate(chain(start, stream), 1):
                 try:
@@ -200,7 +178,7 @@ class ModelInput:
 
     def _kind(self, *, lines: bool = False) -> str:
         name, on_texts = stream_name(self._path), self._model.chain.takes_text
-        kind = kind_of(self._path, self._format, self._table, otherwise="lines" if lines and on_texts else "svmlight")
+        kind = kind_of(self._path, self._file, otherwise="lines" if lines and on_texts else "svmlight")
         if kind not in ROWS_OF_FEATURES and not on_texts:
             raise InputError(
                 f"{name}: {kind} holds texts, but the model was trained on rows of features; "
@@ -216,7 +194,7 @@ class ModelInput:
     def _parsed(self, kind: str, *, multilabel: bool | str) -> ParsedRows:
         # A file of few rows may lack index 0 by chance: count as the training file did.
         base = self._model.settings.get("index_base")
-        with supposed(self._format, "the model was trained on rows of features: pass svmlight or XMC text"):
+        with supposed(self._file, "the model was trained on rows of features: pass svmlight or XMC text"):
             found = parsed(
                 self._path,
                 kind,

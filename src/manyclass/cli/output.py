@@ -101,7 +101,15 @@ def log_to_stderr(*, quiet: bool) -> None:
     logging.getLogger("manyclass.cli").setLevel(logging.WARNING if quiet else logging.INFO)
 
 
-# ---- Tables
+# ---- Reports
+
+
+def show_report(report: dict[str, Any], show: Callable[[dict[str, Any]], None], *, as_json: bool) -> None:
+    """Print a report as JSON, or as `show` does."""
+    if as_json:
+        typer.echo(to_json(report))
+    else:
+        show(report)
 
 
 def show_pairs(pairs: Iterable[tuple[str, str]]) -> None:
