@@ -8,6 +8,7 @@ import pytest
 from manyclass import MulticlassSVC, OneVsRestSVC
 from manyclass.cli.fitting import fit
 from manyclass.data import load_svmlight
+from manyclass.engines import CheckpointFolder
 from manyclass.estimators.provenance import Provenance
 from manyclass.model import load_model
 
@@ -258,7 +259,15 @@ def test_a_folder_that_cannot_be_written_is_a_warning(svm, shell):
 
 
 def test_probabilities_are_fitted_without_checkpoints(svm, shell):
-    shell("train", "train.svm", "--checkpoint", "c", "--every", "0", "--calibrate", "temperature")
+    """The fits on the folds leave the checkpoint of the model's own fit alone."""
+    command = ["train", "train.svm", "--every", "0", "--checkpoint"]
+    shell(*command, "plain", "-m", "plain.manyclass")
+    shell(*command, "calibrated", "-m", "calibrated.manyclass", "--calibrate", "temperature")
+    assert load_model("calibrated.manyclass").settings["probability"]["method"] == "softmax"
+    plain, calibrated = (CheckpointFolder(folder).read() for folder in ("plain", "calibrated"))
+    assert calibrated.generation == plain.generation
+    for mine, other in zip(calibrated.parts, plain.parts, strict=True):
+        assert mine.keys() == other.keys() and all(np.array_equal(mine[name], other[name]) for name in mine)
 
 
 def test_how_rows_were_read_is_of_one_fit(svm):

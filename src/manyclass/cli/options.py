@@ -131,16 +131,13 @@ SameTextColumn = Annotated[
 
 
 @dataclass(frozen=True)
-class LabelledFile(FileOptions):
+class LabelledFile(TrainingFile):
     """Options for a file with labels, to be read for a model."""
 
     text: SameTextColumn = None
     label: Annotated[
         str | None, in_data("--label-column", help="Table column with the labels. [default: as in training]")
     ] = None
-    format: Annotated[DataFormat, in_data(help=f"{AUTO}.")] = DataFormat.auto
-    delimiter: Delimiter = None
-    skip_unlabelled: SkipUnlabelled = False
 
 
 @dataclass(frozen=True)

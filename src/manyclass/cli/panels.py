@@ -21,20 +21,21 @@ class GroupedCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then one section per panel."""
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         panel = "Options"
         for param in self.get_params(ctx):
             if (record := param.get_help_record(ctx)) is None:
                 continue
             if param.param_type_name == "argument":
-                sections.setdefault("Arguments", []).append(record)
+                sections["Arguments"].append(record)
                 continue
             if param.name != "help":
                 panel = getattr(param, "rich_help_panel", None) or panel
             sections.setdefault(panel, []).append(record)
         for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
 
 def takes_groups(command: Command) -> Command:
