@@ -149,7 +149,7 @@ def test_rows_and_blocks_are_removed(shell, svm):
         (["convert", "train.svm", "news.csv", "t"], "different formats (csv, svmlight)"),
         (["convert", "train.svm", "t", "--hash-bits", "9"], "--hash-bits does not apply to svmlight"),
         (["convert", "news.csv", "t", "--text-column", "body"], "no column 'body'; the columns are 'text', 'label'"),
-        (["convert", "news.parquet", "t", "--text-column", "body"], "name the ones to read with --text-column"),
+        (["convert", "news.parquet", "t", "--text-column", "body"], "pass the columns to read with --text-column"),
         (["convert", "bad.parquet", "t"], "not a Parquet file, or a damaged one"),
         (["convert", ".", "t"], "a folder; pass files"),
         (["convert", "none.svm", "t"], "No such file"),

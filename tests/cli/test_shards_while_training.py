@@ -133,7 +133,7 @@ def test_a_fit_that_was_stopped_ends_with_the_same_bytes(stop, code, message, sh
 
 def test_resume_begins_where_there_is_nothing_yet(shell, files):
     command = ["train", "one.svm", *PPD, "-m", "folder", "--shards", "--resume"]
-    assert "folder holds no shards yet; starting at the beginning" in shell(*command).stderr
+    assert "folder holds no shards yet; starting from the beginning" in shell(*command).stderr
     before = bytes_of(files / "folder")
     shell(*command)
     assert bytes_of(files / "folder") == before
@@ -168,7 +168,7 @@ def test_a_shard_that_was_half_written_is_nothing(shell, files):
         ([*PPD, "--engine", "joblib"], "the workers of joblib do not write shards"),
         ([*PPD, "--every", "5"], "it needs a folder given by --checkpoint"),
         ([*PPD, "-m", "several.svm"], "several.svm is a file; choose another folder for the shards with --model"),
-        ([*PPD, "-m", "."], "holds other things than shards; choose another folder"),
+        ([*PPD, "-m", "."], "holds other files than shards; choose another folder"),
     ],
 )
 def test_what_shards_do_not_go_with(arguments, message, shell, files):

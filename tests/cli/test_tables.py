@@ -131,7 +131,8 @@ def test_a_header_that_is_taken_as_a_text_is_pointed_out(shell, news, model, for
     content = (news / f"news.{format}").read_text()
     said = shell("predict", model, "-", stdin=content).stderr
     assert (
-        f"<stdin>: each line is taken as a text, but the first looks like that of a table; --format {format}" in said
+        f"<stdin>: each line is read as a text, but the first looks like that of a table; try --format {format}"
+        in said
     )
     assert not shell("predict", model, "-", "--format", "lines", stdin=content).stderr
 
@@ -206,7 +207,7 @@ FEATURES = "1 1:0.5 3:2\n2 2:1e-3 # a comment\n"
         (["train", "x.svm", "--text-column", "body"], FEATURES, "--text-column does not apply to svmlight"),
         (["train", "texts", "--delimiter", ";"], "", "texts: --delimiter does not apply to a store"),
         (["train", "news.jsonl", "--delimiter", ";"], "", "--delimiter does not apply to jsonl"),
-        (["train", "semicolons.csv", *COLUMNS], "", "say what separates the fields with --delimiter"),
+        (["train", "semicolons.csv", *COLUMNS], "", "pass the field separator with --delimiter"),
         (["predict", "m", "-", "--format", "parquet"], "", "Parquet cannot be read from a pipe"),
         (
             ["predict", "m", "news.csv", "--id-column", "no"],

@@ -206,7 +206,7 @@ def test_methods_for_stores_reach_the_engine(shell, svm):
     by_block = [*command, "--method", "pegasos", "--update", "block", "--tol", 0.05, "--max-iter", 5000]
     assert shell.json(*by_block)["certificate"]["exit_reason"] == "converged"
     stopped = shell(*command, "--method", "streamsvm", "--force", code=3)
-    assert "one pass, as StreamSVM does" in stopped.stderr and "leave out --method" in stopped.stderr
+    assert "one pass, as StreamSVM does" in stopped.stderr and "omit --method" in stopped.stderr
     assert load_model("m").certificate["exit_reason"] == "one_pass"
     assert "one-vs-rest" in shell("train", "s", "--loss", "ww", "--method", "pegasos", code=2).stderr
     assert "--method pegasos" in shell(*command, "--update", "block", code=2).stderr

@@ -1,4 +1,4 @@
-"""Where train writes a model, and what it resumes from."""
+"""Where train writes its model, and what it resumes from."""
 
 import logging
 import os
@@ -25,9 +25,9 @@ logger = logging.getLogger("manyclass.cli")
 class Writing(Enum):
     """How a model is written."""
 
-    WHOLE = "a file, by the first rank"
-    BY_RANKS = "a folder, in which each rank writes a shard when the model is trained"
-    WHILE_TRAINED = "a folder, shard by shard while the model is trained"
+    WHOLE = "a file, written by the first rank"
+    BY_RANKS = "a folder with one shard per rank, written after training"
+    WHILE_TRAINED = "a folder of shards, written during training"
 
 
 def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Cluster) -> Writing:
@@ -69,16 +69,16 @@ def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Clus
 class Destination:
     """Where train writes its model.
 
-    A model that is already there is replaced by one whose fit has converged, by one that was resumed from the
-    checkpoint of an unfinished fit, and with `--force`. Otherwise it is kept, and the new one goes beside it.
+    An existing model is replaced if the new fit has converged, if the existing one is unfinished and the new fit was
+    resumed from a checkpoint, or with `--force`. Otherwise it is kept, and the new one is written next to it.
 
     Parameters
     ----------
     target : Path
-        What `--model` names.
+        The path given by `--model`.
     writing : Writing
     data : str
-        What the command reads, which is never replaced.
+        The data that the command reads, which are never replaced.
     resumed : bool
         Whether the fit is resumed from a checkpoint.
     force : bool
@@ -86,9 +86,9 @@ class Destination:
     Attributes
     ----------
     path : Path
-        Where the model is, once it was saved.
+        Path of the model, once it is saved.
     replaced, kept : Former or None
-        What was there before, once the model was saved.
+        What was there before, once the model is saved.
     """
 
     def __init__(self, target: Path, writing: Writing, data: str, *, resumed: bool, force: bool):
@@ -104,7 +104,7 @@ class Destination:
             self.replaced = there
 
     def save(self, model: LinearModel) -> None:
-        """Write what is not written yet: the first rank all of the model, or each its shard."""
+        """Write what is not yet written: the first rank writes the whole model, or each rank its shard."""
         if not self._settled:
             choice = self._choose(model.certificate["exit_reason"] == "converged")
             self.path, self.replaced, self.kept = ranks.peers().gather(choice)[0]
@@ -125,7 +125,7 @@ class Destination:
 
 
 def beside(target: Path, what: str = "unfinished") -> Path:
-    """A name that is free for a model that may not replace the one at `target`."""
+    """Return an unused path next to `target`."""
     number = 1
     while True:
         mark = what if number == 1 else f"{what}-{number}"
@@ -136,32 +136,30 @@ def beside(target: Path, what: str = "unfinished") -> Path:
 
 
 def _check_place(target: Path, writing: Writing, force: bool) -> None:
-    """Refuse before the fit a place that cannot be written to, or holds something else than a model."""
+    """Reject, before the fit, a place that cannot be written to or that holds something other than a model."""
     folder = target.parent
     if not folder.is_dir():
-        raise InputError(f"{target}: there is no folder {folder}; make it first")
+        raise InputError(f"{target}: there is no folder {folder}; create it first")
     if not os.access(folder, os.W_OK):
         raise InputError(f"{target}: cannot be written; choose another place with --model")
     if writing is Writing.WHOLE:
         check_model_file(target, force=force, option="--model")
     elif target.exists() and not holds_shards(target) and (not target.is_dir() or _holds_files(target)):
-        what = "holds other things than shards" if target.is_dir() else "is a file"
+        what = "holds other files than shards" if target.is_dir() else "is a file"
         raise InputError(f"{target} {what}; choose another folder for the shards with --model")
 
 
 def check_shards(folder: Path, *, resume: bool, force: bool) -> None:
-    """Refuse shards that are there unless something was said about them, and say which ones the fit resumes from."""
+    """Reject existing shards without `--resume` or `--force`, and report what the fit resumes from."""
     there = holds_shards(folder)
     if there and not (resume or force):
-        raise InputError(
-            f"{folder} holds shards; resume from them with --resume, or replace those of another fit with --force"
-        )
+        raise InputError(f"{folder} holds shards; resume from them with --resume, or replace them with --force")
     if resume:
         _say_what_is_there(folder, "shards", there)
 
 
 def _holds_files(folder: Path) -> bool:
-    """Whether there is anything but hidden files, which a process that was killed may have left half written."""
+    """Whether there is anything but hidden files, which a killed process may leave behind."""
     return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
@@ -178,7 +176,7 @@ def check_checkpoint(checkpoints: Checkpoints, writing: Writing) -> bool:
             )
         return False
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; name a folder with --checkpoint")
+        raise InputError(f"{folder} is a file; pass a folder to --checkpoint")
     there = holds_checkpoint(folder)
     if there and not resume:
         raise InputError(f"{folder} holds a checkpoint; resume from it with --resume, or remove it to start again")
@@ -191,4 +189,4 @@ def _say_what_is_there(folder: Path, what: str, there: bool) -> None:
     if there:
         logger.info("resuming from %s", folder)
     else:
-        logger.info("%s holds no %s yet; starting at the beginning", folder, what)
+        logger.info("%s holds no %s yet; starting from the beginning", folder, what)

@@ -1,4 +1,4 @@
-"""What the commands train on: rows of features from svmlight and XMC text, or texts from tables."""
+"""Read the rows to train on, from svmlight or XMC text or from tables of texts."""
 
 import contextlib
 import itertools
@@ -21,22 +21,22 @@ from .formats import ROWS_OF_FEATURES, FileOptions, kind_of
 from .output import InputError
 from .wording import SEVERAL_LABELS, told
 
-ALWAYS_UNIT = "rows of texts always have length 1; leave out --no-normalize"
+ALWAYS_UNIT = "rows made from texts always have length 1; omit --no-normalize"
 
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows with labels, and what a model must remember in order to read more of the kind.
+    """Rows with labels, and what a model must know to read more of them.
 
     Attributes
     ----------
     X : csr_matrix of shape (n, d)
     labels : ndarray or list of n labels, or csr_matrix of shape (n, K)
-        One label a row; or sets of labels, as ones.
+        One label per row, or sets of labels as ones.
     classes : ndarray of shape (K,) or None
-        Of sets of labels, what the columns are.
+        For sets of labels, the labels of the columns.
     chain : Chain
-        The steps that the rows have gone through.
+        The preprocessing steps that were applied.
     reading : dict
         Entries for the model's settings.
     """
@@ -58,7 +58,7 @@ class LabelledRows:
         return int(self.X.shape[1])
 
     def normalized(self, *, copy: bool = True) -> "LabelledRows":
-        """The same with rows of length 1; those of texts are already."""
+        """Return the same rows scaled to length 1, which those made from texts already have."""
         if self.chain:
             return self
         X = self.X.copy() if copy else self.X
@@ -68,7 +68,7 @@ class LabelledRows:
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Put the name of the file before errors that do not know it."""
+    """Prefix errors with the name of the file if they lack it."""
     try:
         yield
     except ParseError:
@@ -101,13 +101,13 @@ def open_store(path: str, file: FileOptions) -> BlockStore | None:
 
 
 def check_is_file(path: str) -> None:
-    """Refuse a folder where a file is meant."""
+    """Reject a folder."""
     if path != "-" and Path(path).is_dir():
-        raise InputError(f"{path}: a folder; pass a file")
+        raise InputError(f"{path} is a folder; pass a file")
 
 
 class ParsedRows(NamedTuple):
-    """Rows of svmlight or XMC text; sets of labels have the columns that `classes` says."""
+    """Rows of svmlight or XMC text; for sets of labels, `classes` has the labels of the columns."""
 
     X: sp.csr_matrix
     labels: Any
@@ -124,12 +124,12 @@ def parsed(
     zero_based: bool | str = "auto",
     multilabel: bool | str = "auto",
 ) -> ParsedRows:
-    """Read a file; with more features than `n_features` it is refused."""
+    """Read a file; reject more features than `n_features`."""
     if kind == "xmc":
         parser = parse_rows(path, multilabel=True, zero_based=True, dtype=dtype, xmc=True)
         X = matrix_of(parser, dtype)
         if n_features is not None and X.shape[1] > n_features:
-            raise ValueError(f"{X.shape[1]} features by the header, but the model knows {n_features}")
+            raise ValueError(f"the header has {X.shape[1]} features, but the model knows {n_features}")
         Y = labels_of(parser, n_labels=parser.label_limit)
         return ParsedRows(X, Y, np.arange(Y.shape[1]), True)
     parser = parse_rows(path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype)
@@ -143,7 +143,7 @@ def parsed(
 
 
 def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
-    """The columns that have rows, and which these are: numbers of labels may leave much out."""
+    """Return the columns that have rows, and their numbers."""
     used, places = np.unique(Y.indices, return_inverse=True)
     return sp.csr_matrix((Y.data, places.reshape(-1), Y.indptr), shape=(Y.shape[0], used.size)), used
 
@@ -165,18 +165,18 @@ def read_labelled(
     Parameters
     ----------
     path : str
-        A file, or `-` for standard input. With `{rank}` in its name each rank of mpirun reads its own, and the rows
-        of all are put together in their order.
+        A file, or `-` for standard input. With `{rank}` in its name, each rank of mpirun reads its own file, and the
+        rows of all are joined in the order of the ranks.
     file : FileOptions
     min_df : int or float
-        As `TextFeatures` has it.
+        As for `TextFeatures`.
     dtype : numpy dtype
-        Of the values of svmlight and XMC text.
+        Type of the values of svmlight and XMC text.
     several : bool
-        Whether rows may have sets of labels: those of XMC text always have, and those of svmlight text if one of them
-        has other than one label.
+        Whether rows may have sets of labels. XMC text always has them, and svmlight text if some row does not have
+        exactly one label.
     normalize : bool, optional
-        Whether to scale rows to length 1. Those of texts always have that length, and False is refused there.
+        Whether to scale rows to length 1. Rows made from texts always have it, so False is rejected for them.
 
     Returns
     -------
@@ -186,7 +186,7 @@ def read_labelled(
     check_is_file(path)
     kind = kind_of(path, file, otherwise="svmlight")
     if kind == "xmc" and not several:
-        raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {SEVERAL_LABELS}")
+        raise InputError(f"{stream_name(path)}: XMC text has sets of labels; {SEVERAL_LABELS}")
     if normalize is False and kind not in ROWS_OF_FEATURES:
         raise InputError(f"{stream_name(path)}: {ALWAYS_UNIT}")
 
@@ -226,7 +226,7 @@ def _as_features(
 
 
 def _put_together(parts: Sequence[ParsedRows]) -> ParsedRows:
-    """Rows of several files, as if they had been one: it counts from 0 where one of them does."""
+    """Join the rows of several files as if they were one, with indices from 0 if one of them has them."""
     from_zero = any(part.from_zero for part in parts)
     shifts = [from_zero and not part.from_zero for part in parts]
     n_features = max(part.X.shape[1] + shift for part, shift in zip(parts, shifts, strict=True))
@@ -247,13 +247,13 @@ def _labels_together(parts: Sequence[ParsedRows]) -> tuple[Any, np.ndarray | Non
 
 def _sets_of_one(labels: np.ndarray) -> tuple[sp.csr_matrix, np.ndarray]:
     if labels.dtype.kind != "i" or (labels < 0).any():
-        raise ValueError("where some files have several labels a row, each label must be an integer from 0 up")
+        raise ValueError("if some files have several labels per row, all labels must be integers of at least 0")
     rows = np.arange(labels.size)
     return _only_used(sp.csr_matrix((np.ones(rows.size, np.int32), (rows, labels))))
 
 
 def class_sizes(counts: np.ndarray) -> dict[str, float]:
-    """Describe how many rows the classes have."""
+    """Describe the number of rows per class."""
     return {
         "smallest": int(counts.min()),
         "median": float(np.median(counts)),

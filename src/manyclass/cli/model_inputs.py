@@ -1,4 +1,4 @@
-"""What the commands read for a model: rows as it was trained on them, with or without labels."""
+"""Read rows for a model, in the way in which it was trained, with or without labels."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from .inputs import ParsedRows, check_is_file, naming, open_store, parsed, suppo
 from .output import InputError
 
 TEXTS_AT_ONCE = 4096
-# Lines that tell whether these are texts.
+# Number of lines that decide whether a file holds texts.
 LOOKED_AT = 10
 
 logger = logging.getLogger("manyclass.cli")
@@ -31,21 +31,21 @@ logger = logging.getLogger("manyclass.cli")
 class ModelInput:
     """A file or a store to be read for a model.
 
-    Features that the model was not trained on are left out, and counted.
+    Features that the model was not trained on are dropped and counted.
 
     Parameters
     ----------
     model : LinearModel
     path : str
-        A file, a store, or `-` for standard input; with `{rank}` in its name each rank of mpirun reads its own.
+        A file, a store, or `-` for standard input. With `{rank}` in its name, each rank reads its own file.
     file : FileOptions
     strict : bool
-        Whether to refuse features that the model was not trained on.
+        Whether to reject features that the model was not trained on.
 
     Attributes
     ----------
     store : BlockStore or None
-        If the path names one.
+        The store, if the path names one.
     divided : bool
         Whether the ranks of mpirun read different files.
     """
@@ -68,18 +68,17 @@ class ModelInput:
         elif strict and self.store.n_features > model.n_features:
             raise InputError(
                 f"{path} has {output.counted(self.store.n_features, 'feature')}, but the model knows "
-                f"{output.count(model.n_features)}; leave out "
-                "--strict to ignore the others"
+                f"{output.count(model.n_features)}; omit --strict to ignore the others"
             )
 
     # ---- Files
 
     def labelled(self) -> tuple[RowMatrix, Any]:
-        """Rows with one label each, prepared for the model."""
+        """Read rows with one label each, prepared for the model."""
         kind = self._kind()
         if kind == "xmc":
             raise InputError(
-                f"{stream_name(self._path)}: XMC text has sets of labels, but the model knows one label per row"
+                f"{stream_name(self._path)}: XMC text has sets of labels, but the model has one label per row"
             )
 
         def read() -> tuple[RowMatrix, Any]:
@@ -95,20 +94,20 @@ class ModelInput:
             return ranks.read_rows(read, divided=self.divided)
 
     def label_sets(self) -> tuple[RowMatrix, sp.csr_matrix, np.ndarray]:
-        """Rows with sets of labels, prepared for the model.
+        """Read rows with sets of labels, prepared for the model.
 
         Returns
         -------
         X : RowMatrix of shape (n, n_features)
         Y : csr_matrix of shape (n, K)
-            Ones for the labels that the model knows, by its classes.
+            Ones for the labels that the model knows.
         unknown : ndarray of shape (n,)
-            How many others each row has.
+            Number of other labels per row.
         """
         kind = self._kind()
         if kind not in ROWS_OF_FEATURES:
             raise InputError(
-                f"{stream_name(self._path)}: the rows of {kind} have one label each, the model knows sets of labels"
+                f"{stream_name(self._path)}: {kind} has one label per row, but the model has sets of labels"
             )
 
         def read() -> tuple[RowMatrix, sp.csr_matrix, np.ndarray]:
@@ -120,9 +119,9 @@ class ModelInput:
             return ranks.read_rows(read, divided=self.divided)
 
     def unlabelled(self) -> Iterator[tuple[RowMatrix, list[Any] | None]]:
-        """Rows, prepared for the model, whose labels do not matter; texts come in batches.
+        """Yield rows prepared for the model, with the values of the column `--id-column` or None.
 
-        With each batch come the values of the column `--id-column`, or None.
+        Texts come in batches. Labels are ignored.
         """
         kind = self._kind(lines=True)
         with naming(self._path):
@@ -167,11 +166,11 @@ class ModelInput:
         if look_like_features(lines):
             raise InputError(
                 "these look like rows of features, but the model was trained on texts; pass texts or a table, or "
-                "take each line as a text with --format lines"
+                "read each line as a text with --format lines"
             )
         if lines and (kind := look_like_table(lines[0], self._text_column)):
             logger.warning(
-                "%s: each line is taken as a text, but the first looks like that of a table; --format %s reads it so",
+                "%s: each line is read as a text, but the first looks like that of a table; try --format %s",
                 stream_name(self._path),
                 kind,
             )
@@ -187,12 +186,12 @@ class ModelInput:
         if kind in ROWS_OF_FEATURES and on_texts:
             raise InputError(
                 f"{name}: {kind} holds rows of features, but the model was trained on texts; pass "
-                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not tell what it is"
+                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not tell the format"
             )
         return kind
 
     def _parsed(self, kind: str, *, multilabel: bool | str) -> ParsedRows:
-        # A file of few rows may lack index 0 by chance: count as the training file did.
+        # A file of few rows may lack index 0 by chance, so number features as the training file did.
         base = self._model.settings.get("index_base")
         with supposed(self._file, "the model was trained on rows of features: pass svmlight or XMC text"):
             found = parsed(
@@ -208,14 +207,14 @@ class ModelInput:
     # ---- Stores
 
     def for_blocks(self, find: Callable[[RowMatrix], Sequence[Any]]) -> tuple[Any, ...]:
-        """What `find` gives for the rows of a store, in the order of their ids."""
+        """Return what `find` returns for the rows of a store, in the order of their ids."""
         assert self.store is not None
         return by_blocks(self.store, self._model, find, self._known.keep)
 
-    # ---- What was left out
+    # ---- Ignored features
 
     def ignored(self) -> dict[str, int]:
-        """Say how many entries were left out when all rows were read, and give the numbers."""
+        """Report how many entries were ignored, after all rows have been read."""
         known = self._known
         if self.divided:
             known = KnownFeatures(self._model.n_features)
@@ -223,7 +222,7 @@ class ModelInput:
                 known.add(others)
         if known.entries_ignored:
             logger.warning(
-                "%s: ignored %s of %s entries: the model was not trained on their %s; --strict refuses them",
+                "%s: ignored %s of %s entries: the model was not trained on their %s; --strict rejects them",
                 stream_name(self._name),
                 output.count(known.entries_ignored),
                 output.count(known.entries),
