@@ -109,7 +109,7 @@ def own_file(path: str) -> str:
     if _peers.size == 1:
         return path
     if path == "-":
-        raise InputError("only the first rank has standard input; pass a file that all ranks can read")
+        raise InputError("standard input reaches only the first rank; pass a file that all ranks can read")
     beyond = path.replace(PLACE, str(_peers.size))
     if PLACE in path and Path(beyond).exists():
         raise InputError(f"{beyond} has no rank to read it; start as many ranks as there are files")
