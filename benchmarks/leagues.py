@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import ours
 from benchmarks.protocol import Outcome, Request, Task, memory_status, serve
 from manyclass.data import check_matrix
-from manyclass.engines.mpi import MPIEngine, MPIPeers, together
+from manyclass.peers import MPIEngine, MPIPeers, together
 from manyclass.problems import PROBLEMS
 from manyclass.solvers import Leagues, SolverOptions, StopRule, TrainingSet
 

@@ -60,6 +60,25 @@ def svm(tmp_path):
     return tmp_path
 
 
+def label_sets(n, seed, signal=2.0):
+    """Labels 3, 5, 7, 9 by the features; every third row also has label 12, every tenth none at all."""
+    rng = np.random.default_rng(seed)
+    y = 3 + 2 * (np.arange(n) % 4)
+    X = sp.random(n, 20, 0.3, format="lil", dtype=np.float32, random_state=seed)
+    X[np.arange(n), y] = signal + rng.random(n)
+    X[:, 0] = 1.0
+    Y = sp.lil_matrix((n, 13), dtype=int)
+    Y[np.arange(n), y] = 1
+    Y[::3, 12] = 1
+    Y[::10] = 0
+    return X.tocsr(), Y.tocsr()
+
+
+@pytest.fixture(name="label_sets")
+def make_label_sets():
+    return label_sets
+
+
 def sentences(n, seed):
     rng = np.random.default_rng(seed)
     for row in range(n):

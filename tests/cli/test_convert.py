@@ -130,10 +130,13 @@ def test_rows_and_blocks_are_removed(shell, svm):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["remove", "s"], "say what to remove"),
-        (["remove", "s", "--rows", "3,x"], "--rows: 'x' is no number"),
-        (["remove", "s", "--rows", "9-3"], "ends before it begins"),
-        (["remove", "s", "--rows", "5-99999999999999"], "there is no number 99999999999999; the last one is 199"),
+        (["remove", "s"], "nothing to remove"),
+        (["remove", "s", "--rows", "3,x"], "--rows: 'x' is neither a number"),
+        (["remove", "s", "--rows", "9-3"], "ends before it starts"),
+        (
+            ["remove", "s", "--rows", "5-99999999999999"],
+            "there is no number 99999999999999; the last one is 199",
+        ),
         (["remove", "s", "--rows-from", "train.svm"], "train.svm:1: "),
         (["remove", "s", "--rows-from", "none"], "none: No such file"),
         (["remove", "s", "--blocks", "7"], "there is no number 7; the last one is 1"),
@@ -146,7 +149,7 @@ def test_rows_and_blocks_are_removed(shell, svm):
         (["convert", "train.svm", "news.csv", "t"], "different formats (csv, svmlight)"),
         (["convert", "train.svm", "t", "--hash-bits", "9"], "--hash-bits does not apply to svmlight"),
         (["convert", "news.csv", "t", "--text-column", "body"], "no column 'body'; the columns are 'text', 'label'"),
-        (["convert", "news.parquet", "t", "--text-column", "body"], "name the ones to read with --text-column"),
+        (["convert", "news.parquet", "t", "--text-column", "body"], "pass the columns to read with --text-column"),
         (["convert", "bad.parquet", "t"], "not a Parquet file, or a damaged one"),
         (["convert", ".", "t"], "a folder; pass files"),
         (["convert", "none.svm", "t"], "No such file"),

@@ -48,9 +48,17 @@ def test_piped_output_has_one_pair_a_line(shell, model):
     assert {"rows", "error", "top-3 error", "micro-F1"} <= {line.split("\t")[0] for line in lines}
 
 
-@pytest.mark.parametrize("k", ["0", "x", "1,,2", "9"])
-def test_wrong_k_is_refused(shell, model, k):
-    shell("evaluate", "m.manyclass", "test.svm", "-k", k, code=2)
+@pytest.mark.parametrize(
+    ("k", "message"),
+    [
+        ("0", "'0' is not a list of positive integers such as 1,3,5"),
+        ("x", "'x' is not a list of positive integers such as 1,3,5"),
+        ("1,,2", "'1,,2' is not a list of positive integers such as 1,3,5"),
+        ("9", "error: -k 9 is more than the 4 classes of m.manyclass"),
+    ],
+)
+def test_wrong_values_of_k_are_rejected(shell, model, k, message):
+    assert message in shell("evaluate", "m.manyclass", "test.svm", "-k", k, code=2).stderr
 
 
 def test_rows_that_are_missing_are_refused(shell, model, svm):

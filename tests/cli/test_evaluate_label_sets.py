@@ -10,24 +10,10 @@ from manyclass.metrics import propensities, ranking_metrics
 from manyclass.model import load_model, save_model
 
 
-def rows(n, seed):
-    """Labels 3, 5, 7, 9 by the features; every third row also has label 12, every tenth none at all."""
-    rng = np.random.default_rng(seed)
-    y = 3 + 2 * (np.arange(n) % 4)
-    X = sp.random(n, 20, 0.3, format="lil", dtype=np.float32, random_state=seed)
-    X[np.arange(n), y] = 1.0 + rng.random(n)
-    X[:, 0] = 1.0
-    Y = sp.lil_matrix((n, 13), dtype=int)
-    Y[np.arange(n), y] = 1
-    Y[::3, 12] = 1
-    Y[::10] = 0
-    return X.tocsr(), Y.tocsr()
-
-
 @pytest.fixture
-def model(shell, tmp_path):
+def model(shell, tmp_path, label_sets):
     for name, n, seed in (("train.svm", 200, 0), ("test.svm", 60, 1)):
-        save_svmlight(*rows(n, seed), tmp_path / name)
+        save_svmlight(*label_sets(n, seed, signal=1.0), tmp_path / name)
     shell("train", "train.svm", "--loss", "squared_hinge", "-m", "m.manyclass")
     return load_model("m.manyclass", mmap=False)
 
@@ -73,8 +59,8 @@ def test_propensities_have_another_shape_or_another_source(shell, model):
     assert "the model has no counts" in shell("evaluate", "old.manyclass", "test.svm").stdout
 
 
-def test_unknown_labels_of_a_store_are_refused_or_missed(shell, model, tmp_path):
-    X, Y = rows(60, 1)
+def test_unknown_labels_of_a_store_are_refused_or_missed(shell, model, tmp_path, label_sets):
+    X, Y = label_sets(60, 1, signal=1.0)
     more = sp.hstack([Y, sp.csr_matrix((60, 7)), sp.csr_matrix(np.eye(60, 1, dtype=int))], "csr")
     save_svmlight(X, more, tmp_path / "later.svm")
     shell("convert", "later.svm", "store")

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from manyclass import OneVsRestSVC
 from manyclass.cli import inputs
@@ -13,24 +12,10 @@ from manyclass.metrics import precisions_at_k
 from manyclass.model import load_model
 
 
-def rows(n, seed):
-    """Labels 3, 5, 7, 9 by the features; every third row also has label 12, every tenth none at all."""
-    rng = np.random.default_rng(seed)
-    y = 3 + 2 * (np.arange(n) % 4)
-    X = sp.random(n, 20, 0.3, format="lil", dtype=np.float32, random_state=seed)
-    X[np.arange(n), y] = 2.0 + rng.random(n)
-    X[:, 0] = 1.0
-    Y = sp.lil_matrix((n, 13), dtype=int)
-    Y[np.arange(n), y] = 1
-    Y[::3, 12] = 1
-    Y[::10] = 0
-    return X.tocsr(), Y.tocsr()
-
-
 @pytest.fixture
-def files(tmp_path):
+def files(tmp_path, label_sets):
     for name, n, seed in (("train", 200, 0), ("test", 60, 1)):
-        X, Y = rows(n, seed)
+        X, Y = label_sets(n, seed)
         save_svmlight(X, Y, tmp_path / f"{name}.svm")
         save_xmc(X, Y, tmp_path / f"{name}.xmc.gz")
     return tmp_path
@@ -116,9 +101,9 @@ def test_a_store_and_its_text_give_one_model(shell, files, model):
     assert by_text == by_store
 
 
-def test_inspect_counts_labels(shell, files):
+def test_inspect_counts_labels(shell, files, label_sets):
     report = shell.json("inspect", "train.svm")
-    _, Y = rows(200, 0)
+    _, Y = label_sets(200, 0)
     assert report["multilabel"] and report["classes"] == 5 and report["rows_without_labels"] == 20
     assert report["labels_a_row"] == {"smallest": 0, "mean": Y.nnz / 200, "largest": 2}
     assert report["rows_a_class"]["largest"] == Y.sum(axis=0).max()
@@ -146,9 +131,9 @@ def test_bad_label_lists_are_named_by_file_and_line(shell, files, text, message)
     assert message in shell("train", "bad.svm", "--loss", "hinge", code=2).stderr
 
 
-def test_one_label_a_row_is_what_other_losses_and_models_want(shell, files, svm):
+def test_one_label_a_row_is_what_other_losses_and_models_want(shell, files, svm, label_sets):
     one_vs_rest = "several labels per row are trained one-vs-rest (--loss squared_hinge, hinge, logistic"
-    X, Y = rows(200, 0)
+    X, Y = label_sets(200, 0)
     save_svmlight(X, Y, "several.svm")
     refused = shell("train", "several.svm", "--loss", "cs", code=2).stderr
     assert f"several.svm:1:2: expected one label, found none; {one_vs_rest}" in refused
@@ -157,7 +142,7 @@ def test_one_label_a_row_is_what_other_losses_and_models_want(shell, files, svm)
         assert "one label per row" in shell("train", "several.svm", "--loss", "hinge", *option, code=2).stderr
     shell("train", "train.svm", "-m", "plain.manyclass")
     assert "has one label per row" in shell("predict", "plain.manyclass", "test.svm", "--threshold", 0, code=2).stderr
-    assert "knows one label per row" in shell("evaluate", "plain.manyclass", "test.xmc.gz", code=2).stderr
+    assert "has one label per row" in shell("evaluate", "plain.manyclass", "test.xmc.gz", code=2).stderr
 
 
 def test_a_header_with_fewer_features_than_the_model_has(shell, files, model):
@@ -171,9 +156,9 @@ def test_cv_compares_the_best_labels(shell, files):
     assert "trained one-vs-rest" in shell("cv", "train.svm", "--loss", "hinge,cs", code=2).stderr
 
 
-def test_files_of_several_ranks_are_put_together(files):
+def test_files_of_several_ranks_are_put_together(files, label_sets):
     """Also where the rows of one of them happen to have one label each, or no label of another one."""
-    X, Y = rows(60, 2)
+    X, Y = label_sets(60, 2)
     parts = []
     for first, last in ((0, 20), (20, 60)):
         save_svmlight(X[first:last], Y[first:last], files / "part.svm")

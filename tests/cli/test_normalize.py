@@ -189,10 +189,13 @@ def test_models_of_stores_scale_rows_of_files_and_take_those_of_stores_as_they_a
         (["cv", "unit", "--no-normalize"], "unit: --no-normalize is too late"),
         (["convert", "train.svm", "raw", "--append", "--normalize"], "raw: --normalize is too late"),
         (["convert", "train.svm", "unit", "--append", "--no-normalize"], "unit: --no-normalize is too late"),
-        (["train", "t.csv", "--no-normalize"], "t.csv: rows of texts always have length 1; leave out --no-normalize"),
-        (["cv", "t.csv", "--no-normalize"], "t.csv: rows of texts always have length 1"),
-        (["convert", "t.csv", "new", "--no-normalize"], "csv: rows of texts always have length 1"),
-        (["train", "texts", "--no-normalize"], "texts: rows of texts always have length 1"),
+        (
+            ["train", "t.csv", "--no-normalize"],
+            "t.csv: rows made from texts always have length 1; omit --no-",
+        ),
+        (["cv", "t.csv", "--no-normalize"], "t.csv: rows made from texts always have length 1"),
+        (["convert", "t.csv", "new", "--no-normalize"], "csv: rows made from texts always have length 1"),
+        (["train", "texts", "--no-normalize"], "texts: rows made from texts always have length 1"),
         (["predict", "m", "train.svm", "--normalize"], "No such option"),
     ],
 )

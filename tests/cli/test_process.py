@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -13,15 +12,33 @@ from manyclass.engines import CheckpointFolder
 from manyclass.model import load_model
 
 START = [sys.executable, "-c", "from manyclass.cli import main; main()"]
+# The same, with a line on standard error from the moment that Ctrl-C no longer ends the process at once.
+ANNOUNCED = """
+import sys
+from contextlib import contextmanager
+from manyclass.cli import main
+from manyclass.engines import training
+
+@contextmanager
+def announced(*given, listening=training.listening):
+    with listening(*given) as found:
+        print("listening", file=sys.stderr, flush=True)
+        yield found
+
+training.listening = announced
+main()
+"""
 
 
 @pytest.mark.parametrize("loss", ["ww", "hinge"])
 def test_ctrl_c_gives_130_and_a_usable_model(svm, loss):
     endless = ["--tol", "1e-300", "--stop", "kkt", "--max-iter", "1000000000", "--dtype", "float64"]
-    command = [*START, "train", "train.svm", "--loss", loss, "--json", "--checkpoint", "c", *endless]
-    with subprocess.Popen(command, cwd=svm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", ANNOUNCED, "train", "train.svm", "--loss", loss, "--json", "--checkpoint", "c"]
+    with subprocess.Popen(
+        [*command, *endless], cwd=svm, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert "training" in process.stderr.readline()
-        time.sleep(1)  # the line comes a moment before the fit
+        assert process.stderr.readline() == "listening\n"
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
@@ -36,10 +53,9 @@ def test_ctrl_c_while_reading_gives_130_and_no_model(tmp_path):
     with subprocess.Popen(
         [*START, "train", "-"], cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        # Ready when the text has left the pipe.
+        # More than a pipe holds: the text has left our hands when the process is reading it.
         process.stdin.write("1 1:1\n" * 50_000)
         process.stdin.flush()
-        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 def test_what_does_not_divide_its_work_refuses_several_ranks(command, shell, svm, monkeypatch):
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "3")
     result = shell(*command, code=2)
-    assert result.stderr.startswith(f"error: mpirun has started 3 ranks, and each would do all of {command[0]}: ")
+    assert result.stderr.startswith(f"error: mpirun has started 3 ranks, and each would do all of {command[0]}; ")
     assert result.stdout == "" and len(result.stderr.splitlines()) == 1
 
 

@@ -122,14 +122,16 @@ def test_the_data_are_never_replaced(shell, svm, force):
     os.link(svm / "train.svm", svm / "same")
     for name in ("train.svm", "./train.svm", "same"):
         refused = shell("train", "train.svm", "-m", name, *force, code=2)
-        assert "is the file that is read" in refused.stderr
+        assert "is also read by this command" in refused.stderr
     assert (svm / "train.svm").read_bytes() == before
 
 
 def test_predictions_do_not_replace_what_they_are_made_from(shell, old):
     for name in ("m.manyclass", "test.svm"):
         before = (old.parent / name).read_bytes()
-        assert "is the file that is read" in shell("predict", "m.manyclass", "test.svm", "-o", name, code=2).stderr
+        assert (
+            "is also read by this command" in shell("predict", "m.manyclass", "test.svm", "-o", name, code=2).stderr
+        )
         assert (old.parent / name).read_bytes() == before
     (old.parent / "out.txt").write_text("before")
     shell("predict", "m.manyclass", "test.svm", "-o", "out.txt")

@@ -24,7 +24,7 @@ def small(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("table", "rows"), [("alber-b1", 6), ("thesis-5", 9)])
 def test_writes_a_table_and_a_picture(shell, small, table, rows):
     printed = shell("reproduce", table).stdout
-    assert "not at hand:" in printed and "letter" in printed.splitlines()[-1] and "[1] iris:" in printed
+    assert "missing:" in printed and "letter" in printed.splitlines()[-1] and "[1] iris:" in printed
     with open(f"{table}.csv", encoding="utf-8") as stream:
         found = list(csv.DictReader(line for line in stream if not line.startswith("#")))
     assert len(found) == rows and {row["data set"] for row in found} == {"iris"}
@@ -39,7 +39,7 @@ def test_needs_data_and_makes_the_folder(shell, monkeypatch, tmp_path):
     monkeypatch.delenv("MANYCLASS_DATA", raising=False)
     assert "set MANYCLASS_DATA to a folder" in shell("reproduce", "alber-b1", code=2).stderr
     monkeypatch.setenv("MANYCLASS_DATA", str(tmp_path))
-    assert "not at hand: SensIT" in shell("reproduce", "alber-b1", "-o", "new/folder").stdout
+    assert "missing: SensIT" in shell("reproduce", "alber-b1", "-o", "new/folder").stdout
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == ["alber-b1.csv", "alber-b1.png"]
     (tmp_path / "file").write_text("")
     assert "file: File exists" in shell("reproduce", "alber-b1", "-o", "file", code=2).stderr

@@ -12,7 +12,7 @@ from typer import BadParameter
 
 from manyclass.cli import ranks
 from manyclass.cli.destination import way_of_writing
-from manyclass.cli.options import Calibrate
+from manyclass.cli.train_options import Checkpoints, Cluster, Objective
 from manyclass.data import load_svmlight, save_svmlight, save_xmc
 from manyclass.engines import batches
 from manyclass.estimators import label_batches
@@ -133,7 +133,7 @@ def test_a_fit_that_was_stopped_ends_with_the_same_bytes(stop, code, message, sh
 
 def test_resume_begins_where_there_is_nothing_yet(shell, files):
     command = ["train", "one.svm", *PPD, "-m", "folder", "--shards", "--resume"]
-    assert "folder holds no shards yet; starting at the beginning" in shell(*command).stderr
+    assert "folder holds no shards yet; starting from the beginning" in shell(*command).stderr
     before = bytes_of(files / "folder")
     shell(*command)
     assert bytes_of(files / "folder") == before
@@ -158,14 +158,17 @@ def test_a_shard_that_was_half_written_is_nothing(shell, files):
     ("arguments", "message"),
     [
         (["--loss", "ww"], "--loss ww is trained as a whole"),
-        (["--loss", "squared_hinge"], "ppd_hinge, ppd_squared_hinge and squared_hinge with --drop are written while"),
-        (["--loss", "max_margin"], "only by several ranks of mpirun"),
-        ([*PPD, "--checkpoint", "c"], "leave out one of --checkpoint and --shards"),
-        ([*PPD, "--calibrate", "sigmoid"], "leave out one of --calibrate and --shards"),
-        ([*PPD, "--engine", "joblib"], "the workers of joblib write no shards"),
-        ([*PPD, "--every", "5"], "it needs the folder of --checkpoint"),
+        (
+            ["--loss", "squared_hinge"],
+            "ppd_hinge, ppd_squared_hinge, and squared_hinge with --drop, are written",
+        ),
+        (["--loss", "max_margin"], "only several ranks of mpirun"),
+        ([*PPD, "--checkpoint", "c"], "omit --checkpoint or --shards"),
+        ([*PPD, "--calibrate", "sigmoid"], "omit --calibrate or --shards"),
+        ([*PPD, "--engine", "joblib"], "the workers of joblib do not write shards"),
+        ([*PPD, "--every", "5"], "it needs a folder given by --checkpoint"),
         ([*PPD, "-m", "several.svm"], "several.svm is a file; choose another folder for the shards with --model"),
-        ([*PPD, "-m", "."], "holds other things than shards; choose another folder"),
+        ([*PPD, "-m", "."], "holds other files than shards; choose another folder"),
     ],
 )
 def test_what_shards_do_not_go_with(arguments, message, shell, files):
@@ -178,4 +181,4 @@ def test_what_shards_do_not_go_with(arguments, message, shell, files):
 def test_one_rank_of_mpirun_is_alone(monkeypatch):
     monkeypatch.setattr(ranks, "peers", lambda: SimpleNamespace(size=1, rank=0))
     with pytest.raises(BadParameter, match="--loss ww is trained as a whole"):
-        way_of_writing(True, "ww", None, checkpoint=None, calibrate=Calibrate.none, engine=ranks.Engine.mpi)
+        way_of_writing(Objective("ww"), Checkpoints(), Cluster(ranks.Engine.mpi, shards=True))

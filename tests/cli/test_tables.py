@@ -131,7 +131,8 @@ def test_a_header_that_is_taken_as_a_text_is_pointed_out(shell, news, model, for
     content = (news / f"news.{format}").read_text()
     said = shell("predict", model, "-", stdin=content).stderr
     assert (
-        f"<stdin>: each line is taken as a text, but the first looks like that of a table; --format {format}" in said
+        f"<stdin>: each line is read as a text, but the first looks like that of a table; try --format {format}"
+        in said
     )
     assert not shell("predict", model, "-", "--format", "lines", stdin=content).stderr
 
@@ -203,17 +204,17 @@ FEATURES = "1 1:0.5 3:2\n2 2:1e-3 # a comment\n"
         (["evaluate", "f", "-"], "a cat\n", "the model was trained on rows of features"),
         (["predict", "f", "texts"], "", "texts was made of texts, but the model was trained on rows of features"),
         (["train", "x.txt"], "a cat\n", "for a table of texts pass --text-column"),
-        (["train", "x.svm", "--text-column", "body"], FEATURES, "--text-column has no meaning with svmlight"),
-        (["train", "texts", "--delimiter", ";"], "", "texts: --delimiter has no meaning with a store"),
-        (["train", "news.jsonl", "--delimiter", ";"], "", "--delimiter has no meaning with jsonl"),
-        (["train", "semicolons.csv", *COLUMNS], "", "say what separates the fields with --delimiter"),
+        (["train", "x.svm", "--text-column", "body"], FEATURES, "--text-column does not apply to svmlight"),
+        (["train", "texts", "--delimiter", ";"], "", "texts: --delimiter does not apply to a store"),
+        (["train", "news.jsonl", "--delimiter", ";"], "", "--delimiter does not apply to jsonl"),
+        (["train", "semicolons.csv", *COLUMNS], "", "pass the field separator with --delimiter"),
         (["predict", "m", "-", "--format", "parquet"], "", "Parquet cannot be read from a pipe"),
         (
             ["predict", "m", "news.csv", "--id-column", "no"],
             "",
             "no column 'no'; the columns are 'key', 'topic'",
         ),
-        (["predict", "m", "-", "--format", "lines", "--id-column", "key"], "a\n", "no meaning with lines"),
+        (["predict", "m", "-", "--format", "lines", "--id-column", "key"], "a\n", "does not apply to lines"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(shell, news, model, arguments, content, message):

@@ -8,6 +8,7 @@ import pytest
 from manyclass import MulticlassSVC, OneVsRestSVC
 from manyclass.cli.fitting import fit
 from manyclass.data import load_svmlight
+from manyclass.engines import CheckpointFolder
 from manyclass.estimators.provenance import Provenance
 from manyclass.model import load_model
 
@@ -205,7 +206,7 @@ def test_methods_for_stores_reach_the_engine(shell, svm):
     by_block = [*command, "--method", "pegasos", "--update", "block", "--tol", 0.05, "--max-iter", 5000]
     assert shell.json(*by_block)["certificate"]["exit_reason"] == "converged"
     stopped = shell(*command, "--method", "streamsvm", "--force", code=3)
-    assert "one pass, as StreamSVM does" in stopped.stderr and "leave out --method" in stopped.stderr
+    assert "one pass, as StreamSVM does" in stopped.stderr and "omit --method" in stopped.stderr
     assert load_model("m").certificate["exit_reason"] == "one_pass"
     assert "one-vs-rest" in shell("train", "s", "--loss", "ww", "--method", "pegasos", code=2).stderr
     assert "--method pegasos" in shell(*command, "--update", "block", code=2).stderr
@@ -258,7 +259,15 @@ def test_a_folder_that_cannot_be_written_is_a_warning(svm, shell):
 
 
 def test_probabilities_are_fitted_without_checkpoints(svm, shell):
-    shell("train", "train.svm", "--checkpoint", "c", "--every", "0", "--calibrate", "temperature")
+    """The fits on the folds leave the checkpoint of the model's own fit alone."""
+    command = ["train", "train.svm", "--every", "0", "--checkpoint"]
+    shell(*command, "plain", "-m", "plain.manyclass")
+    shell(*command, "calibrated", "-m", "calibrated.manyclass", "--calibrate", "temperature")
+    assert load_model("calibrated.manyclass").settings["probability"]["method"] == "softmax"
+    plain, calibrated = (CheckpointFolder(folder).read() for folder in ("plain", "calibrated"))
+    assert calibrated.generation == plain.generation
+    for mine, other in zip(calibrated.parts, plain.parts, strict=True):
+        assert mine.keys() == other.keys() and all(np.array_equal(mine[name], other[name]) for name in mine)
 
 
 def test_how_rows_were_read_is_of_one_fit(svm):

@@ -116,7 +116,7 @@ def stored(path, name):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda path: {"weights__scale": None}, "no tensor 'weights.scale'"),
+        (lambda path: {"weights__scale": None}, "tensor 'weights.scale' is missing"),
         (lambda path: {"weights__scale": np.ones(4, np.float32)}, "scale is float32 of shape"),
         (lambda path: {"weights__scale": np.ones(5)}, "scale is float64"),
         (lambda path: {"weights__scale": np.full(5, np.nan, np.float32)}, "scales are NaN"),

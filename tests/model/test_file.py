@@ -233,7 +233,7 @@ def test_bytes_after_the_end_are_refused(tmp_path):
 
 def test_a_foreign_safetensors_file_is_refused(tmp_path):
     safetensors.numpy.save_file({"weights": np.zeros((2, 2), np.float32)}, tmp_path / "m")
-    refused(tmp_path / "m", "not of manyclass")
+    refused(tmp_path / "m", "a safetensors file, but not a model")
 
 
 @pytest.mark.parametrize(
@@ -301,8 +301,8 @@ NAN_WEIGHTS = np.full((12, 5), np.nan, np.float32)
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"weights": None}, "no tensor 'weights'"),
-        ({"intercept": None}, "no tensor 'intercept'"),
+        ({"weights": None}, "tensor 'weights' is missing"),
+        ({"intercept": None}, "tensor 'intercept' is missing"),
         ({"classes": None}, "it has no classes"),
         ({"weights": np.zeros((12, 4), np.float32)}, "4 columns of weights, but 5 classes"),
         ({"weights": np.zeros((12, 5), np.int32)}, "not a matrix of floats"),
@@ -311,7 +311,7 @@ NAN_WEIGHTS = np.full((12, 5), np.nan, np.float32)
         ({"intercept": np.zeros(5)}, "intercept is float64"),
         ({"intercept": np.zeros(4, np.float32)}, "shape"),
         ({"intercept": np.full(5, np.inf, np.float32)}, "plus infinity"),
-        ({"classes": np.array([0, 1, 1, 2, 3])}, "not ascending"),
+        ({"classes": np.array([0, 1, 1, 2, 3])}, "ascend"),
         ({"classes": np.zeros((5, 1))}, "vector"),
         ({"surprise": np.zeros(1)}, "unexpected tensors: surprise"),
     ],

@@ -216,7 +216,7 @@ def change(place, entry, **values):
         ({"change_steps": change(1, "learned", n_features=10**15)}, "not 1000000000000000 floats"),
         ({"change_steps": change(1, "learned", n_features="x")}, "n_features is 'x'"),
         ({"change_steps": change(1, "learned", n_samples_seen=0.5)}, "n_samples_seen is 0.5"),
-        ({"steps__0__idf": None}, "no tensor 'steps.0.idf'"),
+        ({"steps__0__idf": None}, "tensor 'steps.0.idf' is missing"),
         ({"steps__0__idf": np.ones(3)}, "idf is float64 of shape"),
         ({"steps__0__idf": np.full(11, np.nan)}, "idf is empty, or has values that are NaN"),
         ({"steps__0__vocabulary.offsets": np.array([0, 2])}, "do not divide"),
@@ -250,7 +250,7 @@ def test_steps_that_make_no_sense_are_refused(tmp_path, changed, reason):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"text__idf": None}, "no tensor 'text.idf'"),
+        ({"text__idf": None}, "tensor 'text.idf' is missing"),
         ({"text__idf": np.ones(2, np.float32)}, "idf is float32 of shape"),
         ({"text__idf": np.full(3, np.nan, np.float32)}, "NaN or infinite"),
         ({"text__idf": -np.ones(3, np.float32)}, "must be positive"),

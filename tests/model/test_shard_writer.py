@@ -150,5 +150,5 @@ def test_shards_that_do_not_fit_together_are_refused(tmp_path):
     with pytest.raises(ModelFileError, match="do not ascend"):
         load_model(tmp_path / "m")
     writer.add(20, part_of(replace(model, weights=model.weights.astype(float), intercept=np.zeros(K)), 20, K))
-    with pytest.raises(ModelFileError, match="in float64, but the first shard 12 in float32"):
+    with pytest.raises(ModelFileError, match="in float64, but the first shard has 12 in float32"):
         load_model(tmp_path / "m")

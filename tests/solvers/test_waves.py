@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from losses import text_like
 
-from manyclass._native import core
-from manyclass.solvers.solver import native
+from manyclass._native import core, native
 
 
 def sweep(loss, X, y, K, times, wave=32, relaxation=1.0):

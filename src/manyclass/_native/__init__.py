@@ -6,7 +6,9 @@
 import importlib
 import os
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from .processor import supported_builds
 
@@ -36,3 +38,8 @@ def choose_build(wanted: str | None) -> str:
 isa = choose_build(os.environ.get("MANYCLASS_ISA"))
 if not TYPE_CHECKING:
     core = importlib.import_module(f".{isa}", __name__)
+
+
+def native(core: Any, name: str, dtype: np.dtype) -> Any:
+    """Return the class of the core called `name`, for a value type."""
+    return getattr(core, f"{name}{'32' if np.dtype(dtype) == np.float32 else '64'}")

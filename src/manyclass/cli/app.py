@@ -1,4 +1,4 @@
-"""The commands under one roof."""
+"""The command line application with all commands."""
 
 from typing import Annotated, Any
 
@@ -7,7 +7,7 @@ from typer.core import TyperGroup
 
 import manyclass
 
-from ..engines import told_rank
+from ..peers import told_rank
 from . import ranks
 from .compress import compress
 from .convert import convert
@@ -16,6 +16,7 @@ from .demo import demo
 from .evaluate import evaluate
 from .index import index
 from .inspect import inspect
+from .panels import GroupedCommand
 from .predict import predict
 from .remove import remove
 from .reproduce import reproduce
@@ -26,7 +27,7 @@ HELP = ("-h", "--help")
 
 
 class Commands(TyperGroup):
-    """Help is given by one rank, and what is wrong with the arguments is said by one."""
+    """Under mpirun, only the first rank prints help and errors about the arguments."""
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         if told_rank() > 0 and not {*HELP, "--version"}.isdisjoint(args):
@@ -44,7 +45,7 @@ app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     rich_markup_mode=None,
-    # A defect should give a traceback that can be copied into a report.
+    # Keep tracebacks of defects plain, so that they can be copied into a report.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": [*HELP]},
 )
@@ -65,18 +66,23 @@ def manyclass_command(
     """Exact linear classifiers for thousands of classes, each fit with a certificate.
 
     \b
-    See it work, on the data set that comes with it:
+    See it work on a data set that comes with it:
       manyclass demo
-    Get small files to try it on (manyclass samples), or take your own; train, look at the model, use it:
+    Take your own files, or small ones from manyclass samples. Train a model,
+    look at it and use it:
       manyclass train news.csv --text-column body --label-column topic
       manyclass inspect news.manyclass
       echo "parliament votes on the budget" | manyclass predict news.manyclass -
 
     \b
-    Exit codes: 0 done; 2 wrong arguments or data; 3 stopped before the target, with the model written;
-    130 interrupted (train: with the model written); 1 a defect in manyclass.
+    Exit codes:
+      0    done
+      2    wrong arguments or data
+      3    stopped before the target; the model is written
+      130  interrupted; train has written its model
+      1    a defect in manyclass
     """
 
 
 for command in (train, predict, evaluate, inspect, compress, index, convert, remove, cv, reproduce, samples, demo):
-    app.command()(command)
+    app.command(cls=GroupedCommand)(command)

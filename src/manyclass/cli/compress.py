@@ -1,4 +1,4 @@
-"""`manyclass compress`: a smaller model that predicts nearly the same."""
+"""The command `manyclass compress`."""
 
 from enum import Enum
 from pathlib import Path
@@ -9,12 +9,13 @@ import typer
 from ..model import load_model, save_model
 from ..model.shards import stored_bytes
 from . import output, ranks
+from .options import AsJson, ForceOutput, ModelFile
 from .output import InputError
 from .replacing import check_model_file, replaced_pair
 
 
 class Narrow(str, Enum):
-    """What weights can be stored as."""
+    """Types that weights can be stored in."""
 
     float16 = "float16"
     int8 = "int8"
@@ -23,29 +24,29 @@ class Narrow(str, Enum):
 @output.answers_errors
 @ranks.alone
 def compress(
-    model: Annotated[Path, typer.Argument(help="A model written by train.")],
-    out: Annotated[Path, typer.Option("--output", "-o", help="Where the smaller one goes.")],
+    model: ModelFile,
+    out: Annotated[Path, typer.Option("--output", "-o", help="File for the smaller model.")],
     dtype: Annotated[
-        Narrow | None, typer.Option(help="Weights in half precision, or in 8 bits with a scale a class.")
+        Narrow | None, typer.Option(help="Store weights in half precision, or in 8 bits with one scale per class.")
     ] = None,
-    prune: Annotated[float, typer.Option(min=0, help="Drop weights that are smaller in size.")] = 0.0,
+    prune: Annotated[float, typer.Option(min=0, help="Drop weights smaller than this in absolute value.")] = 0.0,
     keep: Annotated[
-        int | None, typer.Option(min=1, help="Keep the largest weights of a class only, so many at the most.")
+        int | None, typer.Option(min=1, help="Keep at most this many weights per class, the largest ones.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is at --output, whatever it is.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    force: ForceOutput = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make a model smaller: drop small weights, store the others in fewer bits.
 
     \b
     Examples:
       manyclass compress news.manyclass -o small.manyclass --dtype int8
-      manyclass compress news.manyclass -o small.manyclass --dtype int8 --prune 0.01
-      manyclass evaluate small.manyclass test.csv        # what it has cost
+      manyclass compress news.manyclass -o small.manyclass --keep 1000
+      manyclass evaluate small.manyclass test.csv        # compare
     """
     output.log_to_stderr(quiet=True)
     if dtype is None and prune == 0 and keep is None:
-        raise InputError("say how: --dtype, --prune or --keep")
+        raise InputError("nothing to do; pass --dtype, --prune or --keep")
     replaced = check_model_file(out, force=force)
     if out.exists() and out.samefile(model):
         replaced = None
@@ -60,14 +61,10 @@ def compress(
         "density_before": before.density,
         "density": after.density,
     }
-    if as_json:
-        typer.echo(output.to_json(report))
-        return
-    output.show_pairs(
-        [
-            ("model", str(out)),
-            *replaced_pair(replaced),
-            ("size of the file", f"{output.size(stored_bytes(out))}, was {output.size(size_before)}"),
-            ("density", f"{output.percent(after.density)}, was {output.percent(before.density)}"),
-        ]
-    )
+    pairs = [
+        ("model", str(out)),
+        *replaced_pair(replaced),
+        ("file size", f"{output.size(stored_bytes(out))}, was {output.size(size_before)}"),
+        ("density", f"{output.percent(after.density)}, was {output.percent(before.density)}"),
+    ]
+    output.show_report(report, lambda _: output.show_pairs(pairs), as_json=as_json)

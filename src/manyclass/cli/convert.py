@@ -1,6 +1,7 @@
 """The command `manyclass convert`."""
 
 import time
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,10 +17,10 @@ from ..data.store_changes import more_of
 from ..data.table_rows import TableRows
 from . import normalizing, output, ranks
 from .fitting import Dtype
-from .formats import ROWS_OF_FEATURES, DataFormat, TableOptions, kind_of
-from .options import AsJson, Delimiter, LabelColumn, SkipUnlabelled, TextColumn
+from .formats import ROWS_OF_FEATURES, FileOptions, kind_of
+from .options import AsJson, TrainingFile
 from .output import InputError
-from .panels import in_data, option_in
+from .panels import given_in, in_data, option_in, takes_groups
 
 # Memory per non-zero in a CSR matrix.
 BYTES_A_NONZERO = 12
@@ -35,36 +36,44 @@ class Compression(str, Enum):
     none = "none"
 
 
-@output.answers_errors
-@ranks.alone
-def convert(
-    files: Annotated[list[str], typer.Argument(help="Text files or tables, plain or compressed; - reads stdin.")],
-    store: Annotated[Path, typer.Argument(help="Folder to write.")],
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Annotated[
-        DataFormat, in_data(help="Data format; auto goes by the file names, and finds XMC text by its first line.")
-    ] = DataFormat.auto,
-    delimiter: Delimiter = None,
-    skip_unlabelled: SkipUnlabelled = False,
+@dataclass(frozen=True)
+class RawFiles(TrainingFile):
+    """Options for the files to convert, and for making rows from them."""
+
     normalize: Annotated[
         bool | None,
         in_data(
             "--normalize/--no-normalize", help="Scale rows to length 1; rows made from texts always have length 1."
         ),
-    ] = None,
+    ] = None
     hash_bits: Annotated[
         int | None, in_data(min=1, max=30, help=f"Hash the words of texts to 2^N features. [default: {HASH_BITS}]")
-    ] = None,
-    dtype: Annotated[Dtype | None, in_data(help="Type of the feature values. [default: float32]")] = None,
-    append: Annotated[bool, in_store("--append", help="Add rows to an existing store.")] = False,
+    ] = None
+    dtype: Annotated[Dtype | None, in_data(help="Type of the feature values. [default: float32]")] = None
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """How to write the store. Fields are called as the parameters of `Conversion`."""
+
+    append: Annotated[bool, in_store("--append", help="Add rows to an existing store.")] = False
     memory: Annotated[
         Any, in_store(parser=parse_size, metavar="SIZE", help="Memory that the conversion may use.")
-    ] = "512MB",
-    blocks: Annotated[int | None, in_store(min=1, help="Number of blocks. [default: depends on --memory]")] = None,
-    seed: Annotated[int, in_store(help="Seed for assigning rows to blocks.")] = 0,
-    compression: Annotated[Compression, in_store(help="Compression of the blocks.")] = Compression.zstd,
-    level: Annotated[int | None, in_store(help="Compression level. [default: 1]")] = None,
+    ] = "512MB"
+    blocks: Annotated[int | None, in_store(min=1, help="Number of blocks. [default: depends on --memory]")] = None
+    seed: Annotated[int, in_store(help="Seed for assigning rows to blocks.")] = 0
+    compression: Annotated[Compression, in_store(help="Compression of the blocks.")] = Compression.zstd
+    level: Annotated[int | None, in_store(help="Compression level. [default: 1]")] = None
+
+
+@output.answers_errors
+@ranks.alone
+@takes_groups
+def convert(
+    files: Annotated[list[str], typer.Argument(help="Text files or tables, plain or compressed; - reads stdin.")],
+    store: Annotated[Path, typer.Argument(help="Folder to write.")],
+    raw: RawFiles,
+    options: StoreOptions,
     as_json: AsJson = False,
 ) -> None:
     """Convert files to a store on disk, in one pass and with little memory.
@@ -76,7 +85,7 @@ def convert(
     Examples:
       manyclass convert big.svm.gz store/ --memory 512MB
       manyclass convert part-*.svm parts/
-      manyclass convert news.parquet texts/ --text-column body --label-column topic
+      manyclass convert news.parquet news/ --text-column body --label-column topic
       manyclass convert more.svm store/ --append
       zcat big.svm.gz | manyclass convert - piped/
 
@@ -88,31 +97,15 @@ def convert(
     for file in files:
         if file != "-" and Path(file).is_dir():
             raise InputError(f"{file} is a folder; pass files")
-    table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
-    if append:
-        source = _more(BlockStore(store), files, format, table, dtype, hash_bits, normalize)
-    else:
-        source = _source(files, format, table, dtype, hash_bits, normalize)
-    made = Conversion(
-        source,
-        store,
-        append=append,
-        memory=memory,
-        blocks=blocks,
-        seed=seed,
-        compression=compression.value,
-        level=level,
-    ).run()
+    source = _more(BlockStore(store), files, raw) if options.append else _source(files, raw)
+    made = Conversion(source, store, **given_in(options)).run()
     report = describe_store(made) | {"seconds": time.perf_counter() - begin}
-    if as_json:
-        typer.echo(output.to_json(report))
-    else:
-        show_store(report)
+    output.show_report(report, show_store, as_json=as_json)
 
 
-def _kind(files: list[str], format: DataFormat, table: TableOptions) -> str:
+def _kind(files: list[str], options: FileOptions) -> str:
     """Return the format that all files have."""
-    kinds = {kind_of(file, format.value, table, otherwise="svmlight") for file in files}
+    kinds = {kind_of(file, options, otherwise="svmlight") for file in files}
     if len(kinds) > 1:
         raise InputError(
             f"the files have different formats ({', '.join(sorted(kinds))}); convert those of one format"
@@ -120,59 +113,27 @@ def _kind(files: list[str], format: DataFormat, table: TableOptions) -> str:
     return kinds.pop()
 
 
-def _source(
-    files: list[str],
-    format: DataFormat,
-    table: TableOptions,
-    dtype: Dtype | None,
-    hash_bits: int | None,
-    normalize: bool | None,
-) -> RowSource:
-    kind = _kind(files, format, table)
+def _source(files: list[str], raw: RawFiles) -> RowSource:
+    kind = _kind(files, raw)
     if kind in ROWS_OF_FEATURES:
-        _refuse(kind, hash_bits=hash_bits)
-        return TextRows(files, xmc=kind == "xmc", dtype=(dtype or Dtype.float32).value, normalize=bool(normalize))
-    _refuse(kind, dtype=dtype)
-    normalizing.refuse_for_texts(kind, normalize)
-    return TableRows(
-        files,
-        text=table.text,
-        label=table.label,
-        format=kind,  # type: ignore[arg-type]
-        delimiter=table.delimiter,
-        hash_bits=hash_bits or HASH_BITS,
-        unlabelled=table.unlabelled,
-    )
+        _refuse(kind, hash_bits=raw.hash_bits)
+        dtype = (raw.dtype or Dtype.float32).value
+        return TextRows(files, xmc=kind == "xmc", dtype=dtype, normalize=bool(raw.normalize))
+    _refuse(kind, dtype=raw.dtype)
+    normalizing.refuse_for_texts(kind, raw.normalize)
+    return TableRows(files, hash_bits=raw.hash_bits or HASH_BITS, **raw.table(kind))
 
 
-def _more(
-    store: BlockStore,
-    files: list[str],
-    format: DataFormat,
-    table: TableOptions,
-    dtype: Dtype | None,
-    hash_bits: int | None,
-    normalize: bool | None,
-) -> RowSource:
-    _refuse("--append", dtype=dtype, hash_bits=hash_bits)
-    normalizing.check_store(store, normalize)
-    kind = _kind(files, format, table)
+def _more(store: BlockStore, files: list[str], raw: RawFiles) -> RowSource:
+    _refuse("--append", dtype=raw.dtype, hash_bits=raw.hash_bits)
+    normalizing.check_store(store, raw.normalize)
+    kind = _kind(files, raw)
     numeric = kind in ROWS_OF_FEATURES
     if numeric == store.chain.takes_text:
         raise InputError(
             f"{store.path} holds {'texts' if numeric else 'rows of features'}; {kind} files cannot be appended to it"
         )
-    if numeric:
-        return more_of(store, files, xmc=kind == "xmc")
-    return more_of(
-        store,
-        files,
-        text=table.text,
-        label=table.label,
-        format=kind,
-        delimiter=table.delimiter,
-        unlabelled=table.unlabelled,
-    )
+    return more_of(store, files, **({"xmc": kind == "xmc"} if numeric else raw.table(kind)))
 
 
 def _refuse(kind: str, **options: Any) -> None:

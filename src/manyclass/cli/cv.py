@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -9,16 +10,13 @@ import typer
 from sklearn.exceptions import ConvergenceWarning
 
 from ..data import BlockStore
-from ..data.sizes import parse_size
-from ..engines import DiskEngine
 from ..estimators import EdgeOfGridWarning, estimator_for, select_C
 from ..problems import LOSSES
 from . import normalizing, output, ranks
 from .fitting import USUAL, Dtype
-from .formats import DataFormat, TableOptions
 from .inputs import LabelledRows, naming, open_store, read_labelled
-from .options import AsJson, Delimiter, LabelColumn, MinDf, Quiet, SkipUnlabelled, TextColumn, positive, usual
-from .panels import in_data, in_disk, in_model, in_training
+from .options import AsJson, Intercept, Jobs, MemoryOptions, PreparedFile, Quiet, WeightType, positive, usual
+from .panels import given_in, in_model, in_training, takes_groups
 
 logger = logging.getLogger("manyclass.cli")
 MOST_PENALTIES = 1000
@@ -63,17 +61,10 @@ def option_of_penalties(Cs: np.ndarray) -> str:
     return ",".join(f"{C:.6g}" for C in Cs)
 
 
-@output.answers_errors
-@ranks.alone
-def cv(
-    data: Annotated[str, typer.Argument(help="Data as for train; - reads stdin.")],
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Annotated[DataFormat, in_data(help="Data format; auto goes by the file name.")] = DataFormat.auto,
-    delimiter: Delimiter = None,
-    skip_unlabelled: SkipUnlabelled = False,
-    normalize: normalizing.Normalize = None,
-    min_df: MinDf = "1",
+@dataclass(frozen=True)
+class Grid:
+    """What to compare."""
+
     losses: Annotated[
         Any,
         in_model(
@@ -83,24 +74,39 @@ def cv(
             metavar="LOSS,LOSS",
             help="One or more losses to compare; train --help lists them.",
         ),
-    ] = "ww",
+    ] = "ww"
     Cs: Annotated[
         Any,
         in_model("-C", "--C", parser=list_of_penalties, metavar="C,C", help="Values of C to try: a list or range."),
-    ] = "2^-5:2^3",
-    intercept: Annotated[bool, in_model(help="Add a constant feature to every row.")] = USUAL["fit_intercept"],
-    dtype: Annotated[Dtype, in_model(help="Type of the weights.")] = Dtype.float32,
-    folds: Annotated[int, in_training(min=2, help="Number of folds.")] = 5,
+    ] = "2^-5:2^3"
+    folds: Annotated[int, in_training(min=2, help="Number of folds.")] = 5
+
+
+@dataclass(frozen=True)
+class EstimatorOptions:
+    """Parameters that all fits have in common, called as those of the estimators."""
+
+    fit_intercept: Intercept = USUAL["fit_intercept"]
+    dtype: WeightType = Dtype.float32
     tol: Annotated[
         float | None,
         in_training(callback=positive, help=f"Stop a fit when its relative gap is this small. {usual('tol')}"),
-    ] = None,
-    jobs: Annotated[int | None, in_training("--jobs", "-j", help="Number of threads. [default: all cores]")] = None,
-    seed: Annotated[int, in_training(min=0, help="Seed for the folds and the order of the rows.")] = 0,
-    memory: Annotated[
-        Any,
-        in_disk(parser=parse_size, metavar="SIZE", help="Memory to use when training from a store. [default: 1GB]"),
-    ] = None,
+    ] = None
+    n_jobs: Jobs = None
+    random_state: Annotated[
+        int, in_training("--seed", min=0, help="Seed for the folds and the order of the rows.")
+    ] = 0
+
+
+@output.answers_errors
+@ranks.alone
+@takes_groups
+def cv(
+    data: Annotated[str, typer.Argument(help="Data as for train; - reads stdin.")],
+    file: PreparedFile,
+    grid: Grid,
+    fits: EstimatorOptions,
+    disk: MemoryOptions,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -117,63 +123,57 @@ def cv(
     held-out ones. With a store, all folds are trained together, so each pass reads a block only once.
     """
     output.log_to_stderr(quiet=quiet)
-    table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
-    store = open_store(data, table)
-    scaled = {loss: bool(normalizing.chosen(normalize, loss)) for loss in losses}
-    engine: str | DiskEngine = "memory"
-    if store is None:
-        if memory is not None:
-            raise typer.BadParameter("it applies only to a store", param_hint="--memory")
-        rows: LabelledRows | BlockStore = read_labelled(
-            data,
-            format,
-            table,
-            min_df=min_df,
-            dtype=dtype.value,
-            several=all(LOSSES[loss].takes_sets for loss in losses),
-            normalize=True if all(scaled.values()) else normalize,
-        )
-    else:
-        normalizing.check_store(store, normalize)
-        engine = DiskEngine() if memory is None else DiskEngine(memory)
-        rows = store
-    report: dict[str, Any] = {"rows": rows.n_rows, "folds": folds, "losses": {}}
-    given = {} if tol is None else {"tol": tol}
-    for loss in losses:
+    scaled = {loss: bool(normalizing.chosen(file.normalize, loss)) for loss in grid.losses}
+    rows = _read(data, file, fits, scaled)
+    engine = disk.engine(rows if isinstance(rows, BlockStore) else None) or "memory"
+    report: dict[str, Any] = {"rows": rows.n_rows, "folds": grid.folds, "losses": {}}
+    for loss in grid.losses:
         prepared = rows.normalized() if isinstance(rows, LabelledRows) and scaled[loss] else rows
-        X, labels = (prepared.X, prepared.labels) if isinstance(prepared, LabelledRows) else (prepared, None)
-        steps = prepared.chain.describe()
-        about = "; ".join([f"{output.counted(len(Cs), 'value')} of C in {folds} folds", *steps])
-        logger.info("%s: %s", loss, about)
-        estimator = estimator_for(
-            loss,
-            fit_intercept=intercept,
-            n_jobs=jobs,
-            random_state=seed,
-            dtype=dtype.value,
-            engine=engine,
-            **given,
-        )
-        with naming(data), warnings.catch_warnings():
-            for said_below in (ConvergenceWarning, EdgeOfGridWarning):
-                warnings.simplefilter("ignore", said_below)
-            found = select_C(estimator, X, labels, Cs, cv=folds)
-        report["losses"][loss] = {
-            "C": found.Cs,
-            "accuracy": found.means,
-            "deviation": found.accuracies.std(axis=1),
-            "largest_gap": found.gaps.max(axis=1),
-            "best_C": found.best_C,
-            "at_edge": found.at_edge,
-            "wider_C": found.wider_Cs,
-            "seconds": found.seconds,
-            "steps": steps,
-            "not_converged": int((~found.converged).sum()),
-        }
-    if as_json:
-        typer.echo(output.to_json(report))
-    else:
-        _show(report)
+        with naming(data):
+            estimator = estimator_for(loss, engine=engine, **given_in(fits))
+            report["losses"][loss] = _compare(loss, estimator, prepared, grid)
+    output.show_report(report, _show, as_json=as_json)
+
+
+def _read(
+    data: str, file: PreparedFile, fits: EstimatorOptions, scaled: dict[str, bool]
+) -> LabelledRows | BlockStore:
+    store = open_store(data, file)
+    if store is not None:
+        normalizing.check_store(store, file.normalize)
+        return store
+    return read_labelled(
+        data,
+        file,
+        min_df=file.min_df,
+        dtype=fits.dtype.value,
+        several=all(LOSSES[loss].takes_sets for loss in scaled),
+        normalize=True if all(scaled.values()) else file.normalize,
+    )
+
+
+def _compare(loss: str, estimator: Any, rows: LabelledRows | BlockStore, grid: Grid) -> dict[str, Any]:
+    """Return the results of all values of C for one loss."""
+    steps = rows.chain.describe()
+    about = "; ".join([f"{output.counted(len(grid.Cs), 'value')} of C in {grid.folds} folds", *steps])
+    logger.info("%s: %s", loss, about)
+    X, labels = (rows.X, rows.labels) if isinstance(rows, LabelledRows) else (rows, None)
+    with warnings.catch_warnings():
+        for said_below in (ConvergenceWarning, EdgeOfGridWarning):
+            warnings.simplefilter("ignore", said_below)
+        found = select_C(estimator, X, labels, grid.Cs, cv=grid.folds)
+    return {
+        "C": found.Cs,
+        "accuracy": found.means,
+        "deviation": found.accuracies.std(axis=1),
+        "largest_gap": found.gaps.max(axis=1),
+        "best_C": found.best_C,
+        "at_edge": found.at_edge,
+        "wider_C": found.wider_Cs,
+        "seconds": found.seconds,
+        "steps": steps,
+        "not_converged": int((~found.converged).sum()),
+    }
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`manyclass demo`: four exact SVMs on WordNet, and answers in plain English."""
+"""The command `manyclass demo`."""
 
 import logging
 import sys
@@ -15,6 +15,7 @@ from ..model import LinearModel, load_model, save_model
 from ..problems import LOSSES
 from . import output, ranks
 from .fitting import Fit, fit
+from .options import AsJson, Jobs, Quiet
 from .output import ExitCode, InputError
 from .replacing import check_model_file
 
@@ -33,26 +34,26 @@ BEST = 5
 @output.answers_errors
 @ranks.alone
 def demo(
-    ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Answer this definition, and only that.")] = None,
-    min_members: Annotated[int, typer.Option(min=2, help="Classes with at least so many glosses.")] = 5,
-    model: Annotated[Path, typer.Option("--model", "-m", help="Where the model is kept.")] = Path(
+    ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Only classify this definition.")] = None,
+    min_members: Annotated[int, typer.Option(min=2, help="Use classes with at least this many definitions.")] = 5,
+    model: Annotated[Path, typer.Option("--model", "-m", help="File for the Weston-Watkins model.")] = Path(
         "wordnet-ww.manyclass"
     ),
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Train four exact SVMs on WordNet, then ask the first one in plain English.
+    """Train four exact SVMs on WordNet, then classify definitions in plain English.
 
-    Each row is the definition of a noun or verb; its class, one of 4,796, is the concept it is a kind of.
-    A tenth of the definitions is kept apart for the test errors. Weston-Watkins and Crammer-Singer train all
-    classes together, the two OvR machines one class against the rest.
+    Each row is the definition of a noun or verb; its class, one of 4,796, is the concept it is a kind of. A tenth of
+    the definitions is held out to measure test errors. Weston-Watkins and Crammer-Singer train all classes together,
+    the other two each class against the rest.
 
     \b
     Examples:
       manyclass demo
       manyclass demo --ask "a large wild cat with stripes"
-      manyclass demo --min-members 50 --json                # fewer classes, done in seconds
+      manyclass demo --min-members 50 --json    # fewer classes, in seconds
     """
     output.log_to_stderr(quiet=quiet)
     if ask is not None:
@@ -74,8 +75,9 @@ def demo(
         if loss == "ww":
             _keep(done, text, model, min_members)
             answers = [_answer(done.estimator.model_, question) for question in QUESTIONS]
-        del done  # or the peak of the next fit would include this model
-    _show(results, answers, model, as_json)
+        del done  # so that the peak memory of the next fit does not include this model
+    report = {"results": results, "model": str(model), "answers": answers}
+    output.show_report(report, _show, as_json=as_json)
 
 
 def _features(wordnet: WordNet) -> tuple[TextFeatures, Any, Any]:
@@ -88,7 +90,7 @@ def _fit(loss: str, X: Any, wordnet: WordNet, *, jobs: int | None, quiet: bool) 
     logger.info("training %s", LOSSES[loss].title)
     done = fit(loss, X, wordnet.labels_train, progress=not quiet, n_jobs=jobs)
     certificate = done.estimator.certificate_
-    if certificate.exit_reason == "interrupted":  # half a model would answer all later questions
+    if certificate.exit_reason == "interrupted":  # do not save a model that later questions would use
         output.fail(f"interrupted while training {LOSSES[loss].title}; run the demo again", ExitCode.INTERRUPTED)
     logger.info("%s in %s", certificate.message, output.seconds(done.seconds))
     return done
@@ -128,7 +130,7 @@ def _measure(loss: str, done: Fit, X_test: Any, codes: np.ndarray, jobs: int | N
 def _answer(model: LinearModel, question: str) -> dict[str, Any]:
     X = model.prepare([question])
     if X.nnz == 0:
-        raise InputError(f"none of the words of {question!r} occurs in WordNet's definitions; use other words")
+        raise InputError(f"no word of {question!r} occurs in the definitions of WordNet; use other words")
     codes, scores = model.topk(X, min(BEST, model.n_classes))
     return {"definition": question, "classes": model.classes[codes[0]].tolist(), "scores": scores[0].tolist()}
 
@@ -137,7 +139,7 @@ def _answer_one(question: str, path: Path, min_members: int, *, jobs: int | None
     if path.exists():
         model = load_model(path)
         if not model.chain.takes_text:
-            raise InputError(f"{path}: a model that does not take text; choose another file with --model")
+            raise InputError(f"{path} is a model that does not take texts; choose another file with --model")
     else:
         logger.info("%s does not exist yet: training it first", path)
         wordnet = load_wordnet(min_members)
@@ -145,21 +147,19 @@ def _answer_one(question: str, path: Path, min_members: int, *, jobs: int | None
         done = _fit("ww", X, wordnet, jobs=jobs, quiet=quiet)
         _keep(done, text, path, min_members)
         model = done.estimator.model_
-    answer = _answer(model, question)
-    if as_json:
-        typer.echo(output.to_json(answer))
-        return
+    output.show_report(_answer(model, question), _show_answer, as_json=as_json)
+
+
+def _show_answer(answer: dict[str, Any]) -> None:
     for name, score in zip(answer["classes"], answer["scores"], strict=True):
-        typer.echo(f"{name}\t{score:.3f}" if not sys.stdout.isatty() else f"{score:7.3f}  {name}")
+        typer.echo(f"{score:7.3f}  {name}" if sys.stdout.isatty() else f"{name}\t{score:.3f}")
 
 
 # ---- Showing
 
 
-def _show(results: list[dict[str, Any]], answers: list[dict[str, Any]], model: Path, as_json: bool) -> None:
-    if as_json:
-        typer.echo(output.to_json({"results": results, "model": str(model), "answers": answers}))
-        return
+def _show(report: dict[str, Any]) -> None:
+    results = report["results"]
     columns = ["SVM", "time", "epochs", "primal", "dual", "gap", "violation"]
     columns += ["test error", "top-5 error", "density", "peak memory"]
     rows = [
@@ -174,9 +174,9 @@ def _show(results: list[dict[str, Any]], answers: list[dict[str, Any]], model: P
         ]
         for result in results
     ]
-    output.show_table("Definitions of WordNet by hypernym", columns, rows)
+    output.show_table("WordNet definitions by hypernym", columns, rows)
     if not all(result["peak_is_of_this_fit"] for result in results):
-        typer.echo("peak memory: of the process so far; this system cannot measure it fit by fit", err=True)
-    rows = [[answer["definition"], ", ".join(answer["classes"])] for answer in answers]
-    output.show_table("Weston-Watkins answers", ("definition", "the five most likely"), rows)
-    typer.echo(f'The model is in {model}; ask it more: manyclass demo --ask "..."', err=True)
+        typer.echo("peak memory is that of the process so far; this system cannot measure it per fit", err=True)
+    rows = [[answer["definition"], ", ".join(answer["classes"])] for answer in report["answers"]]
+    output.show_table("Weston-Watkins answers", ("definition", "five most likely classes"), rows)
+    typer.echo(f'The model is in {report["model"]}; try your own: manyclass demo --ask "..."', err=True)

@@ -1,4 +1,4 @@
-"""Where train writes a model, and what it resumes from."""
+"""Where train writes its model, and what it resumes from."""
 
 import logging
 import os
@@ -17,6 +17,7 @@ from .options import Calibrate
 from .output import InputError
 from .ranks import Engine
 from .replacing import Former, check_model_file, former, refuse_inputs
+from .train_options import Checkpoints, Cluster, Objective
 
 logger = logging.getLogger("manyclass.cli")
 
@@ -24,64 +25,60 @@ logger = logging.getLogger("manyclass.cli")
 class Writing(Enum):
     """How a model is written."""
 
-    WHOLE = "a file, by the first rank"
-    BY_RANKS = "a folder, in which each rank writes a shard when the model is trained"
-    WHILE_TRAINED = "a folder, shard by shard while the model is trained"
+    WHOLE = "a file, written by the first rank"
+    BY_RANKS = "a folder with one shard per rank, written after training"
+    WHILE_TRAINED = "a folder of shards, written during training"
 
 
-def way_of_writing(
-    shards: bool,
-    loss: str,
-    drop: float | None,
-    *,
-    checkpoint: Path | None,
-    calibrate: Calibrate,
-    engine: Engine,
-) -> Writing:
-    """What `--shards` means for a loss; refuse what does not go with it."""
-    if not shards:
+def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Cluster) -> Writing:
+    """Return what `--shards` means for a loss; reject options that it cannot be combined with."""
+    if not cluster.shards:
         return Writing.WHOLE
-    if not trains_in_batches(loss, drop):
+    if not objective.trains_in_batches():
         if ranks.peers().size == 1:
-            able = [one for one in LOSSES if trains_in_batches(one, None)]
+            able = [loss for loss in LOSSES if trains_in_batches(loss, None)]
             raise typer.BadParameter(
-                f"--loss {loss} is trained as a whole, and written in shards only by several ranks of mpirun; "
-                f"{', '.join(able)} and squared_hinge with --drop are written while they are trained",
+                f"--loss {objective.loss} is trained as a whole, so only several ranks of mpirun write it in shards; "
+                f"{', '.join(able)}, and squared_hinge with --drop, are written during training",
                 param_hint="--shards",
             )
         return Writing.BY_RANKS
-    if checkpoint is not None:
-        raise typer.BadParameter(
-            f"shards of --loss {loss} stay when it is stopped, and --resume goes on from them; leave out one "
-            "of --checkpoint and --shards",
-            param_hint="--checkpoint",
-        )
-    if calibrate is not Calibrate.none:
-        raise typer.BadParameter(
-            "probabilities come after the fit, when shards are written already; leave out one of --calibrate and "
+    for option, given, why in (
+        (
+            "--checkpoint",
+            checkpoints.checkpoint is not None,
+            "the shards of a stopped fit remain, and --resume continues from them; omit --checkpoint or --shards",
+        ),
+        (
+            "--calibrate",
+            objective.calibrate is not Calibrate.none,
+            "probabilities are fitted after training, when the shards are already written; omit --calibrate or "
             "--shards",
-            param_hint="--calibrate",
-        )
-    if engine is Engine.joblib:
-        raise typer.BadParameter(
-            "the workers of joblib write no shards; leave it out, or use mpirun", param_hint="--engine"
-        )
+        ),
+        (
+            "--engine",
+            cluster.engine is Engine.joblib,
+            "the workers of joblib do not write shards; omit --engine, or use mpirun",
+        ),
+    ):
+        if given:
+            raise typer.BadParameter(why, param_hint=option)
     return Writing.WHILE_TRAINED
 
 
 class Destination:
     """Where train writes its model.
 
-    A model that is already there is replaced by one whose fit has converged, by one that was resumed from the
-    checkpoint of an unfinished fit, and with `--force`. Otherwise it is kept, and the new one goes beside it.
+    An existing model is replaced if the new fit has converged, if the existing one is unfinished and the new fit was
+    resumed from a checkpoint, or with `--force`. Otherwise it is kept, and the new one is written next to it.
 
     Parameters
     ----------
     target : Path
-        What `--model` names.
+        The path given by `--model`.
     writing : Writing
     data : str
-        What the command reads, which is never replaced.
+        The data that the command reads, which are never replaced.
     resumed : bool
         Whether the fit is resumed from a checkpoint.
     force : bool
@@ -89,14 +86,14 @@ class Destination:
     Attributes
     ----------
     path : Path
-        Where the model is, once it was saved.
+        Path of the model, once it is saved.
     replaced, kept : Former or None
-        What was there before, once the model was saved.
+        What was there before, once the model is saved.
     """
 
     def __init__(self, target: Path, writing: Writing, data: str, *, resumed: bool, force: bool):
         self.path = self._target = target
-        self._writing, self._resumed, self._force = writing, resumed, force
+        self.writing, self._resumed, self._force = writing, resumed, force
         self.replaced: Former | None = None
         self.kept: Former | None = None
         self._settled = writing is Writing.WHILE_TRAINED
@@ -107,14 +104,14 @@ class Destination:
             self.replaced = there
 
     def save(self, model: LinearModel) -> None:
-        """Write what is not written yet: the first rank all of the model, or each its shard."""
+        """Write what is not yet written: the first rank writes the whole model, or each rank its shard."""
         if not self._settled:
             choice = self._choose(model.certificate["exit_reason"] == "converged")
             self.path, self.replaced, self.kept = ranks.peers().gather(choice)[0]
             self._settled = True
-        if self._writing is Writing.BY_RANKS:
+        if self.writing is Writing.BY_RANKS:
             save_model(model, self.path, engine="mpi")
-        elif self._writing is Writing.WHOLE and ranks.peers().rank == 0:
+        elif self.writing is Writing.WHOLE and ranks.peers().rank == 0:
             save_model(model, self.path)
 
     def _choose(self, converged: bool) -> tuple[Path, Former | None, Former | None]:
@@ -128,7 +125,7 @@ class Destination:
 
 
 def beside(target: Path, what: str = "unfinished") -> Path:
-    """A name that is free for a model that may not replace the one at `target`."""
+    """Return an unused path next to `target`."""
     number = 1
     while True:
         mark = what if number == 1 else f"{what}-{number}"
@@ -139,48 +136,47 @@ def beside(target: Path, what: str = "unfinished") -> Path:
 
 
 def _check_place(target: Path, writing: Writing, force: bool) -> None:
-    """Refuse before the fit a place that cannot be written to, or holds something else than a model."""
+    """Reject, before the fit, a place that cannot be written to or that holds something other than a model."""
     folder = target.parent
     if not folder.is_dir():
-        raise InputError(f"{target}: there is no folder {folder}; make it first")
+        raise InputError(f"{target}: there is no folder {folder}; create it first")
     if not os.access(folder, os.W_OK):
         raise InputError(f"{target}: cannot be written; choose another place with --model")
     if writing is Writing.WHOLE:
         check_model_file(target, force=force, option="--model")
     elif target.exists() and not holds_shards(target) and (not target.is_dir() or _holds_files(target)):
-        what = "holds other things than shards" if target.is_dir() else "is a file"
+        what = "holds other files than shards" if target.is_dir() else "is a file"
         raise InputError(f"{target} {what}; choose another folder for the shards with --model")
 
 
 def check_shards(folder: Path, *, resume: bool, force: bool) -> None:
-    """Refuse shards that are there unless something was said about them, and say which ones the fit resumes from."""
+    """Reject existing shards without `--resume` or `--force`, and report what the fit resumes from."""
     there = holds_shards(folder)
     if there and not (resume or force):
-        raise InputError(
-            f"{folder} holds shards; resume from them with --resume, or replace those of another fit with --force"
-        )
+        raise InputError(f"{folder} holds shards; resume from them with --resume, or replace them with --force")
     if resume:
         _say_what_is_there(folder, "shards", there)
 
 
 def _holds_files(folder: Path) -> bool:
-    """Whether there is anything but hidden files, which a process that was killed may have left half written."""
+    """Whether there is anything but hidden files, which a killed process may leave behind."""
     return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
-def check_checkpoint(folder: Path | None, every: float | None, resume: bool, writing: Writing) -> bool:
-    """Refuse a folder that cannot be meant, and say whether the fit is resumed from a checkpoint in it."""
+def check_checkpoint(checkpoints: Checkpoints, writing: Writing) -> bool:
+    """Reject a folder that cannot be used, and return whether the fit is resumed from a checkpoint in it."""
+    folder, resume = checkpoints.checkpoint, checkpoints.resume
     if folder is None:
-        if every is not None:
-            raise typer.BadParameter("it needs the folder of --checkpoint", param_hint="--every")
+        if checkpoints.every is not None:
+            raise typer.BadParameter("it needs a folder given by --checkpoint", param_hint="--every")
         if resume and writing is not Writing.WHILE_TRAINED:
             raise typer.BadParameter(
-                "it needs the folder of --checkpoint, or --shards where they are written while the model is trained",
+                "it needs a folder given by --checkpoint, or --shards with a loss that writes them during training",
                 param_hint="--resume",
             )
         return False
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; name a folder with --checkpoint")
+        raise InputError(f"{folder} is a file; pass a folder to --checkpoint")
     there = holds_checkpoint(folder)
     if there and not resume:
         raise InputError(f"{folder} holds a checkpoint; resume from it with --resume, or remove it to start again")
@@ -193,4 +189,4 @@ def _say_what_is_there(folder: Path, what: str, there: bool) -> None:
     if there:
         logger.info("resuming from %s", folder)
     else:
-        logger.info("%s holds no %s yet; starting at the beginning", folder, what)
+        logger.info("%s holds no %s yet; starting from the beginning", folder, what)

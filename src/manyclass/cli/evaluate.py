@@ -1,8 +1,8 @@
 """The command `manyclass evaluate`."""
 
 import time
+from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,12 +13,11 @@ from ..data import encode_known
 from ..data.label_sets import keep_known
 from ..model import LabelTree, LinearModel, load_model
 from . import output, quality, ranks
-from .formats import DataFormat, TableOptions
 from .inputs import naming
 from .model_inputs import ModelInput
-from .options import AsJson, Delimiter, SameLabelColumn, SameTextColumn, SkipUnlabelled, Strict
+from .options import AsJson, Beam, JobsOfRank, LabelledFile, ModelFile, Strict
 from .output import InputError
-from .panels import in_data, option_in
+from .panels import option_in, takes_groups
 
 NAMED_AT_MOST = 10
 USUAL_K = (1, 3, 5)
@@ -52,35 +51,36 @@ def shape_of_propensities(text: str) -> Any:
     return A, B
 
 
-@output.answers_errors
-@ranks.as_one
-def evaluate(
-    model: Annotated[Path, typer.Argument(help="Model written by train.")],
-    data: Annotated[str, typer.Argument(help="Rows or texts with labels, or a store; - reads stdin.")],
-    text_column: SameTextColumn = None,
-    label_column: SameLabelColumn = None,
-    format: Annotated[DataFormat, in_data(help="Data format; auto goes by the file name.")] = DataFormat.auto,
-    delimiter: Delimiter = None,
-    skip_unlabelled: SkipUnlabelled = False,
-    strict: Strict = False,
+@dataclass(frozen=True)
+class Measures:
+    """What to measure."""
+
     k: Annotated[
         Any,
         in_evaluation("-k", parser=list_of_k, metavar="K,K", help="Values of k for top-k measures. [default: 1,3,5]"),
-    ] = None,
+    ] = None
     unknown: Annotated[
         Unknown, in_evaluation(help="Reject labels that the model was not trained on, or count them as wrong.")
-    ] = Unknown.error,
+    ] = Unknown.error
     propensity: Annotated[
         Any,
         in_evaluation(
             parser=shape_of_propensities, metavar="A,B", help="Parameters of the propensities for PSP@k and PSnDCG@k."
         ),
-    ] = "0.55,1.5",
-    beam: Annotated[
-        int | None,
-        in_evaluation(min=1, help="Search the label tree built by index, keeping this many nodes per level."),
-    ] = None,
-    jobs: Annotated[int | None, in_evaluation("--jobs", "-j", help="Number of threads. [default: all cores]")] = None,
+    ] = "0.55,1.5"
+    beam: Beam = None
+    jobs: JobsOfRank = None
+
+
+@output.answers_errors
+@ranks.as_one
+@takes_groups
+def evaluate(
+    model: ModelFile,
+    data: Annotated[str, typer.Argument(help="Rows or texts with labels, or a store; - reads stdin.")],
+    measures: Measures,
+    file: LabelledFile,
+    strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure the quality of a model on labelled rows.
@@ -105,34 +105,30 @@ def evaluate(
     Under mpirun, the ranks share the rows, or each rank reads its own file (part-{rank}.svm).
     """
     output.log_to_stderr(quiet=True)
-    jobs = ranks.threads(jobs)
+    jobs = ranks.threads(measures.jobs)
     loaded = load_model(model)
-    wanted = k or [value for value in USUAL_K if value <= loaded.n_classes]
+    wanted = measures.k or [value for value in USUAL_K if value <= loaded.n_classes]
     if wanted[-1] > loaded.n_classes:
         raise InputError(f"-k {wanted[-1]} is more than the {output.count(loaded.n_classes)} classes of {model}")
     with naming(str(model)):
-        ask = _Questions(loaded, wanted[-1], beam, jobs)
-    table = TableOptions(text_column, label_column, None, delimiter, skip_unlabelled)
-    rows = ModelInput(loaded, data, format, table, strict=strict)
+        ask = _Questions(loaded, wanted[-1], measures.beam, jobs)
+    rows = ModelInput(loaded, data, file, strict=strict)
     if loaded.multilabel or (rows.store is not None and rows.store.manifest.multilabel):
         labels, others, found = _sets_of(ask, data, rows)
         with naming(data):
-            _check_known(others, unknown)
-            report = quality.of_label_sets(loaded, labels, others, found[0], wanted, propensity, jobs)
+            _check_known(others, measures.unknown)
+            report = quality.of_label_sets(loaded, labels, others, found[0], wanted, measures.propensity, jobs)
             if ask.sets:
                 report |= quality.f1_of_label_sets(labels, found[-1], others, jobs)
     else:
-        codes, found = _codes_of(ask, data, rows, unknown)
+        codes, found = _codes_of(ask, data, rows, measures.unknown)
         with naming(data):
             report = quality.of_classes(loaded, codes, found[0], wanted)
-    if beam is not None:
-        report |= quality.of_beam(found[1], found[0], wanted, beam)
+    if measures.beam is not None:
+        report |= quality.of_beam(found[1], found[0], wanted, measures.beam)
     report |= rows.ignored()
     report |= quality.of_model(loaded, model, ask.seconds / max(1, ask.rows))
-    if as_json:
-        typer.echo(output.to_json(report))
-    else:
-        quality.show(report)
+    output.show_report(report, quality.show, as_json=as_json)
 
 
 class _Questions:

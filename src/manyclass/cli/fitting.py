@@ -1,4 +1,4 @@
-"""One fit as the commands run it: the estimator of a loss, its time and the peak of memory."""
+"""Fit the estimator of a loss, and measure time and peak memory."""
 
 import logging
 import resource
@@ -28,22 +28,22 @@ class Dtype(str, Enum):
     float64 = "float64"
 
 
-# What the estimators take if nothing is given: the command line takes the same.
+# The command line has the same defaults as the estimators.
 USUAL = PPDSparse().get_params() | MulticlassSVC().get_params()
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted estimator and what it took.
+    """A fitted estimator, and the time and memory of the fit.
 
     Attributes
     ----------
     estimator : LinearClassifier
     seconds : float
     peak_memory : int
-        Bytes of the whole process.
+        In bytes, of the whole process.
     peak_is_of_this_fit : bool
-        False where the system cannot forget the peak of what ran before.
+        False if the system cannot reset the peak, so that it may be that of earlier work.
     """
 
     estimator: Any
@@ -53,14 +53,14 @@ class Fit:
 
 
 def trains_in_batches(loss: str, threshold: float | None) -> bool:
-    """Whether the estimator of a loss, or with a threshold DiSMEC, can write labels while it trains others."""
+    """Whether the estimator of a loss, or DiSMEC if there is a threshold, can write labels while it trains others."""
     return threshold is not None or issubclass(ESTIMATORS[loss], LabelBatches)
 
 
 def fit(loss: str, X: Any, y: Any, provenance: Provenance | None = None, *, progress: bool, **parameters: Any) -> Fit:
-    """Fit the estimator of a loss; with a `threshold` for its weights, DiSMEC.
+    """Fit the estimator of a loss, or DiSMEC if there is a `threshold`.
 
-    A fit that stops early does not warn here: the commands say so themselves, in words that fit a shell.
+    There is no warning if the fit stops early: the commands report it in terms of their options.
     """
     given = {name: value for name, value in parameters.items() if value is not None}
     given["verbose"] = int(progress and sys.stderr.isatty())
@@ -76,12 +76,12 @@ def fit(loss: str, X: Any, y: Any, provenance: Provenance | None = None, *, prog
 
 
 def _log_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """A line without the place in the code that it comes from."""
+    """Log a warning without its place in the code."""
     logger.warning("warning: %s", with_options(str(message)))
 
 
 def forget_peak_memory() -> bool:
-    """Let the kernel measure the peak of memory from now on; say whether it does."""
+    """Reset the peak memory that the kernel measures; return whether that worked."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -90,7 +90,7 @@ def forget_peak_memory() -> bool:
 
 
 def peak_memory() -> int:
-    """Give the largest memory that this process has held, in bytes."""
+    """Return the peak memory of this process in bytes."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -100,7 +100,7 @@ def peak_memory() -> int:
 
 
 def milestones(history: list[dict[str, Any]], measure: str) -> list[dict[str, Any]]:
-    """Pick the rows of a history that first reach 1, 0.1, 0.01 ... (gap or violation), and the last row."""
+    """Return the lines of a history where the measure first reaches 1, 0.1, 0.01 and so on, and the last line."""
     chosen = []
     level = 1.0
     for row in history:

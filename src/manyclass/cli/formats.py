@@ -1,10 +1,10 @@
-"""What a data file holds: told by --format, by its name, by the options that were given, or by its first lines."""
+"""The format of a data file, given by --format or guessed from its name, the options and its first lines."""
 
 import re
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import PurePath
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..data.streams import SUFFIXES, stream_name
 from ..data.tables import DELIMITERS, FORMATS, format_by_name
@@ -13,13 +13,13 @@ from .output import InputError
 
 ROWS_OF_FEATURES = ("svmlight", "xmc")
 FEATURE_SUFFIXES = (".svm", ".svmlight", ".libsvm", ".xmc")
-# A row of svmlight text: a label, several or none, and at least one feature.
+# A row of svmlight text: any number of labels, and at least one feature.
 NUMBER = rb"[-+]?[\d.]+([eE][-+]?\d+)?"
 ROW = re.compile(rb"(%b(,%b)*)?(\s+\d+:%b)+\s*(#.*)?" % (NUMBER, NUMBER, NUMBER))
 
 
 class DataFormat(str, Enum):
-    """How a data file is to be read."""
+    """Formats of data files."""
 
     auto = "auto"
     svmlight = "svmlight"
@@ -30,49 +30,39 @@ class DataFormat(str, Enum):
     parquet = "parquet"
 
 
-class PredictFormat(str, Enum):
-    """How a file of rows to predict is to be read: labels are not needed."""
-
-    auto = "auto"
-    svmlight = "svmlight"
-    xmc = "xmc"
-    csv = "csv"
-    tsv = "tsv"
-    jsonl = "jsonl"
-    parquet = "parquet"
-    lines = "lines"
+if TYPE_CHECKING:
+    PredictFormat = DataFormat
+else:
+    PredictFormat = Enum("PredictFormat", {one.name: one.value for one in DataFormat} | {"lines": "lines"}, type=str)
 
 
 @dataclass(frozen=True)
-class TableOptions:
-    """What was said of a table.
+class FileOptions:
+    """What the options say about a data file.
 
     Attributes
     ----------
     text, label : str or None
-        Columns; None for those that the model was trained on, or `text` and `label`.
+        Columns of a table; None for those that the model was trained on, or `text` and `label`.
     id : str or None
-        The column that is carried through to predictions.
+        The column that is copied to the predictions.
+    format : DataFormat or PredictFormat
     delimiter : str or None
-        What separates the fields of delimited text; None for what its format has.
+        Field separator of delimited text; None for that of its format.
     skip_unlabelled : bool
-        Whether to leave out rows without a label.
+        Whether to skip rows without a label.
     """
 
     text: str | None = None
     label: str | None = None
     id: str | None = None
-    delimiter: str | None = None
+    format: DataFormat = DataFormat.auto
+    delimiter: Any = None
     skip_unlabelled: bool = False
 
     @property
-    def unlabelled(self) -> Literal["error", "skip"]:
-        """What to do with rows that have no label."""
-        return "skip" if self.skip_unlabelled else "error"
-
-    @property
     def given(self) -> list[str]:
-        """The options that were given."""
+        """The options for tables that were given."""
         options = {
             "--text-column": self.text,
             "--label-column": self.label,
@@ -82,38 +72,47 @@ class TableOptions:
         }
         return [name for name, value in options.items() if value is not None]
 
+    def table(self, kind: str) -> dict[str, Any]:
+        """Return the arguments for reading a labelled table of this kind."""
+        return {
+            "text": self.text,
+            "label": self.label,
+            "format": kind,
+            "delimiter": self.delimiter,
+            "unlabelled": "skip" if self.skip_unlabelled else "error",
+        }
 
-def kind_of(path: str, format: str, table: TableOptions, *, otherwise: Literal["svmlight", "lines"]) -> str:
-    """Tell what a file holds, and refuse options that this kind of file does not have.
+
+def kind_of(path: str, file: FileOptions, *, otherwise: Literal["svmlight", "lines"]) -> str:
+    """Determine the format of a file, and reject options that do not apply to it.
 
     Parameters
     ----------
     path : str
         A file, or `-` for standard input.
-    format : str
-        As the user has it; `auto` takes tables by the name of the file or, where the name does not tell, by options
-        for tables (delimited text then), and XMC text by its first line.
-    table : TableOptions
+    file : FileOptions
+        The format `auto` recognizes tables by the file name or else, as delimited text, by the options for tables;
+        and XMC text by its first line.
     otherwise : "svmlight" or "lines"
-        What a file holds that nothing is known of.
+        The format if nothing tells.
 
     Returns
     -------
     str
         A value of `PredictFormat`, and not `auto`.
     """
-    kind = format if format != "auto" else _told(path, table, otherwise)
-    others = [name for name in table.given if kind not in FORMATS.values() or name == "--delimiter"]
+    kind = _guess(path, file, otherwise) if file.format.value == "auto" else file.format.value
+    others = [name for name in file.given if kind not in FORMATS.values() or name == "--delimiter"]
     if others and kind not in DELIMITERS:
-        raise InputError(f"{stream_name(path)}: {others[0]} has no meaning with {kind}")
+        raise InputError(f"{stream_name(path)}: {others[0]} does not apply to {kind}")
     return kind
 
 
-def _told(path: str, table: TableOptions, otherwise: str) -> str:
+def _guess(path: str, file: FileOptions, otherwise: str) -> str:
     if by_name := format_by_name(path):
         return by_name
     if not _named_as_features(path):
-        if table.given:
+        if file.given:
             return "csv"
         if otherwise == "lines":
             return "lines"
@@ -130,14 +129,14 @@ def _named_as_features(path: str) -> bool:
 
 
 def stem(path: str) -> str:
-    """Give the name of a data file without folder, compression, format and the place for a rank."""
+    """Return the name of a data file without folder, suffixes and the placeholder for the rank."""
     name = _without_compression(re.sub(r"[-_.]?\{rank\}", "", path))
     known = {*FORMATS, *FEATURE_SUFFIXES, ".txt"}
     return name.stem if name.suffix.lower() in known else name.name
 
 
 def look_like_features(lines: list[bytes]) -> bool:
-    """Whether all of these lines are rows of svmlight text, or the first one is the header of XMC text."""
+    """Whether all of these lines are rows of svmlight or XMC text."""
     stripped = [line.rstrip(b"\r\n") for line in lines]
     filled = [line for line in stripped if line.strip()]
     if filled and HEADER.fullmatch(filled[0]) and all(map(ROW.fullmatch, filled[1:])):
@@ -146,7 +145,7 @@ def look_like_features(lines: list[bytes]) -> bool:
 
 
 def look_like_table(line: bytes, column: str) -> str | None:
-    """The format of the table whose first line this might be: the line names the column, as a field; or None."""
+    """Return the format of a table if this may be its first line, with `column` as one of its fields; else None."""
     text = line.decode(errors="replace").strip().removeprefix("\ufeff")
     if text.startswith("{") and f'"{column}":' in text.replace('" :', '":'):
         return "jsonl"

@@ -1,4 +1,4 @@
-"""`manyclass index`: a tree over the labels of a model, for fast prediction with very many of them."""
+"""The command `manyclass index`."""
 
 import time
 from pathlib import Path
@@ -10,6 +10,7 @@ from ..model import LabelTree, load_model, save_model
 from ..model.label_tree import BRANCHING
 from . import output, ranks
 from .inputs import naming
+from .options import AsJson, ForceOutput, Jobs, ModelFile
 from .output import InputError
 from .replacing import check_model_file, replaced_pair
 
@@ -17,15 +18,15 @@ from .replacing import check_model_file, replaced_pair
 @output.answers_errors
 @ranks.alone
 def index(
-    model: Annotated[Path, typer.Argument(help="A model written by train.")],
+    model: ModelFile,
     out: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here, and leave MODEL as it is. [default: MODEL]")
+        Path | None, typer.Option("--output", "-o", help="File to write instead of changing MODEL. [default: MODEL]")
     ] = None,
-    branching: Annotated[int, typer.Option(min=2, help="Children of a node at the most.")] = BRANCHING,
-    seed: Annotated[int, typer.Option(help="Of the clustering of labels.")] = 0,
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is at --output, whatever it is.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    branching: Annotated[int, typer.Option(min=2, help="Maximum number of children per node.")] = BRANCHING,
+    seed: Annotated[int, typer.Option(help="Seed for clustering the labels.")] = 0,
+    jobs: Jobs = None,
+    force: ForceOutput = False,
+    as_json: AsJson = False,
 ) -> None:
     """Build a tree over the labels of a model, which predict and evaluate search with --beam.
 
@@ -35,12 +36,12 @@ def index(
       manyclass evaluate train.manyclass test.txt --beam 20
       manyclass predict train.manyclass test.txt -k 5 --beam 20
 
-    The file grows by 4 bytes a label. Scores found in the tree are those of the model; which labels have the largest
-    ones is a guess, better with a wider beam. evaluate tells how good.
+    The file grows by 4 bytes per label. The scores found are exactly those of the model, but the search may miss some
+    of the best labels. A wider beam misses fewer; evaluate reports how many it finds.
     """
     output.log_to_stderr(quiet=True)
     if model.is_dir() and out is None:
-        raise InputError(f"{model} is a model in shards; name a file to write with --output")
+        raise InputError(f"{model} is a model in shards; pass a file to write with --output")
     replaced = None if out is None else check_model_file(out, force=force)
     loaded = load_model(model)
     begin = time.perf_counter()
@@ -57,16 +58,12 @@ def index(
         "seconds": seconds,
         "tree_bytes": tree.nbytes,
     }
-    if as_json:
-        typer.echo(output.to_json(report))
-        return
-    output.show_pairs(
-        [
-            ("model", str(report["model"])),
-            *replaced_pair(replaced),
-            ("classes", output.count(loaded.n_classes)),
-            ("levels", output.count(tree.levels)),
-            ("clustering", output.seconds(seconds)),
-            ("memory of the tree when it is used", output.size(tree.nbytes)),
-        ]
-    )
+    pairs = [
+        ("model", str(out or model)),
+        *replaced_pair(replaced),
+        ("classes", output.count(loaded.n_classes)),
+        ("levels", output.count(tree.levels)),
+        ("clustering", output.seconds(seconds)),
+        ("memory of the tree in use", output.size(tree.nbytes)),
+    ]
+    output.show_report(report, lambda _: output.show_pairs(pairs), as_json=as_json)

@@ -1,4 +1,4 @@
-"""What the commands train on: rows of features from svmlight and XMC text, or texts from tables."""
+"""Read the rows to train on, from svmlight or XMC text or from tables of texts."""
 
 import contextlib
 import itertools
@@ -17,26 +17,26 @@ from ..data.svmlight import labels_of, matrix_of, parse_rows
 from ..data.unit_rows import scale_to_unit_length
 from ..engines import join_rows, share_rows
 from . import ranks
-from .formats import ROWS_OF_FEATURES, DataFormat, TableOptions, kind_of
+from .formats import ROWS_OF_FEATURES, FileOptions, kind_of
 from .output import InputError
 from .wording import SEVERAL_LABELS, told
 
-ALWAYS_UNIT = "rows of texts always have length 1; leave out --no-normalize"
+ALWAYS_UNIT = "rows made from texts always have length 1; omit --no-normalize"
 
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows with labels, and what a model must remember in order to read more of the kind.
+    """Rows with labels, and what a model must know to read more of them.
 
     Attributes
     ----------
     X : csr_matrix of shape (n, d)
     labels : ndarray or list of n labels, or csr_matrix of shape (n, K)
-        One label a row; or sets of labels, as ones.
+        One label per row, or sets of labels as ones.
     classes : ndarray of shape (K,) or None
-        Of sets of labels, what the columns are.
+        For sets of labels, the labels of the columns.
     chain : Chain
-        The steps that the rows have gone through.
+        The preprocessing steps that were applied.
     reading : dict
         Entries for the model's settings.
     """
@@ -49,11 +49,16 @@ class LabelledRows:
 
     @property
     def n_rows(self) -> int:
-        """How many there are."""
+        """Number of rows."""
         return int(self.X.shape[0])
 
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.X.shape[1])
+
     def normalized(self, *, copy: bool = True) -> "LabelledRows":
-        """The same with rows of length 1; those of texts are already."""
+        """Return the same rows scaled to length 1, which those made from texts already have."""
         if self.chain:
             return self
         X = self.X.copy() if copy else self.X
@@ -63,7 +68,7 @@ class LabelledRows:
 
 @contextlib.contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Put the name of the file before errors that do not know it."""
+    """Prefix errors with the name of the file if they lack it."""
     try:
         yield
     except ParseError:
@@ -75,34 +80,34 @@ def naming(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def supposed(format: str, otherwise: str) -> Iterator[None]:
-    """Where a format was supposed and not given, say what else a file may be if its first line cannot be read."""
+def supposed(file: FileOptions, otherwise: str) -> Iterator[None]:
+    """If the format is only a guess and the first line cannot be read, add to the error what the file may be."""
     try:
         yield
     except ParseError as error:
-        if format != "auto" or error.line > 1 or error.remedy:
+        if file.format.value != "auto" or error.line > 1 or error.remedy:
             raise
         raise ParseError(error.file, error.line, error.column, f"{error.reason}; {otherwise}") from error
 
 
-def open_store(path: str, table: TableOptions) -> BlockStore | None:
-    """The store of that name, or None if it is not a folder; options for tables are refused for a store."""
+def open_store(path: str, file: FileOptions) -> BlockStore | None:
+    """Return the store of that name, or None if it is not a folder; reject options for tables for a store."""
     if path == "-" or not Path(path).is_dir():
         return None
     store = BlockStore(path)
-    if table.given:
-        raise InputError(f"{path}: {table.given[0]} has no meaning with a store")
+    if file.given:
+        raise InputError(f"{path}: {file.given[0]} does not apply to a store")
     return store
 
 
 def check_is_file(path: str) -> None:
-    """Refuse a folder where a file is meant."""
+    """Reject a folder."""
     if path != "-" and Path(path).is_dir():
-        raise InputError(f"{path}: a folder; pass a file")
+        raise InputError(f"{path} is a folder; pass a file")
 
 
 class ParsedRows(NamedTuple):
-    """Rows of svmlight or XMC text; sets of labels have the columns that `classes` says."""
+    """Rows of svmlight or XMC text; for sets of labels, `classes` has the labels of the columns."""
 
     X: sp.csr_matrix
     labels: Any
@@ -119,12 +124,12 @@ def parsed(
     zero_based: bool | str = "auto",
     multilabel: bool | str = "auto",
 ) -> ParsedRows:
-    """Read a file; with more features than `n_features` it is refused."""
+    """Read a file; reject more features than `n_features`."""
     if kind == "xmc":
         parser = parse_rows(path, multilabel=True, zero_based=True, dtype=dtype, xmc=True)
         X = matrix_of(parser, dtype)
         if n_features is not None and X.shape[1] > n_features:
-            raise ValueError(f"{X.shape[1]} features by the header, but the model knows {n_features}")
+            raise ValueError(f"the header has {X.shape[1]} features, but the model knows {n_features}")
         Y = labels_of(parser, n_labels=parser.label_limit)
         return ParsedRows(X, Y, np.arange(Y.shape[1]), True)
     parser = parse_rows(path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype)
@@ -138,7 +143,7 @@ def parsed(
 
 
 def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
-    """The columns that have rows, and which these are: numbers of labels may leave much out."""
+    """Return the columns that have rows, and their numbers."""
     used, places = np.unique(Y.indices, return_inverse=True)
     return sp.csr_matrix((Y.data, places.reshape(-1), Y.indptr), shape=(Y.shape[0], used.size)), used
 
@@ -148,8 +153,7 @@ def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
 
 def read_labelled(
     path: str,
-    format: DataFormat,
-    table: TableOptions,
+    file: FileOptions,
     *,
     min_df: int | float,
     dtype: Any,
@@ -161,20 +165,18 @@ def read_labelled(
     Parameters
     ----------
     path : str
-        A file, or `-` for standard input. With `{rank}` in its name each rank of mpirun reads its own, and the rows
-        of all are put together in their order.
-    format : DataFormat
-        `auto` is as `kind_of` has it.
-    table : TableOptions
+        A file, or `-` for standard input. With `{rank}` in its name, each rank of mpirun reads its own file, and the
+        rows of all are joined in the order of the ranks.
+    file : FileOptions
     min_df : int or float
-        As `TextFeatures` has it.
+        As for `TextFeatures`.
     dtype : numpy dtype
-        Of the values of svmlight and XMC text.
+        Type of the values of svmlight and XMC text.
     several : bool
-        Whether rows may have sets of labels: those of XMC text always have, and those of svmlight text if one of them
-        has other than one label.
+        Whether rows may have sets of labels. XMC text always has them, and svmlight text if some row does not have
+        exactly one label.
     normalize : bool, optional
-        Whether to scale rows to length 1. Those of texts always have that length, and False is refused there.
+        Whether to scale rows to length 1. Rows made from texts always have it, so False is rejected for them.
 
     Returns
     -------
@@ -182,28 +184,21 @@ def read_labelled(
     """
     divided, path = ranks.one_each(path), ranks.own_file(path)
     check_is_file(path)
-    kind = kind_of(path, format.value, table, otherwise="svmlight")
+    kind = kind_of(path, file, otherwise="svmlight")
     if kind == "xmc" and not several:
-        raise InputError(f"{stream_name(path)}: XMC text, where rows have sets of labels; {SEVERAL_LABELS}")
+        raise InputError(f"{stream_name(path)}: XMC text has sets of labels; {SEVERAL_LABELS}")
     if normalize is False and kind not in ROWS_OF_FEATURES:
         raise InputError(f"{stream_name(path)}: {ALWAYS_UNIT}")
 
     def read() -> Any:
         if kind in ROWS_OF_FEATURES:
-            with supposed(format.value, "for a table of texts pass --text-column and --label-column, or --format"):
+            with supposed(file, "for a table of texts pass --text-column and --label-column, or --format"):
                 return parsed(path, kind, dtype, multilabel="auto" if several else False)
-        return read_table(
-            path,
-            text=table.text,
-            label=table.label,
-            format=kind,  # type: ignore[arg-type]
-            delimiter=table.delimiter,
-            unlabelled=table.unlabelled,
-        )
+        return read_table(path, **file.table(kind))
 
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
         if kind not in ROWS_OF_FEATURES:
-            return _as_features(parts, table, min_df)
+            return _as_features(parts, file, min_df)
         rows = _as_rows(parts)
         return rows.normalized(copy=False) if normalize else rows
 
@@ -219,19 +214,19 @@ def _as_rows(parts: Sequence[ParsedRows]) -> LabelledRows:
 
 
 def _as_features(
-    parts: Sequence[tuple[list[str], list[Any]]], table: TableOptions, min_df: int | float
+    parts: Sequence[tuple[list[str], list[Any]]], file: FileOptions, min_df: int | float
 ) -> LabelledRows:
     texts, labels = (list(itertools.chain.from_iterable(found)) for found in zip(*parts, strict=True))
     if not texts:
         raise ValueError("no rows; a header and at least two rows are needed")
     features = TextFeatures(min_df=min_df)
     X = features.fit_transform(texts)
-    reading = {"text_column": table.text or "text", "label_column": table.label or "label"}
+    reading = {"text_column": file.text or "text", "label_column": file.label or "label"}
     return LabelledRows(X, labels, chain=Chain([features]), reading=reading)
 
 
 def _put_together(parts: Sequence[ParsedRows]) -> ParsedRows:
-    """Rows of several files, as if they had been one: it counts from 0 where one of them does."""
+    """Join the rows of several files as if they were one, with indices from 0 if one of them has them."""
     from_zero = any(part.from_zero for part in parts)
     shifts = [from_zero and not part.from_zero for part in parts]
     n_features = max(part.X.shape[1] + shift for part, shift in zip(parts, shifts, strict=True))
@@ -252,13 +247,13 @@ def _labels_together(parts: Sequence[ParsedRows]) -> tuple[Any, np.ndarray | Non
 
 def _sets_of_one(labels: np.ndarray) -> tuple[sp.csr_matrix, np.ndarray]:
     if labels.dtype.kind != "i" or (labels < 0).any():
-        raise ValueError("where some files have several labels a row, each label must be an integer from 0 up")
+        raise ValueError("if some files have several labels per row, all labels must be integers of at least 0")
     rows = np.arange(labels.size)
     return _only_used(sp.csr_matrix((np.ones(rows.size, np.int32), (rows, labels))))
 
 
 def class_sizes(counts: np.ndarray) -> dict[str, float]:
-    """Describe how many rows the classes have."""
+    """Describe the number of rows per class."""
     return {
         "smallest": int(counts.min()),
         "median": float(np.median(counts)),

@@ -1,5 +1,6 @@
 """The command `manyclass inspect`."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,10 @@ from ..solvers import estimate_memory
 from . import output, ranks
 from .convert import describe_store, show_store
 from .fitting import USUAL, Dtype
-from .formats import DataFormat, TableOptions
 from .inputs import LabelledRows, class_sizes, naming, read_labelled
-from .options import AsJson, Delimiter, LabelColumn, Loss, MinDf, SkipUnlabelled, TextColumn
+from .options import AsJson, Jobs, Loss, MinDf, TrainingFile, WeightType
 from .output import InputError
-from .panels import in_data, option_in
+from .panels import option_in, takes_groups
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
 # Kernels of the losses that can be trained from a store.
@@ -34,32 +34,43 @@ in_inspection = option_in("Inspection")
 in_estimate = option_in("Memory estimate")
 
 
-@output.answers_errors
-@ranks.alone
-def inspect(
-    file: Annotated[str, typer.Argument(help="A model, a data file (- reads stdin) or a store.")],
+@dataclass(frozen=True)
+class Questions:
+    """What to tell besides the description."""
+
     class_name: Annotated[
         str | None,
         in_inspection("--class", metavar="NAME", help="Show the features with the largest weights for this class."),
-    ] = None,
-    top: Annotated[int, in_inspection(min=1, help="Number of features to show with --class.")] = 10,
+    ] = None
+    top: Annotated[int, in_inspection(min=1, help="Number of features to show with --class.")] = 10
     verify: Annotated[
         bool, in_inspection("--verify", help="Check all of a model or store against its checksums.")
-    ] = False,
+    ] = False
+
+
+@dataclass(frozen=True)
+class PlannedFit:
+    """The fit whose memory is to be estimated."""
+
     estimate: Annotated[
         bool, in_estimate("--estimate", help="Estimate the memory of a fit on a data file or store.")
-    ] = False,
+    ] = False
     loss: Annotated[
         Loss, in_estimate("--loss", "-l", metavar="LOSS", help="Loss of the fit; train --help lists them.")
-    ] = "ww",
-    dtype: Annotated[Dtype, in_estimate(help="Type of the weights.")] = Dtype.float32,
-    intercept: Annotated[bool, in_estimate(help="Include a constant feature.")] = USUAL["fit_intercept"],
-    jobs: Annotated[int | None, in_estimate("--jobs", "-j", help="Number of threads. [default: all cores]")] = None,
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    format: Annotated[DataFormat, in_data(help="Data format; auto goes by the file name.")] = DataFormat.auto,
-    delimiter: Delimiter = None,
-    skip_unlabelled: SkipUnlabelled = False,
+    ] = "ww"
+    dtype: WeightType = Dtype.float32
+    intercept: Annotated[bool, in_estimate(help="Include a constant feature.")] = USUAL["fit_intercept"]
+    jobs: Jobs = None
+
+
+@output.answers_errors
+@ranks.alone
+@takes_groups
+def inspect(
+    file: Annotated[str, typer.Argument(help="A model, a data file (- reads stdin) or a store.")],
+    questions: Questions,
+    plan: PlannedFit,
+    options: TrainingFile,
     min_df: MinDf = "1",
     as_json: AsJson = False,
 ) -> None:
@@ -76,52 +87,12 @@ def inspect(
     """
     output.log_to_stderr(quiet=True)
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
-        report = _describe_checked(file, verify)
-        if estimate:
-            problem = PROBLEMS[loss]
-            if problem.kernel not in FROM_STORES or getattr(problem, "pairs", False):
-                raise InputError(f"{file}: --loss {loss} cannot be trained from a store")
-            data = StoredRows(BlockStore(file), 1.0, constant=float(intercept))
-            report["least_memory"] = least_memory(problem, data, np.dtype(dtype.value))
-        if as_json:
-            typer.echo(output.to_json(report))
-        else:
-            show_store(report)
-        return
-    if _is_model(file):
-        if estimate:
-            raise InputError(f"{file} is a model; --estimate needs data to train on")
-        if verify:
-            verify_model(file)
-        _inspect_model(Path(file), class_name, top, as_json, verify)
-        return
-    if verify:
-        raise InputError(f"{file} is neither a store nor a model; --verify applies only to these")
-    if class_name is not None:
-        raise InputError(f"{file} is not a model; --class applies only to models")
-    rows = read_labelled(
-        file,
-        format,
-        TableOptions(text_column, label_column, None, delimiter, skip_unlabelled),
-        min_df=min_df,
-        dtype=dtype.value,
-        several=True,
-    )
-    with naming(file):
-        report = _describe_rows(rows)
-    if estimate:
-        report["estimate"] = estimate_memory(
-            check_matrix(rows.X),
-            report["classes"],
-            loss=loss,
-            dtype=np.dtype(dtype.value),
-            fit_intercept=intercept,
-            threads=thread_count(jobs),
-        )
-    if as_json:
-        typer.echo(output.to_json(report))
+        output.show_report(_inspect_store(file, questions, plan), show_store, as_json=as_json)
+    elif _is_model(file):
+        report = _inspect_model(Path(file), questions, plan)
+        output.show_report(report, _show_largest if "largest" in report else _show_model, as_json=as_json)
     else:
-        _show_rows(report)
+        output.show_report(_inspect_rows(file, questions, plan, options, min_df), _show_rows, as_json=as_json)
 
 
 def _is_model(file: str) -> bool:
@@ -135,32 +106,37 @@ def _is_model(file: str) -> bool:
 # ---- Stores
 
 
-def _describe_checked(path: str, verify: bool) -> dict[str, Any]:
+def _inspect_store(path: str, questions: Questions, plan: PlannedFit) -> dict[str, Any]:
     store = BlockStore(path)
     report = describe_store(store)
-    if verify:
+    if questions.verify:
         problems = list(store.verify())
         if problems:
             raise InputError("; ".join(problems))
         report["verified"] = True
+    if plan.estimate:
+        problem = PROBLEMS[plan.loss]
+        if problem.kernel not in FROM_STORES or getattr(problem, "pairs", False):
+            raise InputError(f"{path}: --loss {plan.loss} cannot be trained from a store")
+        data = StoredRows(store, 1.0, constant=float(plan.intercept))
+        report["least_memory"] = least_memory(problem, data, np.dtype(plan.dtype.value))
     return report
 
 
 # ---- Models
 
 
-def _inspect_model(path: Path, class_name: str | None, top: int, as_json: bool, verified: bool) -> None:
+def _inspect_model(path: Path, questions: Questions, plan: PlannedFit) -> dict[str, Any]:
+    if plan.estimate:
+        raise InputError(f"{path} is a model; --estimate needs data to train on")
+    if questions.verify:
+        verify_model(path)
     model = load_model(path)
-    report = _describe_model(model, path) | ({"verified": True} if verified else {})
-    if class_name is not None:
-        report |= {"class": class_name, "largest": largest_features(model, class_name, top)}
-    if as_json:
-        typer.echo(output.to_json(report))
-    elif class_name is not None:
-        rows = [[feature, output.number(weight)] for feature, weight in report["largest"]]
-        output.show_table(f"largest weights for {class_name}", ("feature", "weight"), rows)
-    else:
-        _show_model(report)
+    report = _describe_model(model, path) | ({"verified": True} if questions.verify else {})
+    if questions.class_name is not None:
+        largest = largest_features(model, questions.class_name, questions.top)
+        report |= {"class": questions.class_name, "largest": largest}
+    return report
 
 
 def _describe_model(model: LinearModel, path: Path) -> dict[str, Any]:
@@ -222,6 +198,11 @@ def largest_features(model: LinearModel, class_name: str, count: int) -> list[tu
     ]
 
 
+def _show_largest(report: dict[str, Any]) -> None:
+    rows = [[feature, output.number(weight)] for feature, weight in report["largest"]]
+    output.show_table(f"largest weights for {report['class']}", ("feature", "weight"), rows)
+
+
 def _show_model(report: dict[str, Any]) -> None:
     examples = ", ".join(map(str, report["class_names"].tolist()))
     more = ", ..." if report["classes"] > len(report["class_names"]) else ""
@@ -255,6 +236,28 @@ def _text(name: str, value: Any) -> str:
 
 
 # ---- Data
+
+
+def _inspect_rows(
+    path: str, questions: Questions, plan: PlannedFit, options: TrainingFile, min_df: int | float
+) -> dict[str, Any]:
+    if questions.verify:
+        raise InputError(f"{path} is neither a store nor a model; --verify applies only to these")
+    if questions.class_name is not None:
+        raise InputError(f"{path} is not a model; --class applies only to models")
+    rows = read_labelled(path, options, min_df=min_df, dtype=plan.dtype.value, several=True)
+    with naming(path):
+        report = _describe_rows(rows)
+    if plan.estimate:
+        report["estimate"] = estimate_memory(
+            check_matrix(rows.X),
+            report["classes"],
+            loss=plan.loss,
+            dtype=np.dtype(plan.dtype.value),
+            fit_intercept=plan.intercept,
+            threads=thread_count(plan.jobs),
+        )
+    return report
 
 
 def _describe_rows(rows: LabelledRows) -> dict[str, Any]:

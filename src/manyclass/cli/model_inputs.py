@@ -1,7 +1,8 @@
-"""What the commands read for a model: rows as it was trained on them, with or without labels."""
+"""Read rows for a model, in the way in which it was trained, with or without labels."""
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -16,20 +17,12 @@ from ..data.text import iter_texts
 from ..estimators.predictor import by_blocks
 from ..model import LinearModel
 from . import output, ranks
-from .formats import (
-    ROWS_OF_FEATURES,
-    DataFormat,
-    PredictFormat,
-    TableOptions,
-    kind_of,
-    look_like_features,
-    look_like_table,
-)
+from .formats import ROWS_OF_FEATURES, FileOptions, kind_of, look_like_features, look_like_table
 from .inputs import ParsedRows, check_is_file, naming, open_store, parsed, supposed
 from .output import InputError
 
 TEXTS_AT_ONCE = 4096
-# Lines that tell whether these are texts.
+# Number of lines that decide whether a file holds texts.
 LOOKED_AT = 10
 
 logger = logging.getLogger("manyclass.cli")
@@ -38,40 +31,30 @@ logger = logging.getLogger("manyclass.cli")
 class ModelInput:
     """A file or a store to be read for a model.
 
-    Features that the model was not trained on are left out, and counted.
+    Features that the model was not trained on are dropped and counted.
 
     Parameters
     ----------
     model : LinearModel
     path : str
-        A file, a store, or `-` for standard input; with `{rank}` in its name each rank of mpirun reads its own.
-    format : DataFormat or PredictFormat
-        `auto` follows the model and the name of the file.
-    table : TableOptions
+        A file, a store, or `-` for standard input. With `{rank}` in its name, each rank reads its own file.
+    file : FileOptions
     strict : bool
-        Whether to refuse features that the model was not trained on.
+        Whether to reject features that the model was not trained on.
 
     Attributes
     ----------
     store : BlockStore or None
-        If the path names one.
+        The store, if the path names one.
     divided : bool
         Whether the ranks of mpirun read different files.
     """
 
-    def __init__(
-        self,
-        model: LinearModel,
-        path: str,
-        format: DataFormat | PredictFormat,
-        table: TableOptions,
-        *,
-        strict: bool,
-    ):
-        self.store = open_store(path, table)
+    def __init__(self, model: LinearModel, path: str, file: FileOptions, *, strict: bool):
+        self.store = open_store(path, file)
         self.divided = ranks.one_each(path)
         self._model, self._name, self._path = model, path, path
-        self._format, self._table, self._strict = format.value, table, strict
+        self._file, self._strict = file, strict
         self._known = KnownFeatures(model.n_features)
         if self.store is None:
             self._path = ranks.own_file(path)
@@ -85,52 +68,46 @@ class ModelInput:
         elif strict and self.store.n_features > model.n_features:
             raise InputError(
                 f"{path} has {output.counted(self.store.n_features, 'feature')}, but the model knows "
-                f"{output.count(model.n_features)}; leave out "
-                "--strict to ignore the others"
+                f"{output.count(model.n_features)}; omit --strict to ignore the others"
             )
 
     # ---- Files
 
     def labelled(self) -> tuple[RowMatrix, Any]:
-        """Rows with one label each, prepared for the model."""
+        """Read rows with one label each, prepared for the model."""
         kind = self._kind()
         if kind == "xmc":
             raise InputError(
-                f"{stream_name(self._path)}: XMC text has sets of labels, but the model knows one label per row"
+                f"{stream_name(self._path)}: XMC text has sets of labels, but the model has one label per row"
             )
 
         def read() -> tuple[RowMatrix, Any]:
             if kind == "svmlight":
                 found = self._parsed(kind, multilabel=False)
                 return self._model.prepare(found.X), found.labels
-            texts, labels = read_table(
-                self._path,
-                text=self._text_column,
-                label=self._table.label or self._model.settings.get("label_column"),
-                format=kind,  # type: ignore[arg-type]
-                delimiter=self._table.delimiter,
-                unlabelled=self._table.unlabelled,
-            )
+            label = self._file.label or self._model.settings.get("label_column")
+            file = replace(self._file, text=self._text_column, label=label)
+            texts, labels = read_table(self._path, **file.table(kind))
             return self._model.prepare(texts), labels
 
         with naming(self._path):
             return ranks.read_rows(read, divided=self.divided)
 
     def label_sets(self) -> tuple[RowMatrix, sp.csr_matrix, np.ndarray]:
-        """Rows with sets of labels, prepared for the model.
+        """Read rows with sets of labels, prepared for the model.
 
         Returns
         -------
         X : RowMatrix of shape (n, n_features)
         Y : csr_matrix of shape (n, K)
-            Ones for the labels that the model knows, by its classes.
+            Ones for the labels that the model knows.
         unknown : ndarray of shape (n,)
-            How many others each row has.
+            Number of other labels per row.
         """
         kind = self._kind()
         if kind not in ROWS_OF_FEATURES:
             raise InputError(
-                f"{stream_name(self._path)}: the rows of {kind} have one label each, the model knows sets of labels"
+                f"{stream_name(self._path)}: {kind} has one label per row, but the model has sets of labels"
             )
 
         def read() -> tuple[RowMatrix, sp.csr_matrix, np.ndarray]:
@@ -142,9 +119,9 @@ class ModelInput:
             return ranks.read_rows(read, divided=self.divided)
 
     def unlabelled(self) -> Iterator[tuple[RowMatrix, list[Any] | None]]:
-        """Rows, prepared for the model, whose labels do not matter; texts come in batches.
+        """Yield rows prepared for the model, with the values of the column `--id-column` or None.
 
-        With each batch come the values of the column `--id-column`, or None.
+        Texts come in batches. Labels are ignored.
         """
         kind = self._kind(lines=True)
         with naming(self._path):
@@ -158,25 +135,25 @@ class ModelInput:
             rows = self._lines() if kind == "lines" else self._rows_of_table(kind)
             while batch := list(islice(rows, TEXTS_AT_ONCE)):
                 texts, ids = (list(column) for column in zip(*batch, strict=True))
-                yield self._model.prepare(texts), None if self._table.id is None else ids
+                yield self._model.prepare(texts), None if self._file.id is None else ids
 
     @property
     def _text_column(self) -> str:
-        return self._table.text or self._model.settings.get("text_column") or "text"
+        return self._file.text or self._model.settings.get("text_column") or "text"
 
     def _rows_of_table(self, kind: str) -> Iterator[tuple[str, Any]]:
         return iter_texts(
             self._path,
             text=self._text_column,
-            id=self._table.id,
+            id=self._file.id,
             format=kind,  # type: ignore[arg-type]
-            delimiter=self._table.delimiter,
+            delimiter=self._file.delimiter,
         )
 
     def _lines(self) -> Iterator[tuple[str, None]]:
         with open_input(self._path) as stream:
             start = list(islice(stream, LOOKED_AT))
-            if self._format == "auto":
+            if self._file.format.value == "auto":
                 self._check_are_texts(start)
             for number, line in enumerate(chain(start, stream), 1):
                 try:
@@ -189,18 +166,18 @@ class ModelInput:
         if look_like_features(lines):
             raise InputError(
                 "these look like rows of features, but the model was trained on texts; pass texts or a table, or "
-                "take each line as a text with --format lines"
+                "read each line as a text with --format lines"
             )
         if lines and (kind := look_like_table(lines[0], self._text_column)):
             logger.warning(
-                "%s: each line is taken as a text, but the first looks like that of a table; --format %s reads it so",
+                "%s: each line is read as a text, but the first looks like that of a table; try --format %s",
                 stream_name(self._path),
                 kind,
             )
 
     def _kind(self, *, lines: bool = False) -> str:
         name, on_texts = stream_name(self._path), self._model.chain.takes_text
-        kind = kind_of(self._path, self._format, self._table, otherwise="lines" if lines and on_texts else "svmlight")
+        kind = kind_of(self._path, self._file, otherwise="lines" if lines and on_texts else "svmlight")
         if kind not in ROWS_OF_FEATURES and not on_texts:
             raise InputError(
                 f"{name}: {kind} holds texts, but the model was trained on rows of features; "
@@ -209,14 +186,14 @@ class ModelInput:
         if kind in ROWS_OF_FEATURES and on_texts:
             raise InputError(
                 f"{name}: {kind} holds rows of features, but the model was trained on texts; pass "
-                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not tell what it is"
+                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not tell the format"
             )
         return kind
 
     def _parsed(self, kind: str, *, multilabel: bool | str) -> ParsedRows:
-        # A file of few rows may lack index 0 by chance: count as the training file did.
+        # A file of few rows may lack index 0 by chance, so number features as the training file did.
         base = self._model.settings.get("index_base")
-        with supposed(self._format, "the model was trained on rows of features: pass svmlight or XMC text"):
+        with supposed(self._file, "the model was trained on rows of features: pass svmlight or XMC text"):
             found = parsed(
                 self._path,
                 kind,
@@ -230,14 +207,14 @@ class ModelInput:
     # ---- Stores
 
     def for_blocks(self, find: Callable[[RowMatrix], Sequence[Any]]) -> tuple[Any, ...]:
-        """What `find` gives for the rows of a store, in the order of their ids."""
+        """Return what `find` returns for the rows of a store, in the order of their ids."""
         assert self.store is not None
         return by_blocks(self.store, self._model, find, self._known.keep)
 
-    # ---- What was left out
+    # ---- Ignored features
 
     def ignored(self) -> dict[str, int]:
-        """Say how many entries were left out when all rows were read, and give the numbers."""
+        """Report how many entries were ignored, after all rows have been read."""
         known = self._known
         if self.divided:
             known = KnownFeatures(self._model.n_features)
@@ -245,7 +222,7 @@ class ModelInput:
                 known.add(others)
         if known.entries_ignored:
             logger.warning(
-                "%s: ignored %s of %s entries: the model was not trained on their %s; --strict refuses them",
+                "%s: ignored %s of %s entries: the model was not trained on their %s; --strict rejects them",
                 stream_name(self._name),
                 output.count(known.entries_ignored),
                 output.count(known.entries),

@@ -1,21 +1,9 @@
 """The option `--normalize`: whether rows are scaled to unit length before training."""
 
-from typing import Annotated
-
 from ..data import BlockStore, HashedText, UnitRows
 from ..problems import PROBLEMS, ElasticNet
 from .inputs import ALWAYS_UNIT
 from .output import InputError
-from .panels import in_data
-
-# None leaves the choice to the loss.
-Normalize = Annotated[
-    bool | None,
-    in_data(
-        "--normalize/--no-normalize",
-        help="Scale rows to length 1, in prediction too. [default: on for ppd_*, max_margin and DiSMEC]",
-    ),
-]
 
 
 def chosen(asked: bool | None, loss: str, drop: float | None = None) -> bool | None:

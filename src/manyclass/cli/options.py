@@ -1,23 +1,20 @@
 """Options that several commands share, the choices they offer, and parsers for their values."""
 
+from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..data import BlockStore
+from ..data.sizes import parse_size
 from ..data.tables import check_delimiter
-from ..estimators import MaxEnt
+from ..engines import DiskEngine
 from ..problems import LOSSES
-from .fitting import USUAL
-from .panels import in_data, in_output
-
-
-def delimiter(text: str) -> Any:
-    """Parse a single character; `\\t` and `tab` stand for a tab."""
-    try:
-        return check_delimiter("\t" if text in (r"\t", "tab") else text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
+from .fitting import USUAL, Dtype
+from .formats import DataFormat, FileOptions, PredictFormat
+from .panels import given_in, in_data, in_disk, in_model, in_output
 
 
 class _Name(str, Enum):
@@ -32,6 +29,22 @@ else:
     Loss = _Name("Loss", {name: name for name in LOSSES})
 
 
+class Calibrate(str, Enum):
+    """How scores are turned into probabilities."""
+
+    none = "none"
+    temperature = "temperature"
+    sigmoid = "sigmoid"
+
+
+def delimiter(text: str) -> Any:
+    """Parse a single character; `\\t` and `tab` stand for a tab."""
+    try:
+        return check_delimiter("\t" if text in (r"\t", "tab") else text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 def document_frequency(text: str) -> Any:
     """Parse a number of texts (5) or a fraction of them (0.001)."""
     try:
@@ -43,19 +56,40 @@ def document_frequency(text: str) -> Any:
     return value
 
 
-TextColumn = Annotated[str | None, in_data("--text-column", help="Table column with the texts. [default: text]")]
-LabelColumn = Annotated[str | None, in_data("--label-column", help="Table column with the labels. [default: label]")]
-# For commands that read data for a trained model.
-SameTextColumn = Annotated[
-    str | None, in_data("--text-column", help="Table column with the texts. [default: as in training]")
+def positive(value: float | None) -> float | None:
+    """Reject zero and negative numbers before any data is read."""
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value} is not positive")
+    return value
+
+
+def usual(parameter: str) -> str:
+    """Describe the default of a parameter of the estimators."""
+    return f"[default: {USUAL[parameter]}]"
+
+
+ModelFile = Annotated[Path, typer.Argument(help="Model written by train.")]
+# An option without a panel joins the panel of the option before it.
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Number of threads. [default: all cores]")]
+JobsOfRank = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", help="Number of threads. [default: all cores; under mpirun, each rank's share of them]"
+    ),
 ]
-SameLabelColumn = Annotated[
-    str | None, in_data("--label-column", help="Table column with the labels. [default: as in training]")
+Beam = Annotated[
+    int | None,
+    typer.Option("--beam", min=1, help="Search the label tree built by index, keeping this many nodes per level."),
 ]
-Delimiter = Annotated[
-    Any, in_data(parser=delimiter, metavar="CHAR", help="Field separator of CSV, such as ';' or '\\t'. [default: ,]")
+Intercept = Annotated[bool, in_model("--intercept/--no-intercept", help="Add a constant feature to every row.")]
+WeightType = Annotated[Dtype, typer.Option("--dtype", help="Type of the weights.")]
+Normalize = Annotated[
+    bool | None,
+    in_data(
+        "--normalize/--no-normalize",
+        help="Scale rows to length 1, in prediction too. [default: on for ppd_*, max_margin and DiSMEC]",
+    ),
 ]
-SkipUnlabelled = Annotated[bool, in_data("--skip-unlabelled", help="Skip table rows that have no label.")]
 MinDf = Annotated[
     Any,
     in_data(
@@ -65,77 +99,84 @@ MinDf = Annotated[
     ),
 ]
 Strict = Annotated[bool, in_data("--strict", help="Reject features that the model was not trained on.")]
+ForceOutput = Annotated[bool, in_output("--force", help="Replace what is at --output, even if it is not a model.")]
 Quiet = Annotated[bool, in_output("--quiet", "-q", help="Do not show progress.")]
 AsJson = Annotated[bool, in_output("--json", help="Print the report as JSON.")]
 
+# ---- Data files
 
-class Stop(str, Enum):
-    """What `--tol` limits."""
-
-    gap = "gap"
-    kkt = "kkt"
-
-
-class Solver(str, Enum):
-    """Training algorithm."""
-
-    auto = "auto"
-    dual = "dual"
-    newton = "newton"
-    leagues = "leagues"
+Delimiter = Annotated[
+    Any, in_data(parser=delimiter, metavar="CHAR", help="Field separator of CSV, such as ';' or '\\t'. [default: ,]")
+]
+SkipUnlabelled = Annotated[bool, in_data("--skip-unlabelled", help="Skip table rows that have no label.")]
+AUTO = "Data format; auto goes by the file name"
 
 
-class Method(str, Enum):
-    """Training algorithm for a store."""
+@dataclass(frozen=True)
+class TrainingFile(FileOptions):
+    """Options for a file that no model is given for."""
 
-    dual = "dual"
-    pegasos = "pegasos"
-    streamsvm = "streamsvm"
-
-
-class Update(str, Enum):
-    """Whether Pegasos updates the weights per row or per block."""
-
-    row = "row"
-    block = "block"
+    text: Annotated[str | None, in_data("--text-column", help="Table column with the texts. [default: text]")] = None
+    label: Annotated[str | None, in_data("--label-column", help="Table column with the labels. [default: label]")] = (
+        None
+    )
+    format: Annotated[DataFormat, in_data(help=f"{AUTO}, and finds XMC text by its first line.")] = DataFormat.auto
+    delimiter: Delimiter = None
+    skip_unlabelled: SkipUnlabelled = False
 
 
-class Calibrate(str, Enum):
-    """How scores are turned into probabilities."""
-
-    none = "none"
-    temperature = "temperature"
-    sigmoid = "sigmoid"
+SameTextColumn = Annotated[
+    str | None, in_data("--text-column", help="Table column with the texts. [default: as in training]")
+]
 
 
-class ClassWeight(str, Enum):
-    """Weights of the classes in the loss."""
+@dataclass(frozen=True)
+class LabelledFile(TrainingFile):
+    """Options for a file with labels, to be read for a model."""
 
-    none = "none"
-    balanced = "balanced"
-
-
-def positive(value: float | None) -> float | None:
-    """Reject zero and negative numbers before any data is read."""
-    if value is not None and not value > 0:
-        raise typer.BadParameter(f"{value} is not positive")
-    return value
+    text: SameTextColumn = None
+    label: Annotated[
+        str | None, in_data("--label-column", help="Table column with the labels. [default: as in training]")
+    ] = None
 
 
-def number_of_rounds(text: str) -> Any:
-    """Parse a number, `tol` or `auto`."""
-    if text in ("tol", "auto"):
-        return text
-    if not text.isdecimal() or int(text) < 1:
-        raise typer.BadParameter(f"{text!r} is neither a positive integer nor tol or auto")
-    return int(text)
+@dataclass(frozen=True)
+class UnlabelledFile(FileOptions):
+    """Options for a file whose labels do not matter, to be read for a model."""
+
+    text: SameTextColumn = None
+    id: Annotated[
+        str | None, in_data("--id-column", help="Table column whose value is printed before the labels of each row.")
+    ] = None
+    format: Annotated[PredictFormat, in_data(help=f"{AUTO}.")] = PredictFormat.auto
+    delimiter: Delimiter = None
 
 
-def usual(parameter: str) -> str:
-    """Describe the default of a parameter of the estimators."""
-    return f"[default: {USUAL[parameter]}]"
+# ---- Training
 
 
-def usual_C() -> str:
-    """Describe the default C, which depends on the loss."""
-    return f"[default: {USUAL['C']:g}; logistic losses: {MaxEnt().C:g}]"
+@dataclass(frozen=True)
+class PreparedFile(TrainingFile):
+    """Options for a file to train on, and for making rows from it."""
+
+    normalize: Normalize = None
+    min_df: MinDf = "1"
+
+
+@dataclass(frozen=True)
+class MemoryOptions:
+    """Options for training from a store."""
+
+    memory: Annotated[
+        Any,
+        in_disk(parser=parse_size, metavar="SIZE", help="Memory to use when training from a store. [default: 1GB]"),
+    ] = None
+
+    def engine(self, store: BlockStore | None) -> DiskEngine | None:
+        """Return the engine for a store; without one, reject the options."""
+        given = given_in(self)
+        if store is not None:
+            return DiskEngine(**given)
+        for name in given:
+            raise typer.BadParameter("it applies only to training from a store", param_hint=f"--{name}")
+        return None

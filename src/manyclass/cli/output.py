@@ -1,4 +1,4 @@
-"""What all commands print: tables on a terminal, tabs in a pipe, JSON; errors and exit codes."""
+"""What commands print: tables on a terminal, tabs in a pipe, JSON; errors and exit codes."""
 
 import functools
 import json
@@ -17,17 +17,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..engines import started_by_mpirun
+from ..peers import started_by_mpirun
 from .wording import told
 
 UNLIMITED = 10_000
-# With a unit or without.
+# Optionally followed by a unit.
 NUMBER = re.compile(r"-?[\d.,]+(e[-+]\d+)?( (%|s|ms|B|kB|MB|GB))?")
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class ExitCode(IntEnum):
-    """What the shell is told."""
+    """Exit codes of the commands."""
 
     DONE = 0
     DEFECT = 1
@@ -38,17 +38,17 @@ class ExitCode(IntEnum):
 
 
 class InputError(ValueError):
-    """Arguments or data that a command cannot work with; the message is all the user sees."""
+    """Arguments or data are wrong; the message is all that the user sees."""
 
 
 def fail(message: str, code: ExitCode = ExitCode.BAD_INPUT) -> NoReturn:
-    """Print one line to standard error and leave."""
+    """Print one line to standard error and exit."""
     typer.echo(f"error: {' '.join(message.split())}", err=True)
     raise typer.Exit(code)
 
 
 def answers_errors(command: Command) -> Command:
-    """Turn what users can cause into one line and an exit code; a defect keeps its traceback."""
+    """Turn errors that users can cause into one line and an exit code; defects keep their traceback."""
 
     @functools.wraps(command)
     def guarded(*args: Any, **kwargs: Any) -> None:
@@ -56,7 +56,7 @@ def answers_errors(command: Command) -> Command:
             command(*args, **kwargs)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever read our output has enough; Python would complain once more when it flushes at the end.
+            # The reader of our output has left; Python would report that again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(ExitCode.PIPE_CLOSED) from None
         except EXPECTED as error:
@@ -69,18 +69,18 @@ EXPECTED = (KeyboardInterrupt, OSError, MemoryError, ValueError, ImportError)
 
 
 def explained(error: BaseException) -> tuple[str, ExitCode]:
-    """What to tell a user of an error, and the shell; of a defect everything."""
+    """Return the message and the exit code for an error; for a defect, the whole traceback."""
     match error:
         case KeyboardInterrupt():
             return "interrupted; nothing is left half-written", ExitCode.INTERRUPTED
         case BrokenPipeError():
-            return "whoever read the output closed the pipe", ExitCode.PIPE_CLOSED
+            return "the reader of the output closed the pipe", ExitCode.PIPE_CLOSED
         case OSError(filename=None):
             return str(error), ExitCode.BAD_INPUT
         case OSError():
             return f"{error.filename}: {error.strerror}", ExitCode.BAD_INPUT
         case MemoryError():
-            advice = "`manyclass inspect DATA --estimate` tells what a fit takes"
+            advice = "`manyclass inspect DATA --estimate` estimates what a fit needs"
             return f"not enough memory; {advice}", ExitCode.DEFECT
         case InputError():
             return str(error), ExitCode.BAD_INPUT
@@ -90,28 +90,36 @@ def explained(error: BaseException) -> tuple[str, ExitCode]:
 
 
 def log_to_stderr(*, quiet: bool) -> None:
-    """Send what the commands are doing to standard error, and of the library below them the warnings."""
+    """Log what the commands do to standard error; from the library, only warnings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(message)s"))
     library = logging.getLogger("manyclass")
     library.handlers[:] = [handler]
     library.propagate = False
-    # The library's own messages give advice in terms of Python.
+    # The library's other messages give advice in terms of Python.
     library.setLevel(logging.WARNING)
     logging.getLogger("manyclass.cli").setLevel(logging.WARNING if quiet else logging.INFO)
 
 
-# ---- Tables
+# ---- Reports
+
+
+def show_report(report: dict[str, Any], show: Callable[[dict[str, Any]], None], *, as_json: bool) -> None:
+    """Print a report as JSON, or as `show` does."""
+    if as_json:
+        typer.echo(to_json(report))
+    else:
+        show(report)
 
 
 def show_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, one pair a line."""
+    """Print names and values, one pair per line."""
     show_table(None, ("", ""), list(pairs))
 
 
 def show_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table: drawn on a terminal, on its side if it is too wide, else tab-separated."""
-    # mpirun puts a terminal around each rank, wherever its own output goes.
+    """Print a table: drawn on a terminal, transposed if it is too wide; otherwise tab-separated."""
+    # mpirun gives each rank a terminal, wherever its own output goes.
     if not sys.stdout.isatty() or started_by_mpirun():
         for line in [columns, *rows] if any(columns) else rows:
             typer.echo("\t".join(one_line(field) for field in line))
@@ -141,7 +149,7 @@ def _is_number(text: str) -> bool:
 
 
 def one_line(label: Any) -> str:
-    """Write a label so that it fills neither more than one line nor more than one tab-separated field."""
+    """Escape a label so that it fits on one line and into one tab-separated field."""
     text = str(label)
     for character, name in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
         text = text.replace(character, name)
@@ -152,7 +160,7 @@ def one_line(label: Any) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Give strict JSON: arrays become lists, NaN and infinity null, and all that JSON does not know strings."""
+    """Return strict JSON: arrays become lists, NaN and infinity null, and unknown types strings."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
@@ -168,11 +176,11 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-# ---- Numbers for people
+# ---- Numbers
 
 
 def size(n_bytes: float) -> str:
-    """Write a number of bytes: 12.3 MB."""
+    """Format a number of bytes: 12.3 MB."""
     for unit in ("B", "kB", "MB"):
         if abs(n_bytes) < 1000:
             return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
@@ -181,31 +189,31 @@ def size(n_bytes: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share: 12.34 %."""
+    """Format a fraction: 12.34 %."""
     return f"{100 * share:.2f} %"
 
 
 def seconds(duration: float) -> str:
-    """Write a duration: 1.23 s."""
+    """Format a duration: 1.23 s."""
     return f"{duration:.2f} s"
 
 
 def count(value: int) -> str:
-    """Write how many there are: 12,345."""
+    """Format an integer: 12,345."""
     return f"{value:,}"
 
 
 def counted(value: int, noun: str) -> str:
-    """Write how many there are of what: 1 row, 12,345 rows."""
+    """Format a number of things: 1 row, 12,345 rows."""
     return f"{count(value)} {noun}{'s' * (value != 1)}"
 
 
 def spread(values: dict[str, float]) -> str:
-    """Write how numbers are spread: 1 to 1,234, mean 5.6."""
+    """Format a range: 1 to 1,234, mean 5.6."""
     middle = "mean" if "mean" in values else "median"
     return f"{values['smallest']:,} to {values['largest']:,}, {middle} {values[middle]:,.1f}"
 
 
 def number(value: float) -> str:
-    """Write a number to six significant digits, an integer in full."""
+    """Format a number with six significant digits, or an integer in full."""
     return count(value) if isinstance(value, int) else f"{value:.6g}"

@@ -1,10 +1,16 @@
-"""Help that lists the options of a command in groups, such as Data and Training."""
+"""Options in groups: as dataclasses for the commands, and as panels such as Data and Training in their help."""
 
-from functools import partial
-from typing import Any
+import functools
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
+
+Command = TypeVar("Command", bound=Callable[..., None])
 
 
 class GroupedCommand(TyperCommand):
@@ -15,24 +21,74 @@ class GroupedCommand(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then one section per panel."""
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         panel = "Options"
         for param in self.get_params(ctx):
             if (record := param.get_help_record(ctx)) is None:
                 continue
             if param.param_type_name == "argument":
-                sections.setdefault("Arguments", []).append(record)
+                sections["Arguments"].append(record)
                 continue
-            panel = getattr(param, "rich_help_panel", None) or panel
+            if param.name != "help":
+                panel = getattr(param, "rich_help_panel", None) or panel
             sections.setdefault(panel, []).append(record)
         for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def takes_groups(command: Command) -> Command:
+    """Let a command declare options by the dozen: a parameter that is a dataclass stands for all of its options.
+
+    The options of a dataclass are its fields declared with `Annotated[..., typer.Option(...)]`; other fields keep
+    their defaults.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    declared: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        declared += _options(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
+
+    @functools.wraps(command)
+    def grouped(**given: Any) -> None:
+        made = {
+            name: kind(**{option.name: given.pop(option.name) for option in _options(kind)})
+            for name, kind in groups.items()
+        }
+        command(**given, **made)
+
+    grouped.__signature__ = Signature(  # type: ignore[attr-defined]
+        [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in declared]
+    )
+    return grouped  # type: ignore[return-value]
+
+
+def _options(group: Any) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        Parameter(
+            field.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(group)
+        if get_origin(hints[field.name]) is Annotated
+    ]
+
+
+def given_in(group: Any) -> dict[str, Any]:
+    """Return the options of a group that have a value, with choices as strings."""
+    values = {field.name: getattr(group, field.name) for field in fields(group)}
+    return {
+        name: value.value if isinstance(value, Enum) else value for name, value in values.items() if value is not None
+    }
 
 
 def option_in(panel: str) -> Any:
     """Return `typer.Option` for the options of one panel."""
-    return partial(typer.Option, rich_help_panel=panel)
+    return functools.partial(typer.Option, rich_help_panel=panel)
 
 
 in_data = option_in("Data")

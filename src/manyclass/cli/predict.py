@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise, starmap
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,55 +16,61 @@ from ..data.streams import open_output
 from ..model import LabelTree, LinearModel, load_model
 from ..model.label_sets import scores_above
 from ..model.probability import probabilities as rule_of_scores
-from ..solvers import share
+from ..peers import share
 from . import output, ranks
-from .formats import PredictFormat, TableOptions
 from .inputs import naming
 from .model_inputs import ModelInput
-from .options import Delimiter, SameTextColumn, Strict
+from .options import Beam, JobsOfRank, ModelFile, Strict, UnlabelledFile
 from .output import InputError
-from .panels import in_data, in_output, option_in
+from .panels import in_output, option_in, takes_groups
 from .replacing import refuse_inputs
 
 in_prediction = option_in("Prediction")
 
 
-@output.answers_errors
-@ranks.as_one
-def predict(
-    model: Annotated[Path, typer.Argument(help="Model written by train.")],
-    data: Annotated[str, typer.Argument(help="Rows, texts or a store; - reads stdin.")],
-    text_column: SameTextColumn = None,
-    id_column: Annotated[
-        str | None, in_data(help="Table column whose value is printed before the labels of each row.")
-    ] = None,
-    format: Annotated[PredictFormat, in_data(help="Data format; auto goes by the file name.")] = PredictFormat.auto,
-    delimiter: Delimiter = None,
-    strict: Strict = False,
+@dataclass(frozen=True)
+class Wanted:
+    """Which labels to predict."""
+
     k: Annotated[
         int | None,
         in_prediction(
             "-k", min=1, help="Number of labels per row, most likely first. [default: 1; with sets: by --threshold]"
         ),
-    ] = None,
+    ] = None
     threshold: Annotated[
         float | None,
         in_prediction(help="Predict all labels with a larger score (models for sets of labels only). [default: 0]"),
-    ] = None,
-    beam: Annotated[
-        int | None,
-        in_prediction(min=1, help="Search the label tree built by index, keeping this many nodes per level."),
-    ] = None,
-    jobs: Annotated[int | None, in_prediction("--jobs", "-j", help="Number of threads. [default: all cores]")] = None,
+    ] = None
+    beam: Beam = None
+    jobs: JobsOfRank = None
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What to write, and where."""
+
     out: Annotated[
         Path | None,
         in_output("--output", "-o", help="File to write instead of stdout; a suffix such as .gz compresses it."),
-    ] = None,
-    scores: Annotated[bool, in_output("--scores", help="Print the score after each label.")] = False,
-    probabilities: Annotated[
-        bool, in_output("--probabilities", help="Print the probability after each label.")
-    ] = False,
-    as_json: Annotated[bool, in_output("--json", help="Print one JSON object per row.")] = False,
+    ] = None
+    scores: Annotated[bool, in_output("--scores", help="Print the score after each label.")] = False
+    probabilities: Annotated[bool, in_output("--probabilities", help="Print the probability after each label.")] = (
+        False
+    )
+    as_json: Annotated[bool, in_output("--json", help="Print one JSON object per row.")] = False
+
+
+@output.answers_errors
+@ranks.as_one
+@takes_groups
+def predict(
+    model: ModelFile,
+    data: Annotated[str, typer.Argument(help="Rows, texts or a store; - reads stdin.")],
+    wanted: Wanted,
+    lines: Lines,
+    file: UnlabelledFile,
+    strict: Strict = False,
 ) -> None:
     """Predict the labels of rows or texts, one line per row.
 
@@ -93,67 +100,85 @@ def predict(
     Under mpirun, the ranks share the rows, or each rank reads its own file (part-{rank}.svm). The first rank writes.
     """
     output.log_to_stderr(quiet=True)
-    jobs = ranks.threads(jobs)
-    if out is not None:
-        refuse_inputs(out, [model, data], "--output")
+    if lines.out is not None:
+        refuse_inputs(lines.out, [model, data], "--output")
     loaded = load_model(model)
-    by_threshold = loaded.multilabel and k is None
-    if threshold is not None and not by_threshold:
-        why = "omit -k" if loaded.multilabel else f"{model} has one label per row"
-        raise InputError(f"--threshold selects sets of labels; {why}")
-    if beam is not None and (by_threshold or probabilities):
-        why = "probabilities" if probabilities else "sets of labels; pass -k for the number of labels per row"
-        raise InputError(f"--beam scores only some of the labels, which is not enough for {why}")
-    k = k or 1
-    if k > loaded.n_classes:
-        raise InputError(f"-k {k} is more than the {output.count(loaded.n_classes)} classes of {model}")
-    if probabilities and scores:
-        raise InputError("pass either --scores or --probabilities, not both")
-    if probabilities and loaded.settings.get("probability") is None:
-        raise InputError(
-            f"{model} has no probabilities; train with --loss maxent or logistic, or with --calibrate sigmoid"
-        )
-    name = "probabilities" if probabilities else "scores" if scores else None
-    peers = ranks.peers()
-    rows = ModelInput(
-        loaded, data, format, TableOptions(text_column, id=id_column, delimiter=delimiter), strict=strict
-    )
+    _check(loaded, model, wanted, lines)
+    rows = ModelInput(loaded, data, file, strict=strict)
     with naming(str(model)):
-        tree = None if beam is None else LabelTree(loaded, n_jobs=jobs)
-
-    def find(X: Any) -> tuple[Any, ...]:
-        if tree is not None and beam is not None:
-            return tree.topk(X, k, beam=beam, n_jobs=jobs)
-        if by_threshold:
-            return (scores_above(loaded, X, threshold or 0.0, jobs),)
-        return (loaded.topk_probabilities if probabilities else loaded.topk)(X, k, n_jobs=jobs)
-
-    def as_lines(found: tuple[Any, ...], ids: list[Any] | None = None) -> list[str]:
-        predicted = [*(_of_matrix(loaded, found[0], probabilities) if by_threshold else _of_arrays(loaded, *found))]
-        own: list[dict[str, Any]] = [{}] * len(predicted) if ids is None else [{"id": id} for id in ids]
-        write_line = _json_line if as_json else _tab_line
-        return [write_line(one, labels, values, name) for one, (labels, values) in zip(own, predicted, strict=True)]
-
-    def lines(X: Any, ids: list[Any] | None) -> list[str]:
-        mine = slice(*((0, X.shape[0]) if rows.divided else share(X.shape[0], peers)))
-        return as_lines(find(X[mine]), ids and ids[mine])
-
-    pieces: Iterable[list[str]]
-    if rows.store is not None:
-        with naming(data):
-            found = rows.for_blocks(find)
-        mine = slice(*share(rows.store.n_rows, peers))
-        pieces = [as_lines(tuple(column[mine] for column in found))]
-    else:
-        pieces = starmap(lines, rows.unlabelled())
-    if rows.divided:  # print the rows in the order of the ranks
-        pieces = [[line for piece in pieces for line in piece]]
-    with _writing(out if peers.rank == 0 else None) as write:
-        for piece in pieces:
+        predictor = _Predictor(loaded, wanted, lines)
+    peers = ranks.peers()
+    with _writing(lines.out if peers.rank == 0 else None) as write:
+        for piece in _pieces(predictor, rows, data):
             for part in peers.gather(piece):
                 for line in part:
                     write(line + "\n")
     rows.ignored()
+
+
+def _check(model: LinearModel, path: Path, wanted: Wanted, lines: Lines) -> None:
+    """Reject options that do not fit the model or each other."""
+    by_threshold = model.multilabel and wanted.k is None
+    if wanted.threshold is not None and not by_threshold:
+        why = "omit -k" if model.multilabel else f"{path} has one label per row"
+        raise InputError(f"--threshold selects sets of labels; {why}")
+    if wanted.beam is not None and (by_threshold or lines.probabilities):
+        why = "probabilities" if lines.probabilities else "sets of labels; pass -k for the number of labels per row"
+        raise InputError(f"--beam scores only some of the labels, which is not enough for {why}")
+    if wanted.k is not None and wanted.k > model.n_classes:
+        raise InputError(f"-k {wanted.k} is more than the {output.count(model.n_classes)} classes of {path}")
+    if lines.probabilities and lines.scores:
+        raise InputError("pass either --scores or --probabilities, not both")
+    if lines.probabilities and model.settings.get("probability") is None:
+        raise InputError(
+            f"{path} has no probabilities; train with --loss maxent or logistic, or with --calibrate sigmoid"
+        )
+
+
+class _Predictor:
+    """Predicts labels and writes them, one line per row."""
+
+    def __init__(self, model: LinearModel, wanted: Wanted, lines: Lines):
+        self._model, self._wanted, self._lines = model, wanted, lines
+        self._k, self._jobs = wanted.k or 1, ranks.threads(wanted.jobs)
+        self._tree = None if wanted.beam is None else LabelTree(model, n_jobs=self._jobs)
+        self._by_threshold = model.multilabel and wanted.k is None
+
+    def find(self, X: Any) -> tuple[Any, ...]:
+        """Return the codes and values of the k best labels, or a matrix of all scores above the threshold."""
+        if self._tree is not None and self._wanted.beam is not None:
+            return self._tree.topk(X, self._k, beam=self._wanted.beam, n_jobs=self._jobs)
+        if self._by_threshold:
+            return (scores_above(self._model, X, self._wanted.threshold or 0.0, self._jobs),)
+        topk = self._model.topk_probabilities if self._lines.probabilities else self._model.topk
+        return topk(X, self._k, n_jobs=self._jobs)
+
+    def write(self, found: tuple[Any, ...], ids: list[Any] | None = None) -> list[str]:
+        """Return one line per row for what `find` has returned."""
+        values_of = _of_matrix if self._by_threshold else _of_arrays
+        predicted = [*values_of(self._model, *found, as_probabilities=self._lines.probabilities)]
+        own: list[dict[str, Any]] = [{}] * len(predicted) if ids is None else [{"id": id} for id in ids]
+        name = "probabilities" if self._lines.probabilities else "scores" if self._lines.scores else None
+        write_line = _json_line if self._lines.as_json else _tab_line
+        return [write_line(one, labels, values, name) for one, (labels, values) in zip(own, predicted, strict=True)]
+
+
+def _pieces(predictor: _Predictor, rows: ModelInput, data: str) -> Iterable[list[str]]:
+    """Return the lines of this rank, some at a time."""
+    peers = ranks.peers()
+
+    def lines(X: Any, ids: list[Any] | None) -> list[str]:
+        mine = slice(*((0, X.shape[0]) if rows.divided else share(X.shape[0], peers)))
+        return predictor.write(predictor.find(X[mine]), ids and ids[mine])
+
+    if rows.store is not None:
+        with naming(data):
+            found = rows.for_blocks(predictor.find)
+        mine = slice(*share(rows.store.n_rows, peers))
+        return [predictor.write(tuple(column[mine] for column in found))]
+    pieces = starmap(lines, rows.unlabelled())
+    # With a file per rank, the rows are printed in the order of the ranks.
+    return [[line for piece in pieces for line in piece]] if rows.divided else pieces
 
 
 @contextlib.contextmanager
@@ -168,12 +193,14 @@ def _writing(path: Path | None) -> Iterator[Callable[[str], object]]:
 # ---- Labels and values of each row, best first
 
 
-def _of_arrays(model: LinearModel, codes: np.ndarray, values: np.ndarray) -> Iterator[tuple[list[Any], np.ndarray]]:
+def _of_arrays(
+    model: LinearModel, codes: np.ndarray, values: np.ndarray, *, as_probabilities: bool
+) -> Iterator[tuple[list[Any], np.ndarray]]:
     return zip(model.classes[codes].tolist(), values, strict=True)
 
 
 def _of_matrix(
-    model: LinearModel, scores: sp.csr_matrix, as_probabilities: bool
+    model: LinearModel, scores: sp.csr_matrix, *, as_probabilities: bool
 ) -> Iterator[tuple[list[Any], np.ndarray]]:
     values = scores.data
     if as_probabilities:  # each label on its own

@@ -1,4 +1,4 @@
-"""What `manyclass evaluate` reports: how good the predictions are, what the model takes, and how it is printed."""
+"""The report of `manyclass evaluate`: the quality of predictions, and the size and speed of the model."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -21,12 +21,12 @@ MEASURES = {
     "ps_ndcg": "PSnDCG",
     "coverage": "coverage",
 }
-# Of these the largest k tells most.
+# Shown only for the largest k.
 ONCE = ("recall", "coverage")
 
 
 def of_classes(model: LinearModel, codes: np.ndarray, best: np.ndarray, wanted: list[int]) -> dict[str, Any]:
-    """How good the best classes of rows with one class each are; a code of -1 is a class that the model has not."""
+    """Measure predictions for rows with one class each; a code of -1 is a class unknown to the model."""
     micro, macro = f1_scores(codes, best[:, 0], model.n_classes)
     return {
         "rows": codes.size,
@@ -47,10 +47,10 @@ def of_label_sets(
     shape: tuple[float, float],
     jobs: int | None,
 ) -> dict[str, Any]:
-    """How good the best labels of rows with sets of labels are.
+    """Measure predictions for rows with sets of labels.
 
-    Propensities follow from the label counts of training. Where the model has none, those of the rows at hand are
-    taken, and the report says so.
+    Propensities are computed from the label counts of the training rows. If the model does not have these, the counts
+    of the evaluated rows are used, and the report says so.
     """
     counts, n = model.label_counts, model.settings.get("n_rows")
     if not (counted := counts is not None and n is not None):
@@ -71,18 +71,18 @@ def of_label_sets(
 def f1_of_label_sets(
     labels: sp.csr_matrix, predicted: sp.csr_matrix, unknown: np.ndarray, jobs: int | None
 ) -> dict[str, Any]:
-    """F1 of the labels whose score is above the threshold."""
+    """Measure the F1 of the labels with scores above the threshold."""
     micro, macro = label_f1_scores(labels, predicted, unknown=unknown, n_jobs=jobs)
     return {"micro_f1": micro, "macro_f1": macro}
 
 
 def of_beam(exact: np.ndarray, found: np.ndarray, wanted: list[int], beam: int) -> dict[str, Any]:
-    """How many of the exact best labels a search in the tree has found."""
+    """Measure how many of the exact best labels a search in the tree found."""
     return {"beam": beam, "tree_recall_at": {k: recall_of(exact[:, :k], found[:, :k]) for k in wanted}}
 
 
 def of_model(model: LinearModel, path: Path, seconds_a_row: float) -> dict[str, Any]:
-    """What the model takes."""
+    """Describe the size and speed of the model."""
     return {
         "seconds_a_row": seconds_a_row,
         "model_bytes": model.nbytes,
@@ -129,5 +129,5 @@ def _label_set_pairs(report: dict[str, Any]) -> list[tuple[str, str]]:
         values = report[f"{measure}_at"]
         shown = [max(values)] if measure in ONCE else values
         pairs += [(f"{title}@{k}", output.percent(values[k])) for k in shown]
-    source = "the training rows" if report["propensities"] == "training" else "these rows: the model has no counts"
+    source = "the training rows" if report["propensities"] == "training" else "these rows (the model has no counts)"
     return [*pairs, ("propensities from", source)]

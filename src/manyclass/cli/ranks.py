@@ -1,4 +1,4 @@
-"""A command under mpirun: all ranks do the work, and the first one speaks."""
+"""Commands under mpirun: all ranks do the work, and the first one prints."""
 
 import functools
 import os
@@ -13,25 +13,25 @@ from typing import Any, TypeVar
 import numpy as np
 import typer
 
-from ..engines import peers_of, share_rows, started_by_mpirun, together, told_rank, told_size
+from ..engines import share_rows
 from ..estimators.predictor import put_together
 from ..model import LinearModel
-from ..solvers import Alone, Peers, share
+from ..peers import Alone, Peers, peers_of, share, started_by_mpirun, together, told_rank, told_size
 from .output import InputError, explained
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Rows = TypeVar("Rows")
-# In the name of a file, each rank puts its number here.
+# Placeholder for the rank in the name of a file.
 PLACE = "{rank}"
-# Seconds in which the first rank says what is wrong and leaves, and mpirun ends the others.
+# Seconds for the first rank to report an error and exit, whereupon mpirun ends the others.
 PATIENCE = 10.0
-# Of click, which typer imports or brings along.
+# Defined by click, which typer imports or includes.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 _peers: Peers = Alone()
 
 
 class Engine(str, Enum):
-    """Who trains."""
+    """Engines to train with."""
 
     auto = "auto"
     memory = "memory"
@@ -41,7 +41,7 @@ class Engine(str, Enum):
 
 
 def as_one(command: Command) -> Command:
-    """Let the ranks that mpirun has started carry out a command together; one of them prints."""
+    """Run a command on all ranks of mpirun together; only the first prints."""
 
     @functools.wraps(command)
     def everywhere(*args: Any, **kwargs: Any) -> None:
@@ -59,7 +59,7 @@ def as_one(command: Command) -> Command:
 
 
 def alone(command: Command) -> Command:
-    """Refuse to carry out a command as often as there are ranks."""
+    """Reject running a command on several ranks."""
 
     @functools.wraps(command)
     def once(*args: Any, **kwargs: Any) -> None:
@@ -67,8 +67,8 @@ def alone(command: Command) -> Command:
         if started > 1:
             with first_speaks():
                 raise InputError(
-                    f"mpirun has started {started} ranks, and each would do all of {command.__name__}: only train, "
-                    f"evaluate and predict divide their work; start {command.__name__} without mpirun"
+                    f"mpirun has started {started} ranks, and each would do all of {command.__name__}; only train, "
+                    f"evaluate and predict divide their work. Start {command.__name__} without mpirun"
                 )
         command(*args, **kwargs)
 
@@ -82,9 +82,9 @@ def be_silent() -> None:
 
 @contextmanager
 def first_speaks() -> Iterator[None]:
-    """Let the first rank say what is wrong for all, before they have met.
+    """Let only the first rank report an error that occurs before the ranks are connected.
 
-    The others wait for their end, and speak if it does not come: they may be the only ones with something to say.
+    The others wait to be ended, and report the error if they are not: it may be theirs alone.
     """
     try:
         yield
@@ -95,21 +95,21 @@ def first_speaks() -> Iterator[None]:
 
 
 def peers() -> Peers:
-    """The ranks that carry out the command."""
+    """Return the ranks that run the command."""
     return _peers
 
 
 def threads(jobs: int | None) -> int | None:
-    """How many threads this rank has: what was asked for, or its part of the cores."""
+    """Return the number of threads of this rank: what was asked for, or its share of the cores."""
     return getattr(_peers, "threads", None) if jobs is None else jobs
 
 
 def own_file(path: str) -> str:
-    """The file that this rank reads: the same for all, or with `{rank}` in its name one each."""
+    """Return the file that this rank reads: its own if the name contains `{rank}`, else the same for all."""
     if _peers.size == 1:
         return path
     if path == "-":
-        raise InputError("standard input reaches the first rank only; pass a file that all ranks can read")
+        raise InputError("standard input reaches only the first rank; pass a file that all ranks can read")
     beyond = path.replace(PLACE, str(_peers.size))
     if PLACE in path and Path(beyond).exists():
         raise InputError(f"{beyond} has no rank to read it; start as many ranks as there are files")
@@ -122,22 +122,22 @@ def one_each(path: str) -> bool:
 
 
 def read_rows(read: Callable[[], Rows], *, divided: bool) -> Rows:
-    """What this rank reads itself if files are divided, and else the first one on its host for all there."""
+    """Read the file of this rank if files are divided; else let one rank per host read for all there."""
     return read() if divided else share_rows(read, _peers)
 
 
 def topk(model: LinearModel, X: Any, k: int, *, jobs: int | None) -> np.ndarray:
-    """The classes with the largest scores of rows that all ranks have: each scores some of them."""
+    """Find the k best classes of rows that all ranks have; each rank scores some of them."""
     (best,) = in_shares(lambda part: model.topk(part, k, n_jobs=jobs)[:1], X)
     return best
 
 
 def in_shares(find: Callable[[Any], tuple[Any, ...]], X: Any) -> tuple[Any, ...]:
-    """What `find` gives for rows that all ranks have: each asks for some of them."""
+    """Return what `find` returns for rows that all ranks have; each rank calls it for some of them."""
     first, last = share(X.shape[0], _peers)
     return gathered(find(X[first:last]))
 
 
 def gathered(mine: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arrays of all ranks, those of the first one first."""
+    """Join the arrays of all ranks, in the order of the ranks."""
     return tuple(put_together(column) for column in zip(*_peers.gather(mine), strict=True))

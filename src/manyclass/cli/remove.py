@@ -1,4 +1,4 @@
-"""`manyclass remove`: rows or blocks that a store should have no more."""
+"""The command `manyclass remove`."""
 
 import re
 from pathlib import Path
@@ -10,19 +10,22 @@ from ..data.block_store import BlockStore
 from ..data.streams import open_input, stream_name
 from . import output, ranks
 from .convert import describe_store, show_store
+from .options import AsJson
 from .output import InputError
 
 
 @output.answers_errors
 @ranks.alone
 def remove(
-    store: Annotated[Path, typer.Argument(help="The folder.")],
-    rows: Annotated[str | None, typer.Option(metavar="LIST", help="Ids of rows, such as 3,17-20.")] = None,
+    store: Annotated[Path, typer.Argument(help="Store written by convert.")],
+    rows: Annotated[str | None, typer.Option(metavar="LIST", help="Ids of rows to remove, such as 3,17-20.")] = None,
     rows_from: Annotated[
-        str | None, typer.Option(metavar="FILE", help="A file of such ids, one or a range a line; - for stdin.")
+        str | None, typer.Option(metavar="FILE", help="File with such ids, one or a range per line; - reads stdin.")
     ] = None,
-    blocks: Annotated[str | None, typer.Option(metavar="LIST", help="Numbers of blocks, such as 0,4-6.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    blocks: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Numbers of blocks to remove, such as 0,4-6.")
+    ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Remove rows or whole blocks from a store.
 
@@ -32,12 +35,13 @@ def remove(
       manyclass remove store/ --rows-from spam.txt
       manyclass remove store/ --blocks 4
 
-    Rows are numbered from 0 in the order in which they were converted and appended, and keep their numbers.
-    Blocks are numbered from 0, and later ones move up. If one row or block is not there, nothing is removed.
+    Rows are numbered from 0 in the order in which they were converted and appended, and keep their numbers. Blocks
+    are numbered from 0; when one is removed, those after it are renumbered. If a row or block does not exist,
+    nothing is removed.
     """
     output.log_to_stderr(quiet=True)
     if rows is None and rows_from is None and blocks is None:
-        raise InputError("say what to remove: --rows, --rows-from or --blocks")
+        raise InputError("nothing to remove; pass --rows, --rows-from or --blocks")
     opened = BlockStore(store)
     wanted = numbers(rows, "--rows", opened.manifest.next_id) if rows is not None else []
     if rows_from is not None:
@@ -50,22 +54,19 @@ def remove(
     before = opened.n_rows
     opened.remove(wanted, blocks=chosen)
     report = describe_store(opened) | {"removed": before - opened.n_rows}
-    if as_json:
-        typer.echo(output.to_json(report))
-    else:
-        show_store(report)
+    output.show_report(report, show_store, as_json=as_json)
 
 
 def numbers(text: str, where: str, limit: int) -> list[int]:
-    """The numbers of a text such as 3,17-20, all below a limit."""
+    """Parse numbers such as 3,17-20, all below a limit."""
     found: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", part)
         if match is None:
-            raise InputError(f"{where}: {part.strip()!r} is no number from 0 up, nor a range such as 17-20")
+            raise InputError(f"{where}: {part.strip()!r} is neither a number (0 or more) nor a range such as 17-20")
         first, last = int(match[1]), int(match[2] or match[1])
         if first > last:
-            raise InputError(f"{where}: the range {part.strip()} ends before it begins")
+            raise InputError(f"{where}: the range {part.strip()} ends before it starts")
         if last >= limit:
             raise InputError(f"{where}: there is no number {last}; the last one is {limit - 1}")
         found += range(first, last + 1)

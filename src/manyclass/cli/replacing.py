@@ -1,4 +1,4 @@
-"""Files that are already where a command wants to write: what they are, and whether they may be replaced."""
+"""What is already at the place that a command writes to, and whether it may be replaced."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from .output import InputError
 
 @dataclass(frozen=True)
 class Former:
-    """What is at a place already.
+    """What is already at a place.
 
     Attributes
     ----------
     path : Path
     written : datetime
     certificate : dict or None
-        Of a model; None for anything else.
+        The certificate of a model; None for anything else.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class Former:
 
 
 def former(path: Path) -> Former | None:
-    """Look at what is there; None for nothing, an empty file, or a device, which hold nothing to lose."""
+    """Return what is at a place; None for nothing, an empty file or a device, which hold nothing to lose."""
     if not (path.is_file() or path.is_dir()) or (path.is_file() and path.stat().st_size == 0):
         return None
     try:
@@ -54,27 +54,27 @@ def former(path: Path) -> Former | None:
 
 
 def replaced_pair(found: Former | None) -> list[tuple[str, str]]:
-    """A line of a report for what was replaced, if anything was."""
+    """Return the line of a report about what was replaced, if anything was."""
     return [] if found is None else [("replaced", str(found))]
 
 
 def refuse_inputs(path: Path, inputs: Iterable[Path | str], option: str) -> None:
-    """Refuse to write to a file that the command reads."""
+    """Reject a destination that the command also reads."""
     for read in map(Path, inputs):
         if path.exists() and read.is_file() and path.samefile(read):
-            raise InputError(f"{path} is the file that is read; choose another place with {option}")
+            raise InputError(f"{path} is also read by this command; choose another file with {option}")
 
 
 def check_model_file(path: Path, *, force: bool | None, option: str = "--output") -> Former | None:
-    """Refuse a place for the file of a model if something else is there.
+    """Reject a place for a model file if something else is there.
 
     Parameters
     ----------
     path : Path
     force : bool or None
-        Whether to replace any file; None for a command that cannot be told to.
+        Whether to replace any file; None for commands without this option.
     option : str
-        The one that names the place.
+        The option that names the place.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""`manyclass reproduce`: a table of a paper, computed anew."""
+"""The command `manyclass reproduce`."""
 
 import logging
 import warnings
@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..reproductions import REPRODUCTIONS, Reproduction
 from . import output, ranks
+from .options import Jobs, Quiet
 
 logger = logging.getLogger("manyclass.cli")
 Table = Enum("Table", {name.replace("-", "_"): name for name in REPRODUCTIONS}, type=str)  # type: ignore[misc]
@@ -19,21 +20,21 @@ Table = Enum("Table", {name.replace("-", "_"): name for name in REPRODUCTIONS}, 
 @output.answers_errors
 @ranks.alone
 def reproduce(
-    table: Annotated[Table, typer.Argument(help="Which table.")],
+    table: Annotated[Table, typer.Argument(help="Table to compute.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the CSV file and the picture.")] = Path("."),
-    jobs: Annotated[int | None, typer.Option("--jobs", "-j", help="Threads. [default: all cores]")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    jobs: Jobs = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Compute a table of a paper anew, with the paper's figures beside ours.
+    """Compute a table of a paper again, and show the paper's figures next to ours.
 
     \b
     Tables:
       alber-b1   Alber et al., Table B.1: test error and density of WW and LLW
-      thesis-5   the NTU thesis: nine classifiers compared, with C by cross-validation
+      thesis-5   NTU thesis: nine classifiers, with C chosen by cross-validation
 
-    The data sets lie in the folder that the environment variable MANYCLASS_DATA names, each in a folder of its own
-    with train.svm.xz and, if it has test rows, test.svm.xz. Those that are not there are named and left out. Prints
-    the table, and writes it as CSV and as a picture.
+    The environment variable MANYCLASS_DATA names the folder of the data sets. Each data set is a subfolder with
+    train.svm.xz and, if it has test rows, test.svm.xz. Missing data sets are skipped and listed. The table is
+    printed, and written as a CSV file and a picture.
     """
     output.log_to_stderr(quiet=quiet)
     out.mkdir(parents=True, exist_ok=True)
@@ -54,4 +55,4 @@ def _show(found: Reproduction) -> None:
     for note in found.footnotes:
         typer.echo(note)
     if found.missing:
-        typer.echo(f"not at hand: {', '.join(found.missing)}")
+        typer.echo(f"missing: {', '.join(found.missing)}")

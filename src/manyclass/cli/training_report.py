@@ -1,4 +1,4 @@
-"""What train says of a fit: the report, how the fit got there, and in one line why it has ended early."""
+"""What train prints about a fit: the report, its history, and why it stopped early."""
 
 import logging
 from pathlib import Path
@@ -24,7 +24,7 @@ def report_of(
     error: float | None,
     precision: float | None,
 ) -> dict[str, Any]:
-    """All there is to say, as plain values."""
+    """Return the report as plain values."""
     estimator, model = done.estimator, done.estimator.model_
     return {
         "model": str(destination.path),
@@ -46,7 +46,7 @@ def report_of(
 
 
 def show(report: dict[str, Any], replaced: Former | None) -> None:
-    """Print it."""
+    """Print the report."""
     certificate, times, memory = report["certificate"], report["times"], report["memory"]
     error, precision = report["training_error"], report["training_precision_at_1"]
     output.show_pairs(
@@ -80,15 +80,15 @@ def show(report: dict[str, Any], replaced: Former | None) -> None:
         [*(output.number(line[name]) for name in columns), "certificate" if line["certified"] else "estimate"]
         for line in milestones(report["history"], measure)
     ]
-    output.show_table("how it got there", (*columns, "kind"), rows)
+    output.show_table("history", (*columns, "kind"), rows)
 
 
 def leave(done: Fit, destination: Destination) -> None:
-    """Say why a fit has ended before its target, with an exit code for that; one that has not is over."""
+    """If the fit stopped before its target, say why and exit with the code for that."""
     certificate, estimator = done.estimator.certificate_, done.estimator
     reason, kept = certificate.exit_reason, destination.kept
     if reason == "converged":
-        if kept is not None:  # it has come while the model was trained
+        if kept is not None:  # something else was written there during the fit
             logger.warning("%s is kept, since it is not a model; the new model is %s", kept.path, destination.path)
         return
     name, reached = (
@@ -105,23 +105,23 @@ def leave(done: Fit, destination: Destination) -> None:
             "raise --max-iter",
         ),
         "time_limit": (f"stopped after {estimator.time_limit} seconds", "raise --time-limit"),
-        "one_pass": ("stopped after one pass, as StreamSVM does,", "leave out --method"),
+        "one_pass": ("stopped after one pass, as StreamSVM does,", "omit --method"),
         "interrupted": ("interrupted", "let it run longer"),
     }[reason]
     output.fail(
         f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {destination.path} holds the model "
-        f"so far{f', and {kept.path} is kept (--force replaces it)' if kept else ''}. To get closer {advice}{go_on}, "
-        "or ask for less: a larger --tol or a smaller -C",
+        f"so far{f', and {kept.path} is kept (--force replaces it)' if kept else ''}. "
+        f"To get closer, {advice}{go_on}; or ask for less, with a larger --tol or a smaller -C",
         ExitCode.INTERRUPTED if reason == "interrupted" else ExitCode.NOT_CONVERGED,
     )
 
 
 def leave_unfinished(stopped: UnfinishedFitError, target: Path, time_limit: float | None) -> NoReturn:
-    """Say how many labels a fit has written before it was stopped, with an exit code for that."""
+    """Say how many labels a stopped fit has written, and exit with the code for that."""
     interrupted = stopped.exit_reason == "interrupted"
     what = "interrupted" if interrupted else f"stopped after {time_limit} seconds"
     output.fail(
-        f"{what} with {stopped.done} of {stopped.labels} labels in {target}, which is no model before all are there; "
-        "resume with --resume",
+        f"{what} with {stopped.done} of {stopped.labels} labels in {target}, which becomes a model once all are "
+        "there; continue with --resume",
         ExitCode.INTERRUPTED if interrupted else ExitCode.NOT_CONVERGED,
     )

@@ -1,4 +1,4 @@
-"""Errors of the library in the words of the command line: options in place of parameters."""
+"""Rewrite errors of the library for the command line: options instead of parameters."""
 
 import re
 
@@ -8,19 +8,19 @@ SEVERAL_LABELS = (
     "several labels per row are trained one-vs-rest (--loss squared_hinge, hinge, logistic, ppd_squared_hinge or "
     "ppd_hinge) or by --loss max_margin"
 )
-# As `data.remedies` has them for Python.
+# The counterparts of `data.remedies`, which are for Python.
 REMEDIES = {
     "several_labels": f"{SEVERAL_LABELS}, or give every row one label",
-    "index_zero": "the model was trained on features counted from 1: number those of this file alike",
+    "index_zero": "the model was trained on features numbered from 1; number those of this file the same way",
     "too_large": "scale the feature, or train with --dtype float64",
     "too_large_for_float64": "scale the feature",
     "nonfinite": "remove the feature, or write a finite value",
-    "unknown_feature": "leave out --strict to ignore features that the model was not trained on",
-    "columns": "name the ones to read with --text-column and the like, or say with --format what the file holds",
-    "delimiter": "say what separates the fields with --delimiter",
-    "unlabelled": "fill them in, or leave these rows out with --skip-unlabelled",
+    "unknown_feature": "omit --strict to ignore features that the model was not trained on",
+    "columns": "pass the columns to read with --text-column and --label-column, or the format with --format",
+    "delimiter": "pass the field separator with --delimiter",
+    "unlabelled": "fill them in, or skip these rows with --skip-unlabelled",
 }
-# Options that are not called as the parameter is, with - for _.
+# Options with other names than the parameters.
 RENAMED = {
     "C": "-C",
     "Cs": "--C",
@@ -39,17 +39,17 @@ SAME = (
 )
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME} | RENAMED
 GIVEN = re.compile(rf"(?<![\w-])({'|'.join(OPTIONS)})=('[^']*'|\"[^\"]*\"|[^\s,;:()]+)")
-# Alone, only names that are no English words.
+# Without a value, replace only names that are not English words.
 ALONE = re.compile(rf"(?<![\w-])({'|'.join(name for name in OPTIONS if '_' in name)})(?![\w=])")
 
 
 def told(error: ValueError | ImportError) -> str:
-    """What a user of the command line should read of an error of the library."""
+    """Return the message of an error for users of the command line."""
     return error.told(REMEDIES) if isinstance(error, ParseError) else with_options(str(error))
 
 
 def with_options(message: str) -> str:
-    """Name options where a message names parameters: `solver='newton'` becomes --solver newton."""
+    """Replace parameters by options: `solver='newton'` becomes --solver newton."""
 
     def option(found: re.Match[str]) -> str:
         name, value = OPTIONS[found[1]], found[2].strip("'\"")

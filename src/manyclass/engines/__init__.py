@@ -1,14 +1,14 @@
 """Where and in what order the work is done."""
 
+from ..peers import MPIEngine, peers_of, started_by_mpirun, together, told_rank, told_size
 from .batches import COMPLETE, BatchedFit, Done
 from .checkpoint import CheckpointError, CheckpointFolder
-from .choice import ENGINES, check_engine, disk_engine, peers_of
+from .choice import ENGINES, check_engine, disk_engine
 from .class_ranges import least_memory
 from .disk_engine import DiskEngine
 from .disk_selection import FoldResults, cross_validate
 from .dual_store import DualStore, holds_checkpoint
 from .fingerprint import fingerprint
-from .mpi import MPIEngine, started_by_mpirun, together, told_rank, told_size
 from .options import FitOptions
 from .recorder import CheckpointPlan
 from .shared_rows import join_rows, share_rows

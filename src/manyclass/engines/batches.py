@@ -16,10 +16,11 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
+from ..peers import peers_of
 from ..problems import Binary, SparseBinary
 from ..solvers import Certificate, ClassBlocks, TrainingSet
 from ..solvers.label_blocks import RESULT
-from .choice import make_solver, peers_of, with_threads
+from .choice import make_solver, with_threads
 from .fingerprint import fingerprint, refuse_different
 from .options import FitOptions
 from .training import Clock, Result, Surroundings, finish, interruptible, message_of

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
+from ..peers import MPIEngine, MPIPeers, Peers
 from ..problems import Binary, MaxMargin, Problem, SparseBinary
-from ..solvers import Alone, CoupledRows, FrankWolfe, Leagues, Peers, Solver, TrainingSet, blocks_of, check_scale
+from ..solvers import CoupledRows, FrankWolfe, Leagues, Solver, TrainingSet, blocks_of, check_scale
 from .class_ranges import from_disk
 from .disk_engine import DiskEngine, DiskJob
 from .dual_store import DualStore
 from .label_parallel import SentBlocks, SentLabelBlocks
-from .mpi import MPIEngine, MPIPeers
 from .options import FitOptions
 from .stored_rows import StoredRows
 
@@ -49,16 +49,6 @@ def disk_engine(engine: Any) -> DiskEngine:
             f"engine={engine!r} needs rows in memory; train a store with engine='disk', or read it with store.load()"
         )
     return DiskEngine()
-
-
-_world = MPIEngine()
-
-
-def peers_of(engine: Any) -> Peers:
-    """Return the processes of an engine."""
-    if engine == "mpi":
-        return _world.peers()
-    return engine.peers() if isinstance(engine, MPIEngine) else Alone()
 
 
 def with_threads(options: FitOptions, peers: Peers) -> FitOptions:

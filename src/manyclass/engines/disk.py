@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..data.sizes import show_size
 from ..problems import Binary, Problem
 from ..solvers import (
@@ -27,7 +27,6 @@ from ..solvers import (
     StreamShape,
     longest_row,
 )
-from ..solvers.solver import native
 from .disk_engine import DiskJob
 from .disk_memory import Sizes, divide_memory, rare_rows
 from .dual_store import DualStore, variables_of_rows

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from .._native import isa
+from ..peers import Peers
 from ..problems import Binary, Problem
-from ..solvers import Peers, SolverOptions, TrainingSet
+from ..solvers import SolverOptions, TrainingSet
 from ..solvers.schedule import league_count
 
 HASHED_AT_ONCE = 1 << 20

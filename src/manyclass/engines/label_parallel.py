@@ -19,8 +19,9 @@ import numpy as np
 from joblib.parallel import get_active_backend
 
 from .._native import core
+from ..peers import Peers
 from ..problems import Binary, SparseBinary
-from ..solvers import ClassBlocks, LabelBlocks, Peers, Progress, SolverOptions, StopRule, TrainingSet, blocks_of
+from ..solvers import ClassBlocks, LabelBlocks, Progress, SolverOptions, StopRule, TrainingSet, blocks_of
 from .options import FitOptions
 from .stopping import StopAll, raising
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from .._native import isa
 from ..data.json_content import as_declared
-from ..solvers import Peers, Progress, Solver
+from ..peers import Peers
+from ..solvers import Progress, Solver
 from .checkpoint import CheckpointError, CheckpointFolder
 from .fingerprint import differences
 

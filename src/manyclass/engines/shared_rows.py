@@ -22,9 +22,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..solvers import Peers
-from .courier import ROWS
-from .mpi import MPIPeers
+from ..peers import MPIPeers, Peers
+from ..peers.courier import ROWS
 
 logger = logging.getLogger("manyclass")
 

@@ -8,12 +8,11 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from .._native import core
+from .._native import core, native
 from ..data.block_file import Block, PackedBlock
 from ..data.block_store import BlockStore
 from ..data.dealing import shuffled
 from ..solvers import RowBlock, StreamShape
-from ..solvers.solver import native
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -13,9 +13,10 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from .._native import core
+from ..peers import Peers, peers_of
 from ..problems import Problem
-from ..solvers import Certificate, Peers, Progress, Solver, StopRule, TrainingSet, slow_because
-from .choice import make_solver, peers_of, with_threads
+from ..solvers import Certificate, Progress, Solver, StopRule, TrainingSet, slow_because
+from .choice import make_solver, with_threads
 from .disk import about_variables
 from .dual_store import DualStore
 from .fingerprint import fingerprint, refuse_different

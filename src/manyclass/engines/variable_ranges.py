@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._native import core
+from .._native import core, native
 from ..solvers import Variables
 from ..solvers.binary_variables import join_vectors, no_variables, only_rows, only_vectors
-from ..solvers.solver import native
 from .dual_store import DualStore, variables_of_rows
 from .stored_rows import StoredRows
 

@@ -14,17 +14,7 @@ LARGEST = 127
 
 
 def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int | None) -> Any:
-    """Drop small weights and convert the rest to a smaller type.
-
-    Parameters
-    ----------
-    weights : any form of weights that a model can have
-    dtype : "float16", "int8" or None
-        Type of the stored values. None keeps the current type.
-    prune : float
-        Drop weights smaller than this in absolute value.
-    keep : int, optional
-        Keep at most this many weights per class, the largest in absolute value.
+    """Drop small weights and convert the rest to a smaller type; parameters as for `LinearModel.compress`.
 
     Returns
     -------
@@ -42,11 +32,10 @@ def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int
     matrix = _chosen(matrix, (np.abs(matrix.data) >= prune) & (matrix.data != 0))
     if keep is not None:
         matrix = _chosen(matrix, _largest_of_column(matrix, keep))
-    if dtype is None:
-        return (
-            matrix if nbytes(matrix) < matrix.shape[0] * matrix.shape[1] * matrix.dtype.itemsize else matrix.toarray()
-        )
-    return _narrow(matrix, dtype)
+    if dtype is not None:
+        return _narrow(matrix, dtype)
+    dense_bytes = matrix.shape[0] * matrix.shape[1] * matrix.dtype.itemsize
+    return matrix if nbytes(matrix) < dense_bytes else matrix.toarray()
 
 
 def _chosen(matrix: sp.csr_matrix, chosen: np.ndarray) -> sp.csr_matrix:

@@ -21,7 +21,8 @@ Equal models produce identical bytes.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,7 @@ from ..data.json_content import parse_object
 from ..data.steps import chain_content, chain_of_text_tensors, read_chain, text_tensors
 from ..data.streams import open_atomic, open_destination
 from ..data.tensor_file import TensorFile, tensor_file_content
-from ..engines import peers_of
-from ..solvers import Peers
+from ..peers import Peers, peers_of
 from .from_estimator import model_of
 from .known_settings import check_settings
 from .label_order import LabelOrder
@@ -51,6 +51,8 @@ FEATURES = "weights.features"
 ALIGNED = ("weights", "weights.values")
 WEIGHTS = "weights"  # prefix of the names of weight tensors
 CHECKED_AT_ONCE = 1 << 20
+NOT_A_MODEL = "not a model file, or one cut short ({})"
+AGAIN = "copy or train it again"
 SPARSE = {"weights.indptr", "weights.indices", "weights.values"}
 
 
@@ -204,13 +206,9 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
         If the file is not a model, is truncated or inconsistent, or has an unknown version.
     """
     if Path(path).is_dir():
-        try:
+        with _refused(path, f"{{}}; {AGAIN}"):
             index = read_index(path)
             return join_shards([read_model_file(shard, mmap) for shard in index.shards], index)
-        except ModelFileError:
-            raise
-        except ValueError as error:
-            raise ModelFileError(f"{path}: {error}; copy or train it again") from error
     model = read_model_file(path, mmap)
     if isinstance(model.weights, SparseWeights) and model.weights.values.dtype in FLOATS:
         model.weights = model.weights.tocsr()
@@ -218,29 +216,14 @@ def load_model(path: str | os.PathLike[str], *, mmap: bool = True) -> LinearMode
 
 
 def read_certificate(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the certificate of a model without reading its weights.
-
-    Parameters
-    ----------
-    path : str or path-like
-        A file or folder of shards written by `save_model`.
-
-    Raises
-    ------
-    ModelFileError
-        If this is not a model, or is truncated.
-    """
-    try:
+    """Read the certificate of a model without reading its weights; path and errors as for `load_model`."""
+    with _refused(path, NOT_A_MODEL):
         if Path(path).is_dir():
             index = read_index(path)
             return read_certificate(index.shards[0]) if index.certificate is None else index.certificate
         file = TensorFile(path)
         _check_format(path, file.metadata)
         return _from_json("certificate", file.metadata)
-    except ModelFileError:
-        raise
-    except ValueError as error:
-        raise ModelFileError(f"{path}: not a model, or one cut short ({_without_name(error, path)})") from error
 
 
 def verify_model(path: str | os.PathLike[str]) -> None:
@@ -264,10 +247,8 @@ def verify_model(path: str | os.PathLike[str]) -> None:
     for file in files:
         opened = TensorFile(file)
         without += [] if opened.has_checksums else [file]
-        try:
+        with _refused(file, f"{{}}; {AGAIN}"):
             opened.verify()
-        except ValueError as error:
-            raise ModelFileError(f"{error}; copy or train it again") from error
     if without:
         raise ModelFileError(
             f"{without[0]}: it has no checksums (written by an older manyclass); load the model and save it again"
@@ -277,7 +258,7 @@ def verify_model(path: str | os.PathLike[str]) -> None:
 def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearModel:
     """Read one file, with the weights as an array or `SparseWeights`, as they are stored."""
     metadata, tensors = _read_tensors(path, mmap)
-    try:
+    with _refused(path, f"the model is damaged: {{}}; {AGAIN}"):
         weights = _read_weights(tensors, int(metadata["format_version"]))
         classes = read_classes(tensors)
         settings = _from_json("settings", metadata)
@@ -295,13 +276,11 @@ def read_model_file(path: str | os.PathLike[str], mmap: bool = True) -> LinearMo
         certificate = _from_json("certificate", metadata)
         if tensors.unused:
             raise ValueError(f"unexpected tensors: {', '.join(sorted(tensors.unused))}")
-    except ValueError as error:
-        raise ModelFileError(f"{path}: the model is damaged: {error}; copy or train it again") from error
     return LinearModel(weights, tensors["intercept"], classes, settings, certificate, chain, counts, tree)
 
 
 class _Tensors(dict[str, np.ndarray]):
-    """The arrays of a file; missing ones are reported, and those nobody asked for are known."""
+    """The arrays of a file. Reports missing ones, and knows which have not been read."""
 
     def __init__(self, arrays: dict[str, np.ndarray]):
         super().__init__(arrays)
@@ -312,29 +291,33 @@ class _Tensors(dict[str, np.ndarray]):
         return super().__getitem__(name)
 
     def __missing__(self, name: str) -> np.ndarray:
-        raise ValueError(f"no tensor {name!r}")
+        raise ValueError(f"tensor {name!r} is missing")
 
 
 def _read_tensors(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, str], _Tensors]:
-    try:
+    with _refused(path, NOT_A_MODEL):
         file = TensorFile(path, mmap=mmap)
         _check_format(path, file.metadata)
         # Computing the checksums of the weights takes several times as long as mapping and checking them.
         file.verify(without=WEIGHTS)
         return file.metadata, _Tensors(dict(file))
+
+
+@contextmanager
+def _refused(path: str | os.PathLike[str], message: str) -> Iterator[None]:
+    """Turn a ValueError into a ModelFileError that names the file; `{}` in the message stands for the reason."""
+    try:
+        yield
     except ModelFileError:
         raise
     except ValueError as error:
-        raise ModelFileError(f"{path}: not a model file, or one cut short ({_without_name(error, path)})") from error
-
-
-def _without_name(error: Exception, path: str | os.PathLike[str]) -> str:
-    return str(error).removeprefix(f"{os.fspath(path)}: ")
+        reason = str(error).removeprefix(f"{os.fspath(path)}: ")
+        raise ModelFileError(f"{path}: {message.format(reason)}") from error
 
 
 def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        raise ModelFileError(f"{path}: a safetensors file, but not of manyclass; pass a file written by `save_model`")
+        raise ModelFileError(f"{path}: a safetensors file, but not a model; pass a file written by `save_model`")
     version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) < 1:
         raise ModelFileError(f"{path}: the format version is {version!r}; the file is damaged")
@@ -462,4 +445,4 @@ def _from_json(name: str, metadata: dict[str, str]) -> dict[str, Any]:
     try:
         return parse_object(metadata.get(name, ""))
     except ValueError as error:
-        raise ValueError(f"the {name} are no JSON object ({error})") from error
+        raise ValueError(f"{name} is not a JSON object ({error})") from error

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
-from ..solvers.solver import native
+from .._native import core, native
 from .label_order import LabelOrder
 from .linear import ROWS_AT_ONCE, LinearModel
 from .threads import thread_count
@@ -117,13 +116,10 @@ class LabelTree:
         scores : ndarray of shape (n, k)
         """
         model = self.model
-        if not 1 <= k <= model.n_classes:
-            raise ValueError(f"k must be between 1 and the number of classes, {model.n_classes}; got {k}")
         if beam < 1:
             raise ValueError(f"beam must be at least 1, got {beam}")
         rows = model.prepare(X)
-        codes = np.empty((rows.n_rows, k), np.int32)
-        scores = np.empty((rows.n_rows, k), model.dtype)
+        codes, scores = model.room_for_best(rows, k)
         whole = rows.as_csr() if rows.is_sparse else None
         for begin in range(0, rows.n_rows, ROWS_AT_ONCE):
             end = begin + ROWS_AT_ONCE

@@ -1,7 +1,8 @@
 """A trained linear model: weights, scores and the best classes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,13 @@ import scipy.sparse as sp
 from ..data import Chain, RowMatrix, check_matrix
 from .compression import compress_weights
 from .label_order import LabelOrder
-from .label_sets import predict_sets
+from .label_sets import SCORES_AT_ONCE, predict_sets
 from .probability import log_probabilities, probabilities
 from .threads import thread_count
 from .weights import JoinedWeights, WideWeights, as_matrix, is_sparse, make_scorer, nbytes, nonzeros
 
 # Rows scored per call into the core; Ctrl-C takes effect between calls.
 ROWS_AT_ONCE = 4096
-# Maximum number of scores in memory when all scores of a row are needed.
-SCORES_AT_ONCE = 1 << 24
 
 
 @dataclass
@@ -154,19 +153,13 @@ class LinearModel:
             Positions in `classes`, best first; ties in ascending order of position.
         scores : ndarray of shape (n, k)
         """
-        if not 1 <= k <= self.n_classes:
-            raise ValueError(f"k must be between 1 and the number of classes, {self.n_classes}; got {k}")
         rows = self.prepare(X)
-        codes = np.empty((rows.n_rows, k), np.int32)
-        scores = np.empty((rows.n_rows, k), self.dtype)
+        if self.pairs:
+            return self._best_of_all(rows, k, n_jobs)
+        codes, scores = self.room_for_best(rows, k)
         threads = thread_count(n_jobs)
-        for begin, end in self._parts(rows):
-            if self.pairs:
-                votes = self._pair_votes(rows, begin, end, threads)
-                codes[begin:end] = np.argsort(-votes, axis=1, kind="stable")[:, :k]
-                scores[begin:end] = np.take_along_axis(votes, codes[begin:end], axis=1)
-            else:
-                self._score(rows, begin, end, codes[begin:end], scores[begin:end], threads)
+        for begin, end in _ranges(rows.n_rows, ROWS_AT_ONCE):
+            self._score(rows, begin, end, codes[begin:end], scores[begin:end], threads)
         return codes, scores
 
     def predict_topk(self, X: Any, k: int = 5, *, n_jobs: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -174,11 +167,8 @@ class LinearModel:
 
         Parameters
         ----------
-        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
-        k : int
-            At most the number of classes.
-        n_jobs : int, optional
-            Number of threads; None for all cores.
+        X, k, n_jobs
+            As for `topk`.
 
         Returns
         -------
@@ -194,9 +184,8 @@ class LinearModel:
 
         Parameters
         ----------
-        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
-        n_jobs : int, optional
-            Number of threads; None for all cores.
+        X, n_jobs
+            As for `scores`.
 
         Returns
         -------
@@ -213,11 +202,8 @@ class LinearModel:
 
         Parameters
         ----------
-        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
-        k : int
-            At most the number of classes.
-        n_jobs : int, optional
-            Number of threads; None for all cores.
+        X, k, n_jobs
+            As for `topk`.
 
         Returns
         -------
@@ -225,17 +211,7 @@ class LinearModel:
             Positions in `classes`, most likely first; ties in ascending order of position.
         probabilities : ndarray of shape (n, k)
         """
-        if not 1 <= k <= self.n_classes:
-            raise ValueError(f"k must be between 1 and the number of classes, {self.n_classes}; got {k}")
-        rule = self._probability_rule()
-        rows = self.prepare(X)
-        codes = np.empty((rows.n_rows, k), np.int32)
-        found = np.empty((rows.n_rows, k), self.dtype)
-        for begin, end in _ranges(rows.n_rows, _rows_for(self.n_classes)):
-            scores = self.scores(rows[begin:end], n_jobs=n_jobs)
-            codes[begin:end] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-            found[begin:end] = np.take_along_axis(probabilities(rule, scores), codes[begin:end], axis=1)
-        return codes, found
+        return self._best_of_all(self.prepare(X), k, n_jobs, partial(probabilities, self._probability_rule()))
 
     def _probability_rule(self) -> dict[str, Any]:
         rule = self.settings.get("probability")
@@ -319,6 +295,29 @@ class LinearModel:
             )
         return rows
 
+    def room_for_best(self, rows: RowMatrix, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return uninitialised arrays for the codes and scores of the k best classes of each row.
+
+        Raises
+        ------
+        ValueError
+            If the model does not have k classes.
+        """
+        if not 1 <= k <= self.n_classes:
+            raise ValueError(f"k must be between 1 and the number of classes, {self.n_classes}; got {k}")
+        return np.empty((rows.n_rows, k), np.int32), np.empty((rows.n_rows, k), self.dtype)
+
+    def _best_of_all(
+        self, rows: RowMatrix, k: int, n_jobs: int | None, as_values: Callable[[np.ndarray], np.ndarray] = np.asarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Find the k best classes from all scores of a few rows at a time; `as_values` converts these scores."""
+        codes, values = self.room_for_best(rows, k)
+        for begin, end in _ranges(rows.n_rows, _rows_for(self.n_classes)):
+            scores = self.scores(rows[begin:end], n_jobs=n_jobs)
+            codes[begin:end] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+            values[begin:end] = np.take_along_axis(as_values(scores), codes[begin:end], axis=1)
+        return codes, values
+
     def _parts(self, rows: RowMatrix) -> Iterator[tuple[int, int]]:
         return _ranges(rows.n_rows, _rows_for(self.weights.shape[1]) if self.pairs else ROWS_AT_ONCE)
 
@@ -359,8 +358,8 @@ class LinearModel:
         return self.__dict__ | {"_made": None}
 
 
-def _rows_for(scores_a_row: int) -> int:
-    return max(1, min(ROWS_AT_ONCE, SCORES_AT_ONCE // scores_a_row))
+def _rows_for(scores_per_row: int) -> int:
+    return max(1, min(ROWS_AT_ONCE, SCORES_AT_ONCE // scores_per_row))
 
 
 def _ranges(n: int, at_once: int) -> Iterator[tuple[int, int]]:

@@ -108,13 +108,13 @@ def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
     """
     path = Path(folder) / INDEX
     if not path.exists():
-        raise ValueError(f"a folder without {INDEX}, so not a model, or one that was not written to its end")
+        raise ValueError(f"a folder without {INDEX}, so not a model, or one that is incomplete")
     try:
         content = parse_object(path.read_bytes())
     except ValueError as error:
-        raise ValueError(f"{INDEX} is no JSON ({error})") from error
+        raise ValueError(f"{INDEX} is not valid JSON ({error})") from error
     if content.get("format") != FORMAT or content.get("format_version") != VERSION:
-        raise ValueError(f"{INDEX} is not of manyclass, or of a newer one")
+        raise ValueError(f"{INDEX} was not written by manyclass, or by a newer version")
     # Earlier versions wrote no checksum.
     if content.get("checksum", _checksum(content)) != _checksum(content):
         raise ValueError(f"{INDEX} has changed since it was written")
@@ -125,13 +125,13 @@ def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
         raise ValueError(f"the certificate in {INDEX} is a {type(certificate).__name__}, not a JSON object")
     missing = [name for name in names if not (Path(folder) / name).is_file()]
     if missing:
-        raise ValueError(f"{', '.join(missing)} of {len(names)} shards is missing")
+        raise ValueError(f"of {len(names)} shards, {', '.join(missing)} is missing")
     return ShardIndex([Path(folder) / name for name in names], certificate, "checksum" in content)
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    told = {name: value for name, value in content.items() if name != "checksum"}
-    return hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
+    covered = {name: value for name, value in content.items() if name != "checksum"}
+    return hashlib.blake2b(json.dumps(covered, sort_keys=True).encode(), digest_size=8).hexdigest()
 
 
 def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
@@ -145,11 +145,11 @@ def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
     first = parts[0]
     for part, path in zip(parts, index.shards, strict=True):
         if part.settings != first.settings or (index.certificate is None and part.certificate != first.certificate):
-            raise ValueError("the shards are of different models")
+            raise ValueError("the shards belong to different models")
         if (part.n_features, part.dtype) != (first.n_features, first.dtype) or part.pairs:
             raise ValueError(
-                f"{path.name} has {part.n_features} features in {part.dtype}, but the first shard {first.n_features} "
-                f"in {first.dtype}; shards are of classes, not of pairs"
+                f"{path.name} has {part.n_features} features in {part.dtype}, but the first shard has "
+                f"{first.n_features} in {first.dtype}; shards divide a model by classes, not by pairs"
             )
     classes = join_labels([part.classes for part in parts])
     if not (classes[:-1] < classes[1:]).all():

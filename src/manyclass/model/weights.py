@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..data import RowMatrix
 from ..data.wide_rows import narrow_rows
 
@@ -215,7 +215,7 @@ def make_scorer(weights: Any, intercept: np.ndarray) -> Any:
     """Create the native scorer, which uses the arrays without copying. For `WideWeights` it expects narrowed rows."""
     if isinstance(weights, WideWeights):
         weights = weights.part
-    scorer = (core.Scorer32 if weights.dtype == np.float32 else core.Scorer64)(weights.shape[0])
+    scorer = native(core, "Scorer", weights.dtype)(weights.shape[0])
     begin = 0
     for part in weights.parts if isinstance(weights, JoinedWeights) else [weights]:
         end = begin + part.shape[1]

@@ -1,4 +1,7 @@
-"""Tables of the papers, computed anew on the data sets that are at hand, with the papers' figures beside them."""
+"""Tables of papers, computed again on the available data sets and shown with the papers' figures.
+
+A reproduction takes a function that is told what is being done, and a number of threads (None for all cores).
+"""
 
 from .alber_b1 import alber_b1
 from .reproduction import Reproduction

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators import estimator_for
-from .data_sets import folder, load, scale
+from .data_sets import load, scale
 from .reproduction import Reproduction, paper_table
 
 # Name in the paper: folder, scaling, and how our rows differ from the paper's.
@@ -28,14 +28,14 @@ DATA_SETS = {
         "the by-date split under TF-IDF, other texts and features than LIBSVM's news20",
     ),
 }
-# Where ours are more than a point away, as far as we know why.
+# Why our figures differ by more than one point, where we know.
 WHY_FAR = {
     "glass": "That is one of the 21 test rows.",
     "iris": "That is one of the 15 test rows.",
     "letter": "At C = 10 the paper's distributed LLW had not converged: its reference solver gives 87.24 there.",
     "news20": "Other texts and features; the TF-IDF weights set the scale of C.",
-    "usps": "The rows come from another copy of the data, not compared with LIBSVM's. Rows of unit length, features "
-    "of unit variance and values from 0 to 1 are no nearer.",
+    "usps": "The rows come from another copy of the data, not compared with LIBSVM's. Scaling "
+    "rows to unit length, features to unit variance or values to 0..1 does not bring them closer.",
 }
 LOSSES = ("ww", "llw")
 TOLERANCE = 1e-2
@@ -56,34 +56,19 @@ COLUMNS = (
 
 
 def alber_b1(report: Callable[[str], None], n_jobs: int | None = None) -> Reproduction:
-    """Train WW and LLW for log10 C = -1, 0, 1 on the data sets at hand.
-
-    Parameters
-    ----------
-    report : callable
-        Told what is being done.
-    n_jobs : int, optional
-        Threads.
-
-    Returns
-    -------
-    Reproduction
-    """
+    """Train WW and LLW for log10 C = -1, 0, 1 on the available data sets."""
     out = Reproduction("Alber et al., Table B.1: WW and LLW", COLUMNS, draw=lambda figure: _draw(figure, out.rows))
     paper = paper_table("alber_b1")
     for name in dict.fromkeys(row["dataset"] for row in paper):
-        place = folder(DATA_SETS[name][0]) if name in DATA_SETS else None
-        if place is None:
-            out.missing.append(name)
+        if (place := out.place_of(name, DATA_SETS)) is None:
             continue
         _, scaling, split = DATA_SETS[name]
         data = scale(load(place, test_share=0.1), scaling)
-        note = len(out.footnotes) + 1
-        out.footnotes.append(f"[{note}] {name}: {split}; scaling: {scaling}.")
+        note = out.add_note(f"{name}: {split}; scaling: {scaling}.")
         for printed in (row for row in paper if row["dataset"] == name):
             for loss in LOSSES:
                 report(f"{name}, {loss}, log10 C = {printed['log10_C']}")
-                out.rows.append(_row(data, printed, loss, n_jobs) | {"note": f"[{note}]"})
+                out.rows.append(_row(data, printed, loss, n_jobs) | {"note": note})
     out.footnotes.append(
         f"C multiplies the sum of the losses; no intercept; trained to a relative duality gap of {TOLERANCE}, or "
         f"for {MOST_PASSES} passes. "
@@ -122,7 +107,7 @@ def _row(data: Any, printed: dict[str, str], loss: str, n_jobs: int | None) -> d
 
 
 def _explain(rows: list[dict[str, Any]]) -> list[str]:
-    """Name the data sets with differences above a point; their notes say what differs."""
+    """Name the data sets with differences above one point, and say why if we know."""
     far: dict[str, float] = {}
     for row in rows:
         if row["difference"] is not None and abs(row["difference"]) > 1:

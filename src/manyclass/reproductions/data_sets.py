@@ -1,4 +1,4 @@
-"""The papers' data sets, from the folder that the environment variable MANYCLASS_DATA names."""
+"""The data sets of the papers, in the folder named by the environment variable MANYCLASS_DATA."""
 
 import os
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ VARIABLE = "MANYCLASS_DATA"
 
 @dataclass(frozen=True)
 class DataSet:
-    """Training and test rows with codes of their classes; -1 for a test class without training rows."""
+    """Training and test rows with the codes of their classes; -1 marks test classes without training rows."""
 
     X: sp.csr_matrix
     y: np.ndarray
@@ -24,15 +24,15 @@ class DataSet:
 
     @property
     def n_classes(self) -> int:
-        """Classes with training rows."""
+        """Number of classes with training rows."""
         return int(self.y.max()) + 1
 
 
 def folder(name: str) -> Path | None:
-    """Where a data set lies, or None if it is not at hand."""
+    """Return the folder of a data set, or None if it is not available."""
     root = os.environ.get(VARIABLE)
     if root is None:
-        raise ValueError(f"set {VARIABLE} to a folder with one sub-folder a data set (iris/train.svm.xz, ...)")
+        raise ValueError(f"set {VARIABLE} to a folder with one subfolder per data set (iris/train.svm.xz, ...)")
     place = Path(root) / name
     return place if (place / "train.svm.xz").is_file() else None
 
@@ -56,7 +56,7 @@ def load(place: Path, *, test_share: float, own_split: bool = False, seed: int =
 
 
 def scale(data: DataSet, how: str) -> DataSet:
-    """Scale the features: "none", "unit norm" of rows, or "unit variance" of features, their means left alone."""
+    """Scale rows to "unit norm" or features to "unit variance" without centering them; "none" does nothing."""
     if how == "none":
         return data
     if how == "unit norm":

@@ -1,27 +1,29 @@
-"""What a reproduction gives: rows of a table, footnotes, a picture."""
+"""The result of a reproduction: a table with footnotes, and a picture."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from .data_sets import folder
+
 
 @dataclass
 class Reproduction:
-    """A table with the paper's figures beside ours.
+    """A table with the paper's figures next to ours.
 
     Attributes
     ----------
     title : str
     columns : sequence of str
     rows : list of dict
-        One value a column; None where there is none.
+        One value per column; None for missing ones.
     footnotes : list of str
-        The setting, and what explains differences.
+        How the rows were computed, and what explains differences.
     missing : list of str
-        Data sets of the paper that are not at hand.
+        Data sets of the paper that are not available.
     draw : callable
         Draws the picture into a matplotlib figure.
     """
@@ -32,6 +34,19 @@ class Reproduction:
     footnotes: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     draw: Callable[[Any], None] = lambda figure: None
+
+    def place_of(self, name: str, data_sets: Mapping[str, Sequence[str]]) -> Path | None:
+        """Return the folder of a data set, given first in its entry; if there is none, list it as missing."""
+        place = folder(data_sets[name][0]) if name in data_sets else None
+        if place is None:
+            self.missing.append(name)
+        return place
+
+    def add_note(self, text: str) -> str:
+        """Add a footnote, and return its mark."""
+        mark = f"[{len(self.footnotes) + 1}]"
+        self.footnotes.append(f"{mark} {text}")
+        return mark
 
     def write_csv(self, path: Path) -> None:
         """Write all rows, with footnotes as comments at the end."""

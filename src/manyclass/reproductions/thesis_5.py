@@ -1,4 +1,4 @@
-"""The NTU thesis' comparison: nine classifiers, C by cross-validation, test accuracy, times, kept features."""
+"""The comparison in the NTU thesis: nine classifiers, with C chosen by cross-validation."""
 
 import time
 import warnings
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators import EdgeOfGridWarning, LinearClassifier, estimator_for, select_C
-from .data_sets import DataSet, folder, load
+from .data_sets import DataSet, load
 from .reproduction import Reproduction, paper_table
 
 # The thesis' columns: title, loss, feature reduction.
@@ -23,7 +23,7 @@ CLASSIFIERS = {
     "me_dual": ("ME", "maxent", False),
     "me_dual2": ("ME reduced", "maxent", True),
 }
-# Those whose test rows the thesis did not use: it has the training rows alone, divided.
+# Data sets whose test rows the thesis did not use; it split the training rows instead.
 OWN_SPLIT = ("vowel",)
 # Name in the thesis: folder, and how our rows differ.
 DATA_SETS = {
@@ -58,31 +58,16 @@ COLUMNS = (
 
 
 def thesis_5(report: Callable[[str], None], n_jobs: int | None = None) -> Reproduction:
-    """Compare the nine classifiers on the data sets at hand.
-
-    Parameters
-    ----------
-    report : callable
-        Told what is being done.
-    n_jobs : int, optional
-        Threads.
-
-    Returns
-    -------
-    Reproduction
-    """
+    """Compare the nine classifiers on the available data sets."""
     title = "NTU thesis, chapter 5: nine classifiers (test accuracy: Table 5.4, kept features: Table 4.1)"
     out = Reproduction(title, COLUMNS, draw=lambda figure: _draw(figure, out.rows))
     kept = {row["dataset"]: row for row in paper_table("thesis_4_1")}
     for printed in paper_table("thesis_5_4"):
         name = printed["dataset"]
-        place = folder(DATA_SETS[name][0]) if name in DATA_SETS else None
-        if place is None:
-            out.missing.append(name)
+        if (place := out.place_of(name, DATA_SETS)) is None:
             continue
         data = load(place, test_share=0.2, own_split=name in OWN_SPLIT)
-        note = len(out.footnotes) + 1
-        out.footnotes.append(f"[{note}] {name}: {DATA_SETS[name][1]}; features as they come.")
+        note = out.add_note(f"{name}: {DATA_SETS[name][1]}; features are not scaled.")
         for column, (label, loss, reduced) in CLASSIFIERS.items():
             report(f"{name}, {label}")
             row = _row(data, estimator_for(loss, fit_intercept=False, n_jobs=n_jobs, feature_reduction=reduced))
@@ -93,12 +78,13 @@ def thesis_5(report: Callable[[str], None], n_jobs: int | None = None) -> Reprod
                 "thesis' %": theirs,
                 "difference": round(row["test accuracy %"] - theirs, 2),
                 "thesis' kept": int(kept[name]["reduced" if reduced else "original"]) if "ME" in label else None,
-                "note": f"[{note}]",
+                "note": note,
             }
             out.rows.append(row)
     out.footnotes.append(
         f"C from 2^-5 to 2^3 by {FOLDS}-fold cross-validation on the training rows; no intercept; trained to a "
-        "relative duality gap of 0.01. Seconds are of one fit at the best C, and of predicting the test rows, here."
+        "relative duality gap of 0.01. Times are those of one fit at the best C and of predicting the test rows, on "
+        "this machine."
     )
     return out
 

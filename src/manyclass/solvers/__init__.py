@@ -10,14 +10,12 @@ from .frank_wolfe import FrankWolfe
 from .label_blocks import LabelBlocks, blocks_of
 from .leagues import Leagues
 from .options import SolverOptions
-from .peers import Alone, Peers, share
 from .pegasos_stream import PegasosStream
 from .scale import check_scale, longest_row, slow_because
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stream import RowBlock, Stream, StreamShape, Variables
 
 __all__ = [
-    "Alone",
     "BinaryStream",
     "Certificate",
     "ClassBlocks",
@@ -27,7 +25,6 @@ __all__ = [
     "FrankWolfe",
     "LabelBlocks",
     "Leagues",
-    "Peers",
     "PegasosStream",
     "Progress",
     "RowBlock",
@@ -43,6 +40,5 @@ __all__ = [
     "estimate_memory",
     "longest_row",
     "refuse_absurd_pairs",
-    "share",
     "slow_because",
 ]

@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from .._native import core
+from .._native import core, native
 from ..problems import Binary, Problem
 from .binary_variables import count_bits, only_rows
 from .options import SolverOptions
-from .solver import Certificate, Progress, StopRule, native
+from .solver import Certificate, Progress, StopRule
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
 # As in binary/training.hpp. The gap that a pass leaves behind is estimated as at least this share of the gap it saw.

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
+from ..peers import Alone, Peers
 from ..problems import Binary
 from .layout import as_matrix, make_layout
 from .options import SolverOptions
-from .peers import Alone, Peers
-from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stored import CSR, numbers_from_array, numbers_to_array
 
 # A piece of work has on average this many blocks per thread of all processes, and more until these seconds have

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..data.json_content import as_declared
+from ..peers import Alone, Peers
 from ..problems import Problem
 from .alike import groups_of_alike_rows
 from .closed_form import bounds_are_optimal, state_at_bounds
 from .layout import as_matrix, class_bounds, make_layout, tail_rows, wave_size
 from .options import SolverOptions
 from .passes import Estimate, Passes
-from .peers import Alone, Peers
-from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stored import CSR, fill, numbers_from_array, numbers_to_array, weights_from_arrays, weights_to_arrays
 from .team_size import TeamSize
 

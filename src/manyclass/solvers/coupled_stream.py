@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..problems import Problem
 from .coupled_rows import ANY_NUMBER, GATHER_COST, KERNELS, LEAST_THETA, WORK_AT_ONCE, projected
 from .layout import DENSE_WAVE, WAVE, WORTH_SHARING
 from .options import SolverOptions
 from .passes import Estimate, Passes
-from .solver import Certificate, StopRule, native
+from .solver import Certificate, StopRule
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
 
 

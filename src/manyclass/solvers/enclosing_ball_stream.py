@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .._native import core
+from .._native import core, native
 from .binary_stream import BinaryStream
-from .solver import StopRule, native
+from .solver import StopRule
 from .stream import RowBlock, Variables
 
 

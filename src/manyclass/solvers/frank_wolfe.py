@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..data.json_content import as_declared
+from ..peers import Peers
 from ..problems import MaxMargin
 from .layout import as_matrix, make_layout
 from .options import SolverOptions
 from .passes import Estimate, Passes
-from .peers import Peers
-from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stored import CSR, numbers_from_array, numbers_to_array
 
 # Labels that may join a row in one visit, by pass. Early on nearly all are tied, and most would leave again.

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..problems import Binary, SparseBinary
 from .class_blocks import BlockResult, ClassBlocks
 from .layout import as_matrix
-from .solver import Certificate, StopRule, TrainingSet, native
+from .solver import Certificate, StopRule, TrainingSet
 
 # Train labels together on all rows if they involve more than one row in this many.
 TOGETHER = 32

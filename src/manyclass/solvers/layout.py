@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..problems import Problem
-from .solver import TrainingSet, native
+from .solver import TrainingSet
 
 # Rows per wave.
 WAVE = 32

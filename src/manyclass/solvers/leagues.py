@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._native import core
+from .._native import core, native
 from ..data.json_content import as_declared
+from ..peers import Alone, Peers
 from ..problems import Problem
 from .layout import LISTED, as_matrix, make_layout, tail_rows
 from .options import SolverOptions
 from .passes import Estimate, Passes
-from .peers import Alone, Peers
 from .schedule import divide_classes, hosts, league_count, matchday, matchdays
-from .solver import Certificate, Progress, Solver, StopRule, TrainingSet, native
+from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stored import CSR, numbers_from_array, numbers_to_array
 
 # Classes that may join a row in one visit. Early on nearly all would, and leave again; for a small gap, many have to

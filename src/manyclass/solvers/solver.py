@@ -208,8 +208,3 @@ class Solver(ABC):
             The last one before the checkpoint.
         """
         raise NotImplementedError(f"{type(self).__name__} keeps its dual variables in files of its own")
-
-
-def native(core: Any, name: str, dtype: np.dtype) -> Any:
-    """Return the kernel class for a dtype."""
-    return getattr(core, f"{name}{'32' if np.dtype(dtype) == np.float32 else '64'}")

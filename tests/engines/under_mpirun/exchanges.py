@@ -6,7 +6,8 @@ from unittest.mock import patch
 import numpy as np
 from losses import text_like
 
-from manyclass.engines import courier, peers_of
+from manyclass.engines import peers_of
+from manyclass.peers import courier
 from manyclass.solvers import ClassBlocks, class_blocks
 
 from .fits import digest, fit, uneven

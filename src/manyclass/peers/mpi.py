@@ -1,6 +1,6 @@
 """Processes started by mpirun that train one fit together.
 
-All of them run the same program on the same rows and labels; `solvers/peers.py` says how solvers use them. mpirun
+All of them run the same program on the same rows and labels; `peers.py` says how solvers use them. mpirun
 detects a process that dies, `courier.py` one that is cut off, and `together` one that raises.
 """
 
@@ -19,9 +19,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..solvers import Peers
 from . import courier
 from .courier import NUMBERS, SOON, Courier, find_mpirun
+from .peers import Alone, Peers
 
 # Bytes of a gathered part that are sent along with its size.
 SHORT = 4096
@@ -68,6 +68,16 @@ class MPIEngine:
 
     def __repr__(self) -> str:
         return "MPIEngine()" if self._comm is None else f"MPIEngine({self._comm!r})"
+
+
+_everyone = MPIEngine()
+
+
+def peers_of(engine: Any) -> Peers:
+    """Return the processes of an engine."""
+    if engine == "mpi":
+        return _everyone.peers()
+    return engine.peers() if isinstance(engine, MPIEngine) else Alone()
 
 
 def started_by_mpirun() -> bool:

@@ -1,0 +1,284 @@
+"""The options of `manyclass train`, in the groups of its help."""
+
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..estimators import MaxEnt
+from ..problems import LOSSES, PROBLEMS, ElasticNet
+from . import ranks
+from .fitting import USUAL, Dtype, trains_in_batches
+from .formats import stem
+from .options import AsJson, Calibrate, Intercept, JobsOfRank, Loss, MemoryOptions, Quiet, WeightType, positive, usual
+from .output import InputError
+from .panels import given_in, in_cluster, in_data, in_disk, in_model, in_output, in_training
+from .ranks import Engine
+
+
+class Stop(str, Enum):
+    """What `--tol` limits."""
+
+    gap = "gap"
+    kkt = "kkt"
+
+
+class Solver(str, Enum):
+    """Training algorithm."""
+
+    auto = "auto"
+    dual = "dual"
+    newton = "newton"
+    leagues = "leagues"
+
+
+class Method(str, Enum):
+    """Training algorithm for a store."""
+
+    dual = "dual"
+    pegasos = "pegasos"
+    streamsvm = "streamsvm"
+
+
+class Update(str, Enum):
+    """Whether Pegasos updates the weights per row or per block."""
+
+    row = "row"
+    block = "block"
+
+
+class ClassWeight(str, Enum):
+    """Weights of the classes in the loss."""
+
+    none = "none"
+    balanced = "balanced"
+
+
+def number_of_rounds(text: str) -> Any:
+    """Parse a number, `tol` or `auto`."""
+    if text in ("tol", "auto"):
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter(f"{text!r} is neither a positive integer nor tol or auto")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the data are."""
+
+    data: Annotated[
+        str | None,
+        typer.Argument(help="svmlight or XMC text; a CSV, TSV, JSONL or Parquet table; or a store. - reads stdin."),
+    ] = None
+    named_data: Annotated[str | None, in_data("--data", help="The same as DATA, given as an option.")] = None
+
+    @property
+    def path(self) -> str:
+        """The file or store; `-` for standard input."""
+        if (self.data is None) == (self.named_data is None):
+            raise typer.BadParameter("name the data exactly once", param_hint="DATA or --data")
+        return self.data or self.named_data or ""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What to minimise. Fields besides `calibrate` are called as the parameters of the estimators."""
+
+    loss: Annotated[
+        Loss,
+        in_model(
+            "--loss",
+            "-l",
+            metavar="LOSS",
+            help=f"Loss to minimize: {', '.join(LOSSES)}. hinge, squared_hinge, logistic and ppd_* train "
+            "one-vs-rest, ovo_* one-vs-one.",
+        ),
+    ] = "ww"
+    C: Annotated[
+        float | None,
+        in_model(
+            "-C",
+            callback=positive,
+            help="Weight of the loss; larger values fit more closely. "
+            f"[default: {USUAL['C']:g}; logistic losses: {MaxEnt().C:g}]",
+        ),
+    ] = None
+    fit_intercept: Intercept = USUAL["fit_intercept"]
+    intercept_scaling: Annotated[float, in_model(callback=positive, help="Value of the constant feature.")] = USUAL[
+        "intercept_scaling"
+    ]
+    class_weight: Annotated[ClassWeight, in_model(help="balanced gives the rows of small classes more weight.")] = (
+        ClassWeight.none
+    )
+    calibrate: Annotated[
+        Calibrate, in_model(help="Fit probabilities on held-out rows; takes five times as long.")
+    ] = Calibrate.none
+    dtype: WeightType = Dtype.float32
+    lam: Annotated[
+        float | None, in_model("--lambda", min=0, help=f"l1 penalty (ppd_* and max_margin only). {usual('lam')}")
+    ] = None
+    tau: Annotated[
+        float | None, in_model(callback=positive, help=f"l2 penalty (ppd_* and max_margin only). {usual('tau')}")
+    ] = None
+    threshold: Annotated[
+        float | None, in_model("--drop", min=0, help="Drop weights smaller than this (DiSMEC; squared_hinge only).")
+    ] = None
+    gamma: Annotated[
+        float | None, in_model(min=0, max=1, help=f"Weight of a row's own class (rm only). {usual('gamma')}")
+    ] = None
+    feature_reduction: Annotated[
+        bool,
+        in_model("--feature-reduction", help="Give each class weights only for features that occur in its own rows."),
+    ] = False
+
+    def __post_init__(self) -> None:
+        """Reject options that do not apply to the loss."""
+        elastic = [name for name, problem in PROBLEMS.items() if isinstance(problem, ElasticNet)]
+        for option, value, losses in (
+            ("--gamma", self.gamma, ["rm"]),
+            ("--lambda", self.lam, elastic),
+            ("--tau", self.tau, elastic),
+            ("--drop", self.threshold, ["squared_hinge"]),
+        ):
+            if value is not None and self.loss not in losses:
+                message = f"it applies only to --loss {', '.join(losses)}, not {self.loss}"
+                raise typer.BadParameter(message, param_hint=option)
+
+    def needs_memory(self) -> str | None:
+        """Return the option that keeps the loss from being trained from a store, if there is one."""
+        if self.threshold is not None:
+            return "--drop"
+        return f"--loss {self.loss}" if isinstance(PROBLEMS[self.loss], ElasticNet) else None
+
+    def trains_in_batches(self) -> bool:
+        """Whether labels can be written while others are trained."""
+        return trains_in_batches(self.loss, self.threshold)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the estimator, and the loss."""
+        given = given_in(self)
+        return {name: value for name, value in given.items() if name != "calibrate" and value != "none"}
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How to train, and when to stop. Fields are called as the parameters of the estimators."""
+
+    tol: Annotated[
+        float | None, in_training(callback=positive, help=f"Stop when --stop is at most this. {usual('tol')}")
+    ] = None
+    stop: Annotated[
+        Stop, in_training(help="Measure for --tol: the relative duality gap, or the largest violation (kkt).")
+    ] = Stop.gap
+    max_iter: Annotated[
+        int | None, in_training(min=1, help=f"Stop after this many passes over the rows. {usual('max_iter')}")
+    ] = None
+    time_limit: Annotated[float | None, in_training(callback=positive, help="Stop after this many seconds.")] = None
+    n_jobs: JobsOfRank = None
+    random_state: Annotated[
+        int, in_training("--seed", min=0, help="Seed for the order in which rows are visited.")
+    ] = 0
+    solver: Annotated[
+        Solver, in_training(help="newton trains one-vs-rest squared_hinge and logistic; leagues trains ww and llw.")
+    ] = Solver.auto
+    leagues: Annotated[
+        int | None,
+        in_training(min=1, help="Number of leagues (only with --solver leagues and ww). [default: by classes]"),
+    ] = None
+
+    def check(self, loss: str) -> None:
+        """Reject options that do not apply to the loss."""
+        if self.leagues is not None and (loss, self.solver) != ("ww", Solver.leagues):
+            raise typer.BadParameter(
+                f"it applies only to --loss ww with --solver leagues, not {loss} with {self.solver.value}",
+                param_hint="--leagues",
+            )
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """How a stopped fit can be resumed. Fields are called as the parameters of the estimators."""
+
+    checkpoint: Annotated[
+        Path | None, in_training(metavar="DIR", help="Save checkpoints in this folder, to resume a stopped fit.")
+    ] = None
+    every: Annotated[float | None, in_training(min=0, help=f"Seconds between checkpoints. {usual('every')}")] = None
+    resume: Annotated[
+        bool, in_training("--resume", help="Resume from the checkpoint or the shards, if there are any.")
+    ] = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """Where the model goes, and what is printed."""
+
+    model: Annotated[
+        Path | None, in_output("--model", "-m", help="Model file to write. [default: name of DATA + .manyclass]")
+    ] = None
+    force: Annotated[
+        bool, in_output("--force", help="Replace what is at --model, even by a fit that stopped early.")
+    ] = False
+    quiet: Quiet = False
+    as_json: AsJson = False
+
+    def target(self, data: str) -> Path:
+        """The path of the model."""
+        return self.model or Path(f"{'model' if data == '-' else stem(data)}.manyclass")
+
+
+@dataclass(frozen=True)
+class DiskOptions(MemoryOptions):
+    """How to train from a store."""
+
+    rounds: Annotated[
+        Any,
+        in_disk(
+            parser=number_of_rounds,
+            metavar="N",
+            help="Passes over a block of a store before the next: a number, tol (until they gain little) or auto "
+            "(until the next block is read).",
+        ),
+    ] = None
+    together: Annotated[
+        int | None, in_disk(min=1, help="Blocks of a store to train on at a time. [default: as many as fit]")
+    ] = None
+    method: Annotated[
+        Method | None,
+        in_disk(help="Algorithm for a store; pegasos and streamsvm are for comparison. [default: dual]"),
+    ] = None
+    update: Annotated[
+        Update | None,
+        in_disk(help="Update the weights after each row or each block (--method pegasos only). [default: row]"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Which processes train, and which of them write the model."""
+
+    engine: Annotated[
+        Engine,
+        in_cluster(
+            help="auto uses all ranks under mpirun, and else memory; joblib trains one-vs-rest and one-vs-one losses."
+        ),
+    ] = Engine.auto
+    shards: Annotated[
+        bool,
+        in_cluster(
+            "--shards", help="Write the model as a folder of shards, during training (ppd_*, --drop) or by MPI rank."
+        ),
+    ] = False
+
+    def in_memory(self) -> str:
+        """The engine for rows in memory."""
+        if self.engine is Engine.auto:
+            return "mpi" if ranks.peers().size > 1 else "memory"
+        return self.engine.value
+
+    def check_store(self) -> None:
+        """Reject engines that do not train from a store."""
+        if self.engine not in (Engine.auto, Engine.disk) or ranks.peers().size > 1:
+            raise InputError("a store is trained from disk by a single process; omit --engine and mpirun")
