@@ -123,7 +123,7 @@ def stored(path, name):
         (lambda path: {"weights__scale": np.full(5, -1, np.float32)}, "negative"),
         (lambda path: {"intercept": np.zeros(5, np.float16)}, "intercept is float16"),
         (lambda path: {"weights__indices": stored(path, "weights.indices") + np.uint16(60000)}, "outside 0..4"),
-        (lambda path: {"weights__indices": stored(path, "weights.indices")[::-1].copy()}, "not ascending"),
+        (lambda path: {"weights__indices": stored(path, "weights.indices")[::-1].copy()}, "do not ascend"),
         (lambda path: {"weights__indices": stored(path, "weights.indices").astype(np.int16)}, "types"),
         (lambda path: {"weights__values": stored(path, "weights.values").astype(np.float32)}, "types"),
         (lambda path: {"weights__values": stored(path, "weights.values").astype(np.uint8)}, "types"),

@@ -333,7 +333,7 @@ def sparse_parts(path):
     [
         (lambda p, i, v: {"weights__indices": np.where(i == 4, 5, i).astype(np.int32)}, "outside 0..4"),
         (lambda p, i, v: {"weights__indices": -i}, "outside"),
-        (lambda p, i, v: {"weights__indices": i[::-1].copy()}, "not ascending"),
+        (lambda p, i, v: {"weights__indices": i[::-1].copy()}, "do not ascend"),
         (lambda p, i, v: {"weights__indices": i.astype(np.int64)}, "types"),
         (lambda p, i, v: {"weights__indptr": p[::-1].copy()}, "row pointers"),
         (lambda p, i, v: {"weights__indptr": p + 1}, "row pointers"),

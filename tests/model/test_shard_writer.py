@@ -147,7 +147,7 @@ def test_shards_that_do_not_fit_together_are_refused(tmp_path):
         writer.add(20, LinearModel(np.zeros((3, 20), np.float32), np.zeros(20, np.float32), model.classes[20:]))
     writer.add(20, replace(part_of(model, 20, K), classes=model.classes[:20]))
     writer.finish({})
-    with pytest.raises(ModelFileError, match="not ascending"):
+    with pytest.raises(ModelFileError, match="do not ascend"):
         load_model(tmp_path / "m")
     writer.add(20, part_of(replace(model, weights=model.weights.astype(float), intercept=np.zeros(K)), 20, K))
     with pytest.raises(ModelFileError, match="in float64, but the first shard 12 in float32"):
