@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from losses import LOSSES, make, text_like
+from losses import LOSSES, dual_variables, make, text_like
 
 from manyclass.estimators import ESTIMATORS, estimator_for
 from manyclass.problems import LOSSES as ENTRIES
@@ -64,9 +64,7 @@ def test_certificate_equals_the_formulas(loss, point):
     C = np.random.default_rng(3).uniform(5, 20, 80)
     with pytest.warns(match="stopped after max_iter=2"):
         fitted.fit(X, y, C / 20)
-    _, _, state = fitted._dual_state
-    alpha = np.zeros((80, problem.columns(20)))
-    alpha[np.repeat(np.arange(80), np.diff(state["indptr"])), state["classes"]] = state["values"]
+    alpha = dual_variables(fitted._dual_state[2], problem.columns(20))
     found, X, W = fitted.certificate_, X.toarray(), fitted.coef_.T
     if point == "intercept":
         X, W = np.hstack([X, np.full((80, 1), 0.7)]), np.vstack([W, fitted.intercept_ / 0.7])
