@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from losses import LOSSES, dual_variables, make, text_like
 
-from manyclass.estimators import ESTIMATORS, estimator_for
+from manyclass.estimators import ESTIMATORS
 from manyclass.problems import LOSSES as ENTRIES
-from manyclass.problems import PROBLEMS, ElasticNet
+from manyclass.problems import PROBLEMS, ElasticNet, Reinforced
 from manyclass.problems.max_margin import project
 
 
@@ -218,6 +218,18 @@ def test_a_projection_whose_sums_meet_at_a_knot():
         assert found.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("loss", ["ww", "cs", "maxent", "max_margin"])
+@pytest.mark.parametrize("shift", [-300.0, 300.0])
+def test_only_differences_of_scores_count(loss, shift):
+    for seed in range(10):
+        row = Row(loss, seed, 2.0)
+        best, moved = (
+            row.problem.solve_row(scores, row.alpha, row.y, 3.0, 2.0)
+            for scores in (10 * row.scores, 10 * row.scores + shift)
+        )
+        np.testing.assert_allclose(moved, best, atol=1e-9)
+
+
 def test_scores_at_the_margin_move_nothing():
     assert PROBLEMS["cs"].solve_row(np.array([1.0, 0.0, 0.0]), np.zeros(3), 0, 1.0, 1.0).tolist() == [0, 0, 0]
 
@@ -239,4 +251,21 @@ def test_what_is_offered_follows_from_the_entries():
     for name, entry in ENTRIES.items():
         assert entry.problem is PROBLEMS[name] and entry.problem.name == name
         assert entry.parameter == name.removeprefix("ovo_").removeprefix("ppd_")
-        assert estimator_for(name).loss == entry.parameter if hasattr(estimator_for(name), "loss") else True
+        assert PROBLEMS[name].usual_support(9) == (PROBLEMS[name].typical_support or 9)
+
+
+def test_every_family_of_kernels():
+    kernels = {name: problem.kernel for name, problem in PROBLEMS.items()}
+    assert {name for name, kernel in kernels.items() if kernel == "sparse_binary"} == {
+        "ppd_hinge",
+        "ppd_squared_hinge",
+    }
+    assert kernels["maxent"] == "maximum_entropy" and kernels["max_margin"] == "max_margin"
+    assert set(kernels.values()) == {"coupled", "binary", "maximum_entropy", "sparse_binary", "max_margin"}
+
+
+@pytest.mark.parametrize("gamma", [0.2, 0.9])
+def test_the_reinforced_loss_divides_between_the_own_class_and_the_others(gamma):
+    problem, scores = Reinforced(gamma), np.array([[0.5, -2.0, 1.5]])
+    assert problem.gamma == gamma
+    assert problem.losses(scores, np.array([0]))[0] == pytest.approx(gamma * 1.5 + (1 - gamma) * 2.5)
