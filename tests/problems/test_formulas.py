@@ -76,7 +76,7 @@ def test_certificate_equals_the_formulas(loss, point):
 
 
 class Row:
-    """A row of six classes at random: its label, bounds, a feasible point, scores of any size."""
+    """A row of six classes at random: its label, bounds, a feasible point, scores of any size or near the margins."""
 
     def __init__(self, loss, seed, C):
         self.rng = rng = np.random.default_rng(seed)
@@ -92,8 +92,11 @@ class Row:
         if loss.startswith("ovo_"):  # the row has no variable in pairs without its class
             self.cap = np.where((np.array(np.triu_indices(K, 1)) == y).any(axis=0), self.cap, 0.0)
         self.scores = rng.normal(size=columns) * 10 ** rng.uniform(-1, 1.5)
+        if rng.random() < 0.5:  # all just beyond their margins
+            signs = np.sign(self.problem.coefficients(np.ones((1, columns)), self.label)[0])
+            self.scores = signs * rng.uniform(1, 1.6, columns)
         if not self.problem.sparse_weights:
-            self.scores -= self.scores.mean()
+            self.scores[y] -= self.scores.sum()  # weights that sum to zero over the classes
         self.alpha = self.feasible()
 
     def feasible(self):
