@@ -47,10 +47,12 @@ def test_with_weights_and_intercept():
 
 @pytest.mark.parametrize("constant", [0.0, 2.0])
 @pytest.mark.parametrize("rows_at_once", [1, 7, 100])
-def test_bounds_are_optimal_as_long_as_no_other_class_scores_below_minus_one(constant, rows_at_once, monkeypatch):
+@pytest.mark.parametrize("decides", [0, 13, 29])
+def test_bounds_are_optimal_if_no_other_class_scores_below_minus_one(constant, rows_at_once, decides, monkeypatch):
     monkeypatch.setattr(closed_form, "ROWS_AT_ONCE", rows_at_once)
     X, y = text_like(30, 40, 5, seed=2)
-    X = X.toarray() * np.linspace(3, 1, 30)[::-1, None]  # the last row is the longest: it decides
+    X = X.toarray()
+    X[decides] *= 5
     weights = np.random.default_rng(3).uniform(0.5, 2, 30)
     with_constant = sp.csr_matrix(np.hstack([X, np.full((30, 1), constant)]))
     largest, _ = largest_C(sp.diags(weights) @ with_constant, y, 5, with_constant)
@@ -58,6 +60,13 @@ def test_bounds_are_optimal_as_long_as_no_other_class_scores_below_minus_one(con
         C = share * largest * weights
         data = TrainingSet(check_matrix(X), y.astype(np.int32), C, 5, constant=constant)
         assert closed_form.bounds_are_optimal(data) is expected
+
+
+def test_the_score_of_the_own_class_may_be_any():
+    X = np.array([[1.0]] * 11 + [[-2.0], [0.0]])
+    data = TrainingSet(check_matrix(X), np.array([0] * 12 + [1], np.int32), np.full(13, 0.2), 2)
+    assert 0.2 * X.sum() / 2 * X.min() < -1
+    assert closed_form.bounds_are_optimal(data)
 
 
 def test_the_state_at_the_bounds():
