@@ -32,7 +32,8 @@ def test_penalties_between_the_limits_are_accepted(dtype):
     ww = PROBLEMS["ww"]
     assert longest_row(ww, 4, least, least, dtype) == most
     refused("too small", ww, 4, least, 0.999 * least, dtype=dtype)
-    assert longest_row(ww, 4, most / 16, 1.0, dtype) > 0
+    W = (2 * most / 16 * ww.loss_at_zero(4)) ** 0.5  # leaves (1 + 2 |x| |W|)^2 = 16
+    assert longest_row(ww, 4, most / 16, 1.0, dtype) == pytest.approx((1.5 / W) ** 2, abs=0)
     refused("add up to .*, too much", ww, 4, 1.001 * most / 16, 1.0, dtype=dtype)
 
 
@@ -71,7 +72,7 @@ def test_elastic_nets_between_the_limits_are_accepted(dtype):
 @pytest.mark.parametrize("dtype", TYPES)
 def test_rows_up_to_the_longest_are_accepted(dtype):
     """A constant feature counts as part of each row."""
-    C = np.full(3, limits(dtype)[0] ** 0.5)
+    C = limits(dtype)[0] ** 0.5 * np.array([1.0, 0.0, 2.0])
     problem = PROBLEMS["ww"]
     most = longest_row(problem, 4, C.sum(), C.max(), np.dtype(dtype))
 
@@ -102,6 +103,7 @@ def test_why_training_is_slow(given):
     """Typical lengths are over all rows, typical values over the rows that have the feature."""
     long = slow_because(check_matrix(given([[30.0, 0, 40.0], [0.0, 0, 50.0]])))
     assert "because the rows are long (typical length 50): scale" in long
+    assert "typical length 12)" in slow_because(check_matrix(given([[12.0]])))
     apart = slow_because(check_matrix(given([[3e-3, 0, 0.5, 0], [4e-3, 0, 0, 0]])))
     assert "because the features are on different scales (typical values from 0.0035 to 0.5): scale" in apart
     both = slow_because(check_matrix(given([[0.1, 0, 0], [0, 20.0, 0]])))
