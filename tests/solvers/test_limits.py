@@ -32,8 +32,8 @@ def test_penalties_between_the_limits_are_accepted(dtype):
     ww = PROBLEMS["ww"]
     assert longest_row(ww, 4, least, least, dtype) == most
     refused("too small", ww, 4, least, 0.999 * least, dtype=dtype)
-    W = (2 * most / 16 * ww.loss_at_zero(4)) ** 0.5  # leaves (1 + 2 |x| |W|)^2 = 16
-    assert longest_row(ww, 4, most / 16, 1.0, dtype) == pytest.approx((1.5 / W) ** 2, abs=0)
+    W = (most / 8 * ww.loss_at_zero(4)) ** 0.5  # leaves (1 + 2 |x| |W|)^2 = 16
+    assert longest_row(ww, 4, most / 16, 1.0, dtype) ** 0.5 * W == pytest.approx(1.5)
     refused("add up to .*, too much", ww, 4, 1.001 * most / 16, 1.0, dtype=dtype)
 
 
