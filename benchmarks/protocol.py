@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,10 @@ class Request:
         return load_rows(self.problem)
 
 
-@dataclass
-class Outcome:
-    """What is known after a fit; `weights` is d x K, or (d + 1) x K with the intercept in the last row.
+@dataclass(kw_only=True)
+class FitRecord:
+    """What a fit reports; `series` are figures of several moments, such as its passes."""
 
-    `series` are figures of several moments, such as the passes of a fit.
-    """
-
-    weights: Any = None
     iterations: int | None = None
     certificate: dict[str, float] = field(default_factory=dict)
     memory: dict[str, int] = field(default_factory=dict)
@@ -77,20 +73,21 @@ class Outcome:
     note: str = ""
 
 
+@dataclass(kw_only=True)
+class Outcome(FitRecord):
+    """What is known after a fit; `weights` is d x K, or (d + 1) x K with the intercept in the last row."""
+
+    weights: Any = None
+
+
 @dataclass
-class Reply:
+class Reply(FitRecord):
     """The reply of a child: the figures of one fit, in seconds and bytes."""
 
     seconds: float
     peak_bytes: int
     baseline_bytes: int
     versions: dict[str, str]
-    iterations: int | None = None
-    certificate: dict[str, float] = field(default_factory=dict)
-    memory: dict[str, int] = field(default_factory=dict)
-    figures: dict[str, float] = field(default_factory=dict)
-    series: dict[str, list[float]] = field(default_factory=dict)
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,12 +179,7 @@ def serve(tasks: Mapping[str, Task], packages: tuple[str, ...], answers: bool = 
         peak_bytes=peak,
         baseline_bytes=baseline,
         versions={"Python": platform.python_version()} | {name: _version(name) for name in packages},
-        iterations=outcome.iterations,
-        certificate=outcome.certificate,
-        memory=outcome.memory,
-        figures=outcome.figures,
-        series=outcome.series,
-        note=outcome.note,
+        **{item.name: getattr(outcome, item.name) for item in fields(FitRecord)},
     )
     Path(request.reply).write_text(json.dumps(asdict(reply)))
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, TypeVar
 
 from benchmarks import problems
 from benchmarks.environments import UnavailableError
 from benchmarks.ladder import TOLERANCES
-from benchmarks.measure import Runner
+from benchmarks.measure import Run, Runner, seconds, shortfalls
 from benchmarks.problems import Problem
-from benchmarks.results import Bar, Row
+from benchmarks.results import Bar, Row, versions_of
 from benchmarks.solvers import Solver
 from benchmarks.store_making import Parts
 
@@ -80,6 +81,28 @@ class Case:
         """A figure of this case."""
         peer = self.peer.name if self.peer else ""
         return Row(self.benchmark, self.problem, self.ours.name, metric, value, peer=peer, **more)
+
+    def timed(self, metric: str, runs: list[Run]) -> Row:
+        """The median time of some runs of ours."""
+        times = seconds(runs)
+        return self.row(
+            metric,
+            median(times),
+            repetitions={"ours": times},
+            versions=versions_of(runs[0]),
+            note=shortfalls(*runs),
+        )
+
+    def compared(self, metric: str, value: float, ours: list[Run], peer: list[Run], note: str = "") -> Row:
+        """A figure that compares runs of ours with runs of the peer."""
+        return self.row(
+            metric,
+            value,
+            bar=self.bar,
+            repetitions={"ours": seconds(ours), "peer": seconds(peer)},
+            versions=versions_of(ours[0], peer[0]),
+            note=note,
+        )
 
     def run(self, session: Session) -> list[Row]:
         """Return the figures of the case, or one without a value that says why it could not be measured."""

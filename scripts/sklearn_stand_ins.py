@@ -266,7 +266,17 @@ def _ours(meta: Any) -> bool:
     return isinstance(meta.estimator, LinearSVC | LogisticRegression)
 
 
-class OneVsRestClassifier(OriginalRest):
+class ByMachine:
+    """Predictions of the machine that was trained, or where there is none those of the class to the right."""
+
+    def predict(self, X: Any) -> Any:
+        return self.machine_.predict(X) if hasattr(self, "machine_") else super().predict(X)
+
+    def decision_function(self, X: Any) -> Any:
+        return self.machine_.decision_function(X) if hasattr(self, "machine_") else super().decision_function(X)
+
+
+class OneVsRestClassifier(ByMachine, OriginalRest):
     """OneVsRestSVC or OneVsRestLogistic, if that is what it is asked to make of."""
 
     def fit(self, X: Any, y: Any, **more: Any) -> Any:
@@ -280,18 +290,12 @@ class OneVsRestClassifier(OriginalRest):
         self.n_features_in_ = self.machine_.n_features_in_
         return self
 
-    def predict(self, X: Any) -> Any:
-        return self.machine_.predict(X) if hasattr(self, "machine_") else super().predict(X)
-
-    def decision_function(self, X: Any) -> Any:
-        return self.machine_.decision_function(X) if hasattr(self, "machine_") else super().decision_function(X)
-
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> Any:
         return self.machine_.predict_proba(X) if hasattr(self, "machine_") else super().predict_proba(X)
 
 
-class OneVsOneClassifier(OriginalOne):
+class OneVsOneClassifier(ByMachine, OriginalOne):
     """OneVsOneSVC or OneVsOneLogistic, if that is what it is asked to make of."""
 
     def fit(self, X: Any, y: Any, **more: Any) -> Any:
@@ -302,12 +306,6 @@ class OneVsOneClassifier(OriginalOne):
         self.classes_, self.n_features_in_ = self.machine_.classes_, self.machine_.n_features_in_
         self.estimators_ = parts_of(self.estimator, self.machine_, sign=1 if len(self.classes_) == 2 else -1)
         return self
-
-    def predict(self, X: Any) -> Any:
-        return self.machine_.predict(X) if hasattr(self, "machine_") else super().predict(X)
-
-    def decision_function(self, X: Any) -> Any:
-        return self.machine_.decision_function(X) if hasattr(self, "machine_") else super().decision_function(X)
 
 
 class CalibratedClassifierCV(OriginalCalibrated):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
-from benchmarks.measure import Run, seconds, shortfalls
+from benchmarks.measure import Run
 from benchmarks.results import Bar, Row, versions_of
 from benchmarks.session import Case, Session
 from benchmarks.solvers import SVMS, ours
@@ -54,15 +53,7 @@ def progress(session: Session, case: Case) -> list[Row]:
             session.runner.train(case.ours, problem, stop=stop, tol=tol) for _ in range(min(session.repetitions, 3))
         ]
         target = f"{'gap' if stop == 'gap' else 'violation'} {tol:g}"
-        rows.append(
-            case.row(
-                f"seconds to {target}",
-                median(seconds(runs)),
-                repetitions={"ours": seconds(runs)},
-                versions=versions_of(runs[0]),
-                note=shortfalls(*runs),
-            )
-        )
+        rows.append(case.timed(f"seconds to {target}", runs))
         rows.append(case.row(f"epochs to {target}", runs[0].reply.iterations, note=_certificate(runs[0])))
     return rows
 

@@ -66,16 +66,9 @@ def beside(session: Session, case: Case) -> list[Row]:
         (session.repetitions - 1, session.peer_repetitions(first.seconds) - 1),
     )
     our_runs, peer_runs = [found, *our_runs], [first, *peer_runs]
-    both = {"ours": seconds(our_runs), "peer": seconds(peer_runs)}
+    note = shortfalls(*our_runs, *peer_runs)
     rows = [
-        case.row(
-            "times faster",
-            times_faster(our_runs, peer_runs),
-            bar=case.bar,
-            repetitions=both,
-            versions=versions_of(found, first),
-            note=shortfalls(*our_runs, *peer_runs),
-        ),
+        case.compared("times faster", times_faster(our_runs, peer_runs), our_runs, peer_runs, note),
         case.row(
             "P@1 of ours less the peer's",
             found.precision[1] - first.precision[1],
@@ -91,16 +84,9 @@ def alone(session: Session, case: Case) -> list[Row]:
     """Return the figures of one method."""
     found = rank(session, case.ours, case.problem)
     runs = [found, *(train(session, case.ours, case.problem) for _ in range(min(session.repetitions, 3) - 1))]
-    told = figures(runs)
     return [
-        case.row(
-            "seconds",
-            told.pop("seconds"),
-            repetitions={"ours": seconds(runs)},
-            versions=versions_of(found),
-            note=shortfalls(*runs),
-        ),
-        *(case.row(metric, value) for metric, value in told.items()),
+        case.timed("seconds", runs),
+        *(case.row(metric, value) for metric, value in figures(runs).items() if metric != "seconds"),
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks.entries.extreme import beside, figures, rank
 from benchmarks.problems import FIVE_ROWS, FIXED_ROWS
-from benchmarks.results import Row, versions_of
+from benchmarks.results import Row
 from benchmarks.session import Case, Session
 from benchmarks.solvers import NAPKINXC, PECOS_DEFAULTS, estimator
 
@@ -33,16 +33,9 @@ def of_a_label(session: Session, case: Case) -> list[Row]:
     problem = session.problem(case.problem)
     run = rank(session, case.ours, case.problem)
     (n, d), K = problem.X.shape, problem.K
-    told = figures([run])
     support = run.reply.figures.get("support")
     return [
-        case.row(
-            "seconds",
-            told.pop("seconds"),
-            repetitions={"ours": [run.seconds]},
-            versions=versions_of(run),
-            note=run.shortfall,
-        ),
+        case.timed("seconds", [run]),
         case.row("labels", K),
         case.row("rows", n),
         case.row("features", d),
@@ -50,5 +43,5 @@ def of_a_label(session: Session, case: Case) -> list[Row]:
         case.row("milliseconds a label", 1e3 * run.seconds / K),
         case.row("support a label", None if support is None else support / K),
         case.row("weights a label", run.reply.figures["density"] * d),
-        *(case.row(metric, value) for metric, value in told.items()),
+        *(case.row(metric, value) for metric, value in figures([run]).items() if metric != "seconds"),
     ]

@@ -8,7 +8,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.cost_model import parcels
-from benchmarks.measure import Run, alternate, seconds, shortfalls, times_faster
+from benchmarks.measure import Run, alternate, shortfalls, times_faster
 from benchmarks.results import Bar, Row, versions_of
 from benchmarks.session import Case, Session
 from benchmarks.solvers import epochs_of_leagues, ours, ours_on_ranks
@@ -100,16 +100,8 @@ def _in_turn(session: Session, case: Case) -> tuple[list[Run], list[Run]]:
 def _compared(metric: str, ratio: Callable[[list[Run], list[Run]], float]) -> Callable[[Session, Case], list[Row]]:
     def measure(session: Session, case: Case) -> list[Row]:
         our_runs, peer_runs = _in_turn(session, case)
-        return [
-            case.row(
-                metric,
-                ratio(our_runs, peer_runs),
-                bar=case.bar,
-                repetitions={"ours": seconds(our_runs), "peer": seconds(peer_runs)},
-                versions=versions_of(our_runs[0], peer_runs[0]),
-                note=shortfalls(*our_runs, *peer_runs),
-            )
-        ]
+        note = shortfalls(*our_runs, *peer_runs)
+        return [case.compared(metric, ratio(our_runs, peer_runs), our_runs, peer_runs, note)]
 
     return measure
 

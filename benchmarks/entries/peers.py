@@ -105,17 +105,10 @@ def to_peers_primal(session: Session, case: Case) -> list[Row]:
         further,
     )
     our_runs, peer_runs = [reached, *our_runs], [first, *peer_runs]
-    versions = versions_of(reached, first)
     both = {"ours": seconds(our_runs), "peer": seconds(peer_runs)}
     at = f"tol = {tolerance:g}, primal within {WITHIN - 1:.1%}"
     return [
-        case.row(
-            "times faster",
-            times_faster(our_runs, peer_runs),
-            bar=case.bar,
-            repetitions=both,
-            versions=versions,
-        ),
+        case.compared("times faster", times_faster(our_runs, peer_runs), our_runs, peer_runs),
         case.row(
             f"seconds of ours at {at}",
             median(both["ours"]),
@@ -165,16 +158,8 @@ def same_search(session: Session, case: Case) -> list[Row]:
         (session.repetitions, session.peer_repetitions(first.seconds) - 1),
     )
     peer_runs = [first, *peer_runs]
-    return [
-        case.row(
-            "times faster",
-            times_faster(our_runs, peer_runs),
-            bar=case.bar,
-            repetitions={"ours": seconds(our_runs), "peer": seconds(peer_runs)},
-            versions=versions_of(our_runs[0], first),
-            note=f"ours: {our_runs[0].reply.note}; peer: {first.reply.note}",
-        )
-    ]
+    note = f"ours: {our_runs[0].reply.note}; peer: {first.reply.note}"
+    return [case.compared("times faster", times_faster(our_runs, peer_runs), our_runs, peer_runs, note)]
 
 
 def alone(session: Session, case: Case) -> list[Row]:
@@ -184,12 +169,4 @@ def alone(session: Session, case: Case) -> list[Row]:
         session.runner.train(case.ours, problem, one_core=case.one_core, stop="gap", tol=session.gap)
         for _ in range(session.repetitions)
     ]
-    return [
-        case.row(
-            f"seconds to gap {session.gap:g}",
-            median(seconds(runs)),
-            repetitions={"ours": seconds(runs)},
-            versions=versions_of(runs[0]),
-            note=shortfalls(*runs),
-        )
-    ]
+    return [case.timed(f"seconds to gap {session.gap:g}", runs)]

@@ -59,14 +59,7 @@ def batches(session: Session, case: Case) -> list[Row]:
     ours, peer = _predictions(session, case, single=False)
     what = f"{_named(case)}, all rows at once"
     return [
-        case.row(
-            f"{what}: times faster",
-            _figure(peer) / _figure(ours),
-            bar=case.bar,
-            repetitions={"ours": _figures(ours), "peer": _figures(peer)},
-            versions=versions_of(ours[0], peer[0]),
-            note=_agreement(ours[0], peer[0]),
-        ),
+        _faster(case, what, ours, peer, note=_agreement(ours[0], peer[0])),
         case.row(f"{what}: microseconds a row of ours", _figure(ours)),
         case.row(f"{what}: microseconds a row of the peer", _figure(peer)),
     ]
@@ -78,13 +71,7 @@ def single_rows(session: Session, case: Case) -> list[Row]:
     what = f"{_named(case)}, one by one"
     late = "microseconds, 99th percentile"
     return [
-        case.row(
-            f"{what}: times faster",
-            _figure(peer) / _figure(ours),
-            bar=case.bar,
-            repetitions={"ours": _figures(ours), "peer": _figures(peer)},
-            versions=versions_of(ours[0], peer[0]),
-        ),
+        _faster(case, what, ours, peer),
         case.row(f"{what}: microseconds of ours, median", _figure(ours)),
         case.row(f"{what}: microseconds of the peer, median", _figure(peer)),
         case.row(f"{what}: {late}, of ours", _figure(ours, late)),
@@ -154,6 +141,17 @@ def _figures(runs: list[Run], name: str = "microseconds a row") -> list[float]:
 
 def _figure(runs: list[Run], name: str = "microseconds a row") -> float:
     return median(_figures(runs, name))
+
+
+def _faster(case: Case, what: str, ours: list[Run], peer: list[Run], note: str = "") -> Row:
+    return case.row(
+        f"{what}: times faster",
+        _figure(peer) / _figure(ours),
+        bar=case.bar,
+        repetitions={"ours": _figures(ours), "peer": _figures(peer)},
+        versions=versions_of(ours[0], peer[0]),
+        note=note,
+    )
 
 
 def _named(case: Case) -> str:

@@ -8,7 +8,7 @@ from statistics import median
 from benchmarks.environments import UnavailableError
 from benchmarks.measure import alternate, seconds, times_faster
 from benchmarks.problems import decompress
-from benchmarks.results import Bar, Row, versions_of
+from benchmarks.results import Bar, Row
 from benchmarks.session import Case, Session
 from benchmarks.solvers import OUR_READER, SKLEARN_READER
 
@@ -25,23 +25,16 @@ def reading(session: Session, case: Case) -> list[Row]:
     text = decompress(case.problem, "train", session.runner.folder)
     # One reading takes a second, and a single one would be at the mercy of the page cache.
     times = max(3, session.repetitions)
-    runs = alternate(
+    our_runs, peer_runs = alternate(
         lambda: session.runner.read(case.ours, text),
         lambda: session.runner.read(case.peer, text),
         (times, times),
     )
-    our_runs, peer_runs = runs
     if our_runs[0].reply.note != peer_runs[0].reply.note:
         raise UnavailableError(f"the readers disagree: {our_runs[0].reply.note}, {peer_runs[0].reply.note}")
     megabytes = text.stat().st_size / 1e6
     return [
-        case.row(
-            "times faster",
-            times_faster(our_runs, peer_runs),
-            bar=case.bar,
-            repetitions={"ours": seconds(our_runs), "peer": seconds(peer_runs)},
-            versions=versions_of(our_runs[0], peer_runs[0]),
-        ),
+        case.compared("times faster", times_faster(our_runs, peer_runs), our_runs, peer_runs),
         case.row("MB/s of ours", megabytes / median(seconds(our_runs))),
         case.row("MB/s of the peer", megabytes / median(seconds(peer_runs))),
     ]

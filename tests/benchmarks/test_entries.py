@@ -79,7 +79,14 @@ class MadeUp:
     def _run(self, seconds, primal, evaluate):
         certificate = {"gap": 0.01, "primal": primal, "dual": 0.99 * primal}
         figures = {"weight_bytes": 44.0}
-        reply = Reply(seconds, 172, 100, {"x": "1"}, 7, certificate, self.memory, figures, note="same")
+        reply = Reply(
+            *(seconds, 172, 100, {"x": "1"}),
+            iterations=7,
+            certificate=certificate,
+            memory=self.memory,
+            figures=figures,
+            note="same",
+        )
         return Run(reply, primal, 0.25) if evaluate else Run(reply)
 
 

@@ -13,6 +13,12 @@ def make(loss, **parameters):
     return estimator_for(loss, **{"C": 1.0} | parameters)
 
 
+def dual_variables(state, columns):
+    """The dual variables of a fit `(n, columns)`, as the problem's formulas want them."""
+    shape = (state["indptr"].size - 1, columns)
+    return sp.csr_matrix((state["values"], state["classes"], state["indptr"]), shape).toarray()
+
+
 def text_like(n=120, d=60, K=7, seed=0, nnz=6):
     """Sparse rows of unit length with a class signal; features of one row, of a few and of many."""
     rng = np.random.default_rng(seed)

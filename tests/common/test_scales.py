@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from losses import LOSSES, make, text_like
+from losses import LOSSES, dual_variables, make, text_like
 from sklearn.exceptions import ConvergenceWarning
 from stored_fits import store_of, variables_of
 
@@ -107,9 +107,8 @@ def test_numpy_confirms_every_certificate(loss, solver, dtype):
         if fit_or_none(fitted, X, y, sample_weight=weights) is None:
             continue
         kept = np.flatnonzero(parameters["C"] * weights >= np.finfo(dtype).tiny)
-        _, _, state = fitted._dual_state
         alpha = np.zeros((N, problem_of(loss, parameters, 0).columns(K)))
-        alpha[np.repeat(kept, np.diff(state["indptr"])), state["classes"]] = state["values"]
+        alpha[kept] = dual_variables(fitted._dual_state[2], alpha.shape[1])
         confirm(loss, fitted, alpha, X, y, parameters["C"] * weights, parameters)
         fits += 1
     assert fits >= 5

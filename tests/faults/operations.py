@@ -186,8 +186,8 @@ class Remove(Append):
 class Train(Operation):
     """`manyclass train` with a checkpoint after every piece of work; resumed, the model has the same bytes."""
 
-    name = "train (ww)"
-    loss = ("--loss", "ww", "--jobs", "1")
+    def __init__(self, name, loss="ww", jobs=2):
+        self.name, self.loss = name, ("--loss", loss, "--jobs", jobs)
 
     def prepare(self):
         rows("a.svm", 150, 20)
@@ -209,38 +209,9 @@ class Train(Operation):
         return others | {"few checkpoints": len(generations) <= 2}
 
 
-class TrainTogether(Train):
-    """The same for another loss, on two threads."""
-
-    name = "train (cs)"
-    loss = ("--loss", "cs", "--jobs", "2")
-
-
-class TrainDistributions(Train):
-    """The same for maximum entropy, whose threads need memory between their meetings."""
-
-    name = "train (maxent)"
-    loss = ("--loss", "maxent", "--jobs", "2")
-
-
-class TrainPairs(Train):
-    """The same for blocks of pairs of classes."""
-
-    name = "train (one-vs-one)"
-    loss = ("--loss", "ovo_logistic", "--jobs", "2")
-
-
-class TrainLabels(Train):
-    """The same for labels with sparse weights."""
-
-    name = "train (PPDSparse)"
-    loss = ("--loss", "ppd_squared_hinge", "--jobs", "2")
-
-
 class TrainByRanks(Train):
     """The same by two ranks of mpirun, which are killed with it."""
 
-    name = "train (mpirun)"
     in_this_process = False
     beginning = 0.4  # of its time is the start of mpirun
 
@@ -304,9 +275,14 @@ class Shards(Operation):
 
 
 OPERATIONS = {
-    kind.name: kind
-    for kind in (
-        *(Save, Compress, Convert, Append, Remove, Shards, TrainFromStore),
-        *(Train, TrainTogether, TrainDistributions, TrainPairs, TrainLabels, TrainByRanks),
+    operation.name: operation
+    for operation in (
+        *(Save(), Compress(), Convert(), Append(), Remove(), Shards(), TrainFromStore()),
+        Train("train (ww)", jobs=1),
+        Train("train (cs)", "cs"),
+        Train("train (maxent)", "maxent"),  # whose threads need memory between their meetings
+        Train("train (one-vs-one)", "ovo_logistic"),
+        Train("train (PPDSparse)", "ppd_squared_hinge"),
+        TrainByRanks("train (mpirun)"),
     )
 }

@@ -44,7 +44,7 @@ def torture(arguments, folder):
     from operations import OPERATIONS
 
     chosen = arguments.operations or list(OPERATIONS)
-    benches = {name: injection.Bench(OPERATIONS[name](), folder / f"{n}") for n, name in enumerate(chosen)}
+    benches = {name: injection.Bench(OPERATIONS[name], folder / f"{n}") for n, name in enumerate(chosen)}
     interposer = injection.Interposer()
     totals = {"faults": injection.Report(), "kills": injection.Report()}
     faults = [fault for fault in injection.FAULTS if fault.name.startswith(tuple(arguments.faults))]

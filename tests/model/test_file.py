@@ -12,7 +12,8 @@ import safetensors.numpy
 import scipy.sparse as sp
 
 from manyclass.data import Chain, TextFeatures
-from manyclass.model import LinearModel, ModelFileError, load_model, save_model
+from manyclass.model import LinearModel, ModelFileError, file, load_model, save_model
+from manyclass.model.weights import WideWeights
 
 TEXTS = ["a small cat", "a large dog", "the cat and the dog", "naïve café"]
 
@@ -403,3 +404,131 @@ def test_one_long_label_costs_its_own_length_only(tmp_path):
     assert largest < 5e6  # 600 MB in an array of fixed width
     assert loaded.classes.tolist() == model.classes.tolist()
     assert make_model(classes=names[:5]).classes.dtype == "<U10"
+
+
+# ---- Parts of a file that are checked in pieces, or only in some models
+
+
+def wide_model():
+    model = make_model(sparse=True)
+    model.weights = WideWeights(np.arange(12) * 7, model.weights, 100)
+    return model
+
+
+def test_the_features_of_a_wide_model_come_back(tmp_path):
+    model, path = wide_model(), tmp_path / "m"
+    save_model(model, path)
+    with safetensors.safe_open(path, "numpy") as handle:
+        assert handle.metadata()["format_version"] == "4"
+    loaded = load_model(path)
+    assert loaded.n_features == 100 and loaded.weights.features.tolist() == list(range(0, 84, 7))
+    np.testing.assert_array_equal(loaded.scores(rows(model)), model.scores(rows(model)))
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (np.append(np.arange(12) * 7.0, 100), "is float64 of shape"),
+        (np.append(np.arange(11) * 7, 100), r"of shape \(12,\), not 12 features"),
+        (np.append(np.arange(12) * 7, 77), "does not ascend"),
+        (np.append(np.full(12, 7), 100), "does not ascend"),
+        (np.append(np.arange(12) - 1, 100), "does not ascend from 0"),
+    ],
+)
+def test_features_that_do_not_fit_are_refused(tmp_path, changed, reason):
+    path = tmp_path / "m"
+    save_model(wide_model(), path)
+    rewrite_tensors(path, weights__features=changed)
+    refused(path, reason)
+
+
+def test_version_3_has_no_list_of_features(tmp_path):
+    path = tmp_path / "m"
+    save_model(wide_model(), path)
+    rewrite(path, lambda header: header | {"__metadata__": header["__metadata__"] | {"format_version": "3"}})
+    refused(path, "a list of features, which version 3")
+
+
+@pytest.mark.parametrize("checked_at_once", [1, 2, 3, 7, 1000])
+def test_every_sparse_weight_is_checked(tmp_path, monkeypatch, checked_at_once):
+    monkeypatch.setattr(file, "CHECKED_AT_ONCE", checked_at_once)
+    whole, path = tmp_path / "whole", tmp_path / "m"
+    save_model(make_model(sparse=True), whole)
+    load_model(whole)
+    indptr, indices, values = sparse_parts(whole)
+    for place in range(values.size):
+        begins = place in indptr
+        for tensor, value, reason in [
+            ("values", np.nan, "NaN or infinite"),
+            ("indices", 5, "outside 0..4"),
+            ("indices", -1, "outside 0..4"),
+            *([] if begins else [("indices", indices[place - 1], "do not ascend")]),
+        ]:
+            changed = {"values": values, "indices": indices}[tensor].copy()
+            changed[place] = value
+            path.write_bytes(whole.read_bytes())
+            rewrite_tensors(path, **{f"weights__{tensor}": changed})
+            refused(path, reason)
+
+
+@pytest.mark.parametrize("checked_at_once", [1, 7, 60, 1000])
+def test_every_dense_weight_is_checked(tmp_path, monkeypatch, checked_at_once):
+    monkeypatch.setattr(file, "CHECKED_AT_ONCE", checked_at_once)
+    path = tmp_path / "m"
+    save_model(make_model(), path)
+    for place in range(60):
+        weights = np.zeros(60, np.float32)
+        weights[place] = np.inf
+        rewrite_tensors(path, weights=weights.reshape(12, 5))
+        refused(path, "NaN or infinite")
+
+
+def pairs_model(columns):
+    return LinearModel(
+        np.ones((3, columns), np.float32), np.zeros(columns, np.float32), np.arange(5), {"pairs": True}, {}, Chain([])
+    )
+
+
+def test_a_model_of_pairs_has_a_column_for_each(tmp_path):
+    save_model(pairs_model(10), tmp_path / "m")
+    assert load_model(tmp_path / "m").weights.shape == (3, 10)
+    rewrite_tensors(tmp_path / "m", weights=np.ones((3, 5), np.float32), intercept=np.zeros(5, np.float32))
+    refused(tmp_path / "m", "5 columns of weights, but 10 pairs of 5 classes")
+
+
+def test_what_looks_like_a_model(tmp_path):
+    path = tmp_path / "m"
+    save_model(make_model(), path)
+    assert file.looks_like_model(path)
+    content = path.read_bytes()
+    others = (b"", content[:8], content[:9], b"1 1:0.5 2:0.5\n", content[:8] + b"[" + content[9:])
+    for other in (*others, b"\xff" * 8 + content[8:], (100).to_bytes(8, "little") + b"{" + bytes(91)):
+        path.write_bytes(other)
+        assert not file.looks_like_model(path)
+    path.write_bytes((99).to_bytes(8, "little") + b"{" + bytes(91))
+    assert file.looks_like_model(path)
+
+
+def test_the_certificate_can_be_read_alone(tmp_path):
+    path = tmp_path / "m"
+    save_model(make_model(), path)
+    assert file.read_certificate(path) == {"primal": 2.5, "gap": float("inf")}
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ModelFileError, match=f"^{path}: not a model, or one cut short "):
+        file.read_certificate(path)
+    with pytest.raises(ModelFileError, match="without shards"):
+        file.read_certificate(tmp_path)
+    safetensors.numpy.save_file({"weights": np.zeros((2, 2), np.float32)}, path)
+    with pytest.raises(ModelFileError, match="not of manyclass"):
+        file.read_certificate(path)
+
+
+@pytest.mark.parametrize(
+    "weights", [make_model().weights.T.copy().T, sp.csr_matrix(make_model().weights)[:, [4, 3, 2, 1, 0]]]
+)
+def test_weights_in_any_order_are_saved(tmp_path, weights):
+    model = make_model()
+    model.weights = weights
+    save_model(model, tmp_path / "m")
+    found = load_model(tmp_path / "m").weights
+    np.testing.assert_array_equal(sp.csr_matrix(found).toarray(), sp.csr_matrix(weights).toarray())

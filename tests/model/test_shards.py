@@ -9,6 +9,7 @@ import pytest
 
 from manyclass.engines import MPIEngine
 from manyclass.model import ModelFileError, load_model, save_model
+from manyclass.model.file import read_certificate
 from model.test_file import make_model
 
 
@@ -57,6 +58,15 @@ def test_shards_are_read_as_the_model_that_one_file_holds(sparse, size, tmp_path
     save_model(load_model(tmp_path / "shards"), tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "one").read_bytes()
     assert len(list((tmp_path / "shards").iterdir())) == size + 1
+    assert read_certificate(tmp_path / "shards") == model.certificate
+
+
+def test_a_model_of_pairs_is_not_divided(tmp_path):
+    model = make_model()
+    model.settings["pairs"] = True
+    for error in save_together(model, tmp_path / "shards", 2):
+        assert isinstance(error, ValueError) and "save it from a single process" in str(error)
+    assert not (tmp_path / "shards").exists()
 
 
 def test_a_new_model_takes_the_place_of_the_old_one(tmp_path):

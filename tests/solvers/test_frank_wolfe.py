@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import make, text_like
+from losses import dual_variables, make, text_like
 from oracle import max_margin_optimum
 
 from manyclass import PDSparse
@@ -41,11 +41,6 @@ def train(data, rule=TIGHT, *, lam=0.05, tau=1.0, dtype="float64", threads=1, pa
         assert progress.epochs < 50_000
 
 
-def dense_variables(solver, n, K):
-    state = solver.state()
-    return sp.csr_matrix((state["values"], state["classes"], state["indptr"]), (n, K)).toarray()
-
-
 @pytest.mark.parametrize("constant", [0.0, 0.7])
 @pytest.mark.parametrize(("lam", "tau"), [(0.0, 1.0), (0.05, 0.5), (0.5, 2.0)])
 def test_sets_of_labels_equal_an_independent_solver(lam, tau, constant):
@@ -66,7 +61,7 @@ def test_certificate_of_sets_equals_the_formulas(dtype):
     problem = MaxMargin(0.05, 0.5, constant=True)
     solver, found = train(training_set(X, Y, C, 0.5), lam=0.05, tau=0.5, dtype=dtype, passes=2)
     X1 = np.hstack([X.toarray(), np.full((len(Y), 1), 0.5)])
-    alpha = dense_variables(solver, len(Y), 20)
+    alpha = dual_variables(solver.state(), 20)
     W = solver.weights()
     rounding = 1e-12 if dtype == "float64" else 1e-5
     np.testing.assert_allclose(W, problem.weights(alpha, X1, Y), atol=rounding)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import text_like
+from losses import dual_variables, text_like
 from oracle import optimum
 
 from manyclass import PPDSparse
@@ -37,11 +37,6 @@ def sets_of_labels(n=300, d=80, K=9, seed=0):
 
 def exact(loss, **parameters):
     return PPDSparse(loss, tol=1e-8, dtype="float64", max_iter=100_000, **parameters)
-
-
-def dense_variables(fitted, n, K):
-    _, _, state = fitted._dual_state
-    return sp.csr_matrix((state["values"], state["classes"], state["indptr"]), (n, K)).toarray()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -83,7 +78,7 @@ def test_support_and_weights_are_those_of_full_coordinate_ascent(way):
     np.testing.assert_allclose(fitted.coef_.T, W[:-1], atol=2e-4)
     assert ((np.abs(W[:-1]) > 1e-3) <= (fitted.coef_.T != 0)).all()
     assert (fitted.coef_ == 0).mean() > 0.2
-    used = dense_variables(fitted, 200, 5) > 1e-3
+    used = dual_variables(fitted._dual_state[2], 5) > 1e-3
     np.testing.assert_array_equal(used, alpha > 1e-3)
     assert 0.1 < used.mean() < 0.9
 
@@ -97,7 +92,7 @@ def test_certificates_equal_the_formulas_far_from_the_optimum(loss, way):
         fitted.fit(X, y)
     problem, C = LOSSES[loss](0.02, 1.0, constant=True), np.full(400, 5.0)
     rows = np.hstack([X.toarray(), np.ones((400, 1))])
-    alpha = dense_variables(fitted, 400, 8)
+    alpha = dual_variables(fitted._dual_state[2], 8)
     W = np.vstack([fitted.coef_.T, fitted.intercept_])
     found = fitted.certificate_
     assert found.primal == pytest.approx(problem.primal(W, rows, y, C), rel=1e-10)

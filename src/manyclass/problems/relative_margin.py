@@ -28,7 +28,7 @@ def _threshold(v: np.ndarray, cap: float, total: float, A: float) -> float:
     breaks.append([total - A] if np.isfinite(total) else [])
     knots = np.unique(np.concatenate([np.asarray(b, float) for b in breaks]))
     values = np.array([F(t) for t in knots])
-    right = int(np.argmax(values <= 0))
+    right = int(np.argmax(values <= 0))  # at the last knot the sum is 0, and F not above it
     if right == 0:
         return float(knots[0])
     a, b, Fa, Fb = knots[right - 1], knots[right], values[right - 1], values[right]
