@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyclass._native import core
+from manyclass._native import core, native
 from manyclass.data import check_matrix
 from manyclass.solvers import Certificate, Solver, StopRule, TrainingSet
-from manyclass.solvers.solver import native
 
 
 def training_set(codes, Y=None, K=4):
