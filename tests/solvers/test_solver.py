@@ -55,7 +55,7 @@ def test_what_a_solver_need_not_offer():
     solver, certificate = Minimal(), Certificate(4.0, 3.0, 0.5)
     assert solver.meets(StopRule("gap", 0.25), certificate) and not solver.meets(StopRule("gap", 0.2), certificate)
     assert solver.untrained().size == 0 and solver.untrained().dtype == np.int64 and solver.by_label() is None
-    with pytest.raises(NotImplementedError, match="Minimal is given its dual variables when it is made"):
+    with pytest.raises(NotImplementedError, match="Minimal takes its dual variables when it is created"):
         solver.load_state({})
     for call in (solver.checkpoint, lambda: solver.restore([])):
         with pytest.raises(NotImplementedError, match="Minimal keeps its dual variables in files of its own"):
