@@ -52,7 +52,7 @@ __all__ = [
 
 # Where the public names are. A name is looked up in this order, so that none loads more than it needs.
 _HOMES = ("data", "model", "engines", "estimators")
-_SUBMODULES = (*_HOMES, "_native", "problems", "solvers")
+_SUBMODULES = (*_HOMES, "_native", "metrics", "peers", "problems", "solvers")
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,8 @@ SHORT = 4096
 PATIENT = 0.0001
 # Take enough numbers at a time to last this many seconds: an answer may take several milliseconds.
 WORTH_ASKING = 0.02
+# Seconds that mpirun gets to forward the last output before the job ends.
+FORWARDED = 0.5
 # Seconds to wait for the other processes to raise too.
 MOMENT = 3.0
 
@@ -240,6 +242,7 @@ class MPIPeers:
         message = f"manyclass: rank {self.rank} of {self.size} on {self.hosts[self.rank]} ends the job: {cause}\n"
         with suppress(OSError):
             os.write(2, message.encode())
+        time.sleep(FORWARDED)
         if cut_off:
             _end_mpirun()
         else:
@@ -254,7 +257,6 @@ def _end_mpirun() -> None:
 
     Ranks whose mpirun is gone end by themselves.
     """
-    time.sleep(1.0)  # time for mpirun to forward the last output
     pid = find_mpirun()
     if pid is not None:
         with suppress(ProcessLookupError):
