@@ -514,12 +514,12 @@ def test_the_certificate_can_be_read_alone(tmp_path):
     save_model(make_model(), path)
     assert file.read_certificate(path) == {"primal": 2.5, "gap": float("inf")}
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ModelFileError, match=f"^{path}: not a model, or one cut short "):
+    with pytest.raises(ModelFileError, match=f"^{path}: not a model file, or one cut short "):
         file.read_certificate(path)
     with pytest.raises(ModelFileError, match="without shards"):
         file.read_certificate(tmp_path)
     safetensors.numpy.save_file({"weights": np.zeros((2, 2), np.float32)}, path)
-    with pytest.raises(ModelFileError, match="not of manyclass"):
+    with pytest.raises(ModelFileError, match="not a model; pass a file written"):
         file.read_certificate(path)
 
 
