@@ -30,7 +30,7 @@ PATIENT = 0.0001
 # Take enough numbers at a time to last this many seconds: an answer may take several milliseconds.
 WORTH_ASKING = 0.02
 # Seconds that mpirun gets to forward the last output before the job ends.
-FORWARDED = 0.5
+FORWARDED = 1.0
 # Seconds to wait for the other processes to raise too.
 MOMENT = 3.0
 
