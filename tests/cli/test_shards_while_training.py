@@ -17,7 +17,7 @@ from manyclass.data import load_svmlight, save_svmlight, save_xmc
 from manyclass.engines import batches
 from manyclass.estimators import label_batches
 from manyclass.model import ShardWriter, load_model
-from manyclass.solvers import LabelBlocks
+from manyclass.solvers import ElasticNetBlocks
 
 PPD = ["--loss", "ppd_squared_hinge"]
 ABLE = [PPD, ["--loss", "ppd_hinge"], ["--loss", "squared_hinge", "--drop", "0.05"]]
@@ -84,7 +84,7 @@ def out_of_time(monkeypatch):
 
 def interrupted(monkeypatch):
     """Ctrl-C comes while the third batch is trained."""
-    advance, advanced = LabelBlocks.advance, []
+    advance, advanced = ElasticNetBlocks.advance, []
 
     def disturbed(self, rule):
         advanced.append(self._chosen)
@@ -92,7 +92,7 @@ def interrupted(monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
         return advance(self, rule)
 
-    monkeypatch.setattr(LabelBlocks, "advance", disturbed)
+    monkeypatch.setattr(ElasticNetBlocks, "advance", disturbed)
 
 
 def interrupted_while_writing(monkeypatch):

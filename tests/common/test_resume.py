@@ -5,9 +5,9 @@ import pytest
 from losses import LOSSES, make, text_like
 
 from manyclass import save_model
-from manyclass.solvers import ClassBlocks, CoupledRows, FrankWolfe, Leagues, class_blocks, coupled_rows, frank_wolfe
+from manyclass.solvers import CoupledRows, FrankWolfe, L2Blocks, Leagues, coupled_rows, frank_wolfe, l2_blocks
 
-SOLVERS = (ClassBlocks, CoupledRows, FrankWolfe, Leagues)
+SOLVERS = (L2Blocks, CoupledRows, FrankWolfe, Leagues)
 
 
 class Crash(BaseException):
@@ -51,7 +51,7 @@ def crash_after(pieces, estimator, X, y):
     with pytest.MonkeyPatch.context() as patch:
         # Several calls a pass: checkpoints in its middle. How a pass is divided must not matter either.
         patch.setattr(coupled_rows, "WORK_AT_ONCE", 3e6)
-        for module in (class_blocks, frank_wolfe):
+        for module in (l2_blocks, frank_wolfe):
             patch.setattr(module, "SECONDS_AT_ONCE", 0.0)
         for solver in SOLVERS:
             patch.setattr(solver, "advance", advance_of(solver))

@@ -22,7 +22,7 @@ from manyclass.data.label_sets import encode_label_sets
 from manyclass.engines import CheckpointFolder, label_parallel
 from manyclass.estimators import select_C
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import ClassBlocks, SolverOptions, StopRule, TrainingSet, class_blocks
+from manyclass.solvers import L2Blocks, SolverOptions, StopRule, TrainingSet, l2_blocks
 
 BINARY = ["hinge", "squared_hinge", "logistic", "ovo_hinge", "ovo_squared_hinge", "ovo_logistic"]
 SPARSE = ["ppd_hinge", "ppd_squared_hinge"]
@@ -305,7 +305,7 @@ def crash_after(pieces, solver, estimator, X, y):
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
         patch.setattr(solver, "advance", counted)
-        patch.setattr(class_blocks, "SECONDS_AT_ONCE", 0.0)
+        patch.setattr(l2_blocks, "SECONDS_AT_ONCE", 0.0)
         estimator.set_params(every=0, resume=True).fit(X, y)
 
 
@@ -317,7 +317,7 @@ def test_stopped_by_crashes(loss, backend, tmp_path):
     expected = bytes_of(make(loss).fit(X, y), tmp_path)
     here = make(loss, checkpoint=folder, n_jobs=1)
     elsewhere = make(loss, checkpoint=folder, engine="joblib")
-    crash_after(1, ClassBlocks, here, X, y)
+    crash_after(1, L2Blocks, here, X, y)
     begun = len(CheckpointFolder(folder).read().parts[0]["blocks"])
     assert begun > 0
     crash_after(2, label_parallel.SentBlocks, elsewhere, X, y)

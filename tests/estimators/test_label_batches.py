@@ -11,7 +11,7 @@ from losses import text_like
 
 from manyclass import BlockStore, DiSMEC, OneVsRestSVC, PPDSparse, UnfinishedFitError, load_model
 from manyclass.estimators import label_batches
-from manyclass.solvers import ClassBlocks, LabelBlocks
+from manyclass.solvers import ElasticNetBlocks, L2Blocks
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ LIMIT = 3.0
 STOPS = {"interrupted": press_ctrl_c, "time_limit": pass_the_deadline}
 
 
-@pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
+@pytest.mark.parametrize("make, solver", [(PPDSparse, ElasticNetBlocks), (DiSMEC, L2Blocks)])
 @pytest.mark.parametrize("reason", STOPS)
 @pytest.mark.parametrize("max_iter", [1000, 1])
 @pytest.mark.filterwarnings("ignore:stopped")
@@ -147,7 +147,7 @@ def test_a_batch_that_is_complete_at_the_stop_is_kept(make, solver, reason, max_
     assert bytes_of(tmp_path / "model") == bytes_of(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
+@pytest.mark.parametrize("make, solver", [(PPDSparse, ElasticNetBlocks), (DiSMEC, L2Blocks)])
 @pytest.mark.parametrize("reason", STOPS)
 def test_a_stop_after_the_last_batch_has_no_effect(make, solver, reason, small_shards, tmp_path, monkeypatch):
     X, y = text_like(300, 120, 70, seed=4)
@@ -157,7 +157,7 @@ def test_a_stop_after_the_last_batch_has_no_effect(make, solver, reason, small_s
     assert load_model(tmp_path / "model").n_classes == 70
 
 
-@pytest.mark.parametrize("make, solver", [(PPDSparse, LabelBlocks), (DiSMEC, ClassBlocks)])
+@pytest.mark.parametrize("make, solver", [(PPDSparse, ElasticNetBlocks), (DiSMEC, L2Blocks)])
 def test_a_stop_in_the_only_batch_when_all_labels_were_begun(make, solver, tmp_path, monkeypatch):
     """Even if the unfinished labels happen to meet the rule: resuming would give another model."""
 

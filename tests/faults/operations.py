@@ -20,13 +20,13 @@ from manyclass.engines import CheckpointFolder
 from manyclass.estimators import label_batches
 from manyclass.model import ModelFileError
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import class_blocks
+from manyclass.solvers import l2_blocks
 
 # Small parts and little memory, so that there are many files.
 row_parts.TEXT_AT_ONCE = row_parts.CHUNK = 8_000
 conversion.LEAST_MEMORY = 0
 label_batches.LABELS_A_SHARD = 8
-class_blocks.BLOCKS_A_THREAD, class_blocks.SECONDS_AT_ONCE = 1, 0.0
+l2_blocks.BLOCKS_A_THREAD, l2_blocks.SECONDS_AT_ONCE = 1, 0.0
 
 NOTHING = "nothing"
 

@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from .._native import core
 from ..peers import peers_of
 from ..problems import Binary, SparseBinary
-from ..solvers import Certificate, ClassBlocks, TrainingSet
-from ..solvers.label_blocks import RESULT
+from ..solvers import Certificate, L2Blocks, TrainingSet
+from ..solvers.elastic_net_blocks import RESULT
 from .choice import make_solver, with_threads
 from .fingerprint import fingerprint, refuse_different
 from .options import FitOptions
@@ -72,7 +72,7 @@ class BatchedFit:
         if self._peers.size > 1:
             refuse_different(fingerprint(problem, data, options), self._peers)
         solver = make_solver(problem, data, options, interrupt=core.Interrupt(), peers=self._peers)
-        assert isinstance(solver, ClassBlocks)
+        assert isinstance(solver, L2Blocks)
         self._solver = solver
         self._kept: list[Batch] = []
         out_of_passes = any(one.certificate.exit_reason == "max_iter" for one in done)
@@ -165,7 +165,7 @@ class BatchedFit:
         return replace(joined, certificate=replace(joined.certificate, exit_reason=self._reason, message=message))
 
 
-def _as_it_ended(result: Result, part: ClassBlocks, asked: str | None, options: FitOptions) -> Result:
+def _as_it_ended(result: Result, part: L2Blocks, asked: str | None, options: FitOptions) -> Result:
     """Correct the exit reason of a batch that was asked to stop, by what became of its blocks.
 
     It is complete if all blocks were already out of passes. If one was cut short it is not, even if the sum meets the

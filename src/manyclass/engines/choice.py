@@ -9,7 +9,7 @@ from ..solvers import CoupledRows, FrankWolfe, Leagues, Solver, TrainingSet, blo
 from .class_ranges import from_disk
 from .disk_engine import DiskEngine, DiskJob
 from .dual_store import DualStore
-from .label_parallel import SentBlocks, SentLabelBlocks
+from .label_parallel import SentBlocks, SentElasticNetBlocks
 from .options import FitOptions
 from .stored_rows import StoredRows
 
@@ -79,7 +79,7 @@ def _kind(problem: Problem, options: FitOptions) -> Any:
     """Return the solver class."""
     if isinstance(problem, Binary):
         if options.engine == "joblib":
-            return SentLabelBlocks if isinstance(problem, SparseBinary) else SentBlocks
+            return SentElasticNetBlocks if isinstance(problem, SparseBinary) else SentBlocks
         return blocks_of(problem)
     if isinstance(problem, MaxMargin):
         return FrankWolfe

@@ -21,7 +21,7 @@ from joblib.parallel import get_active_backend
 from .._native import core
 from ..peers import Peers
 from ..problems import Binary, SparseBinary
-from ..solvers import ClassBlocks, LabelBlocks, Progress, SolverOptions, StopRule, TrainingSet, blocks_of
+from ..solvers import ElasticNetBlocks, L2Blocks, Progress, SolverOptions, StopRule, TrainingSet, blocks_of
 from .options import FitOptions
 from .stopping import StopAll, raising
 
@@ -48,7 +48,7 @@ class Job:
         return data.X.nbytes + sum(array.nbytes for array in (data.codes, data.C, *sets))
 
 
-class SentBlocks(ClassBlocks):
+class SentBlocks(L2Blocks):
     """Blocks that workers train and this process imports.
 
     `options.n_jobs` is the number of workers, as in joblib; None means that of `joblib.parallel_config`, or else all.
@@ -128,13 +128,13 @@ class SentBlocks(ClassBlocks):
         return None if self._deadline is None else max(0.0, self._deadline - time.perf_counter())
 
 
-class SentLabelBlocks(SentBlocks, LabelBlocks):
+class SentElasticNetBlocks(SentBlocks, ElasticNetBlocks):
     """`SentBlocks` for losses with an elastic net."""
 
 
 # A worker thread uses the layout of the fit in its own process; a worker process keeps the last layout it made.
 _fits_here: WeakValueDictionary[str, SentBlocks] = WeakValueDictionary()
-_last_made: dict[str, ClassBlocks] = {}
+_last_made: dict[str, L2Blocks] = {}
 _making = threading.Lock()
 
 
@@ -158,7 +158,7 @@ def train_task(
     return solver.export_blocks(solver.ended())
 
 
-def _solver_of(job: Job, interrupt: Any) -> ClassBlocks:
+def _solver_of(job: Job, interrupt: Any) -> L2Blocks:
     fit = _fits_here.get(job.token)
     if fit is not None:
         fit.tasks_here.add(interrupt)

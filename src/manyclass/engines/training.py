@@ -53,7 +53,7 @@ class Result:
     n_iter : int
         Number of passes over the rows.
     by_label : ndarray, optional
-        Exit status per label, for losses that train labels separately; see `LabelBlocks.by_label`.
+        Exit status per label, for losses that train labels separately; see `ElasticNetBlocks.by_label`.
     """
 
     weights: np.ndarray | sp.csr_matrix

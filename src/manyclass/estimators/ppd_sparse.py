@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from ..engines import Result
 from ..problems import Problem
-from ..solvers.label_blocks import RESULT
+from ..solvers.elastic_net_blocks import RESULT
 from .label_batches import SHARDS, LabelBatches
 from .parameters import PARAMETERS
 

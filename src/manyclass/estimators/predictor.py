@@ -12,7 +12,7 @@ from ..data import BlockStore, RowMatrix, check_matrix
 from ..data.matrix import UnfitRowError
 from ..model import LinearModel
 from ..model.label_sets import predict_sets, topk_matrix
-from .two_classes import PAIRS, REST, TOGETHER, model_columns, one_column
+from .two_classes import COUPLED, PAIRS, REST, model_columns, one_column
 
 
 def _knows_probabilities(estimator: "Predictor") -> bool:
@@ -225,7 +225,7 @@ class Predictor:
 
     @property
     def _trained(self) -> str:
-        return PAIRS if self.model_.pairs else REST if self._one_vs_rest else TOGETHER
+        return PAIRS if self.model_.pairs else REST if self._one_vs_rest else COUPLED
 
     def sparsify(self) -> "Predictor":
         """Store only the nonzero weights, and make `coef_` a sparse matrix.

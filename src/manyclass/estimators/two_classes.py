@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 PAIRS = "one-vs-one"
 REST = "one-vs-rest"
-TOGETHER = "together"
+COUPLED = "coupled"
 
 
 def one_column(columns: Any, trained: str) -> Any:

@@ -1,13 +1,13 @@
 """Solvers: one bounded piece of work at a time, in one process or several. No files, no printing."""
 
 from .binary_stream import BinaryStream
-from .class_blocks import ClassBlocks
 from .coupled_rows import CoupledRows
 from .coupled_stream import CoupledStream
+from .elastic_net_blocks import ElasticNetBlocks, blocks_of
 from .enclosing_ball_stream import EnclosingBallStream
 from .estimate import estimate_memory, refuse_absurd_pairs
 from .frank_wolfe import FrankWolfe
-from .label_blocks import LabelBlocks, blocks_of
+from .l2_blocks import L2Blocks
 from .leagues import Leagues
 from .options import SolverOptions
 from .pegasos_stream import PegasosStream
@@ -18,12 +18,12 @@ from .stream import RowBlock, Stream, StreamShape, Variables
 __all__ = [
     "BinaryStream",
     "Certificate",
-    "ClassBlocks",
     "CoupledRows",
     "CoupledStream",
+    "ElasticNetBlocks",
     "EnclosingBallStream",
     "FrankWolfe",
-    "LabelBlocks",
+    "L2Blocks",
     "Leagues",
     "PegasosStream",
     "Progress",

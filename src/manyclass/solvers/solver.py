@@ -171,7 +171,7 @@ class Solver(ABC):
         return np.empty(0, np.int64)
 
     def by_label(self) -> np.ndarray | None:
-        """Return the exit status per label if labels are trained separately; see `LabelBlocks`."""
+        """Return the exit status per label if labels are trained separately; see `ElasticNetBlocks`."""
         return None
 
     @abstractmethod

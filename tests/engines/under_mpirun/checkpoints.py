@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from unittest.mock import patch
 
 from manyclass.engines import CheckpointFolder, peers_of
-from manyclass.solvers import ClassBlocks, CoupledRows, Leagues, class_blocks, coupled_rows
+from manyclass.solvers import CoupledRows, L2Blocks, Leagues, coupled_rows, l2_blocks
 
 from .fits import digest, files_of_at_most, fit, uneven
 
@@ -31,8 +31,8 @@ def fit_with_checkpoints(loss, solver, engine, folder, every=0, **parameters):
     # Small pieces of work, so that many end in the middle of a pass.
     with (
         patch.object(coupled_rows, "WORK_AT_ONCE", 2e4),
-        patch.object(class_blocks, "BLOCKS_A_THREAD", 1),
-        patch.object(class_blocks, "SECONDS_AT_ONCE", 0.0),
+        patch.object(l2_blocks, "BLOCKS_A_THREAD", 1),
+        patch.object(l2_blocks, "SECONDS_AT_ONCE", 0.0),
     ):
         X, y = uneven()
         given = {"checkpoint": folder, "every": every} if folder else {}
@@ -43,7 +43,7 @@ def fit_with_checkpoints(loss, solver, engine, folder, every=0, **parameters):
 def leave_checkpoints(folder, engine):
     """Stop fits after some pieces of work, with a checkpoint after each."""
     for (loss, solver, pieces), name in STOPPED.items():
-        kind = {"leagues": Leagues}.get(solver, CoupledRows if loss == "cs" else ClassBlocks)
+        kind = {"leagues": Leagues}.get(solver, CoupledRows if loss == "cs" else L2Blocks)
         left, plain = [pieces], kind.advance
 
         def advance(self, rule, left=left, plain=plain):

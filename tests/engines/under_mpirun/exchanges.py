@@ -8,14 +8,14 @@ from losses import text_like
 
 from manyclass.engines import peers_of
 from manyclass.peers import courier
-from manyclass.solvers import ClassBlocks, class_blocks
+from manyclass.solvers import L2Blocks, l2_blocks
 
 from .fits import digest, fit, uneven
 
 
 def one_is_late(folder, engine, late):
     """Hold one rank at its first block until the others have taken the rest; return the blocks of each rank."""
-    peers, plain, mine = peers_of(engine), ClassBlocks._deal, []
+    peers, plain, mine = peers_of(engine), L2Blocks._deal, []
 
     def wait_for(count):
         end = time.monotonic() + 30
@@ -39,7 +39,7 @@ def one_is_late(folder, engine, late):
         return take
 
     folder.mkdir(exist_ok=True)
-    with patch.object(class_blocks, "SECONDS_AT_ONCE", 60.0), patch.object(ClassBlocks, "_deal", noted):
+    with patch.object(l2_blocks, "SECONDS_AT_ONCE", 60.0), patch.object(L2Blocks, "_deal", noted):
         fitted = fit("ppd_hinge", engine, *text_like(150, 100, 100))
     return peers.gather(mine), digest(fitted)
 

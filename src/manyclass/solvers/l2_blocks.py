@@ -48,7 +48,7 @@ class BlockResult(NamedTuple):
         return self.epochs > 0 or self.done
 
 
-class ClassBlocks(Solver):
+class L2Blocks(Solver):
     """Train each block of problems by itself, on its rows; see `native/binary/blocks.hpp`."""
 
     _typed: ClassVar[str] = "values"  # an array of `export_blocks` that has the dtype of the fit
@@ -92,9 +92,9 @@ class ClassBlocks(Solver):
         )
 
     @property
-    def trained_by(self) -> type["ClassBlocks"]:
+    def trained_by(self) -> type["L2Blocks"]:
         """The solver that trains these blocks, here or in a worker."""
-        return ClassBlocks
+        return L2Blocks
 
     @property
     def blocks(self) -> int:
@@ -128,7 +128,7 @@ class ClassBlocks(Solver):
         """Return the problems of a block, ascending."""
         return self._kernel.problems_of(block)
 
-    def sibling(self, interrupt: Any, threads: int = 1) -> "ClassBlocks":
+    def sibling(self, interrupt: Any, threads: int = 1) -> "L2Blocks":
         """Return another solver on the same layout of the rows, with no blocks chosen; both can work at once."""
         kind = self.trained_by
         other = kind.__new__(kind)  # not type(self), which may advance in another way

@@ -9,12 +9,12 @@ import scipy.sparse as sp
 
 from .._native import core, native
 from ..problems import Binary, SparseBinary
-from .class_blocks import BlockResult, ClassBlocks
+from .l2_blocks import BlockResult, L2Blocks
 from .layout import as_matrix
 from .solver import Certificate, StopRule, TrainingSet
 
-# Train labels together on all rows if they involve more than one row in this many.
-TOGETHER = 32
+# Train labels on all rows, several in a vector, if they involve more than one row in this many.
+ON_ALL_ROWS = 32
 # Do so only if it takes at most this many bytes, or no more than the rows.
 SMALL_LANES = 1 << 22
 # What the core reports per label; the last two are booleans.
@@ -31,7 +31,7 @@ BLOCK: dict[str, Any] = {
 }
 
 
-class LabelBlocks(ClassBlocks):
+class ElasticNetBlocks(L2Blocks):
     """Train each label on its own active set of rows; see `native/labels/training.hpp`.
 
     A label is done when its own certificate meets the rule, independently of other labels.
@@ -64,7 +64,7 @@ class LabelBlocks(ClassBlocks):
             data.constant,
             problem.loss == "squared_hinge",
             problem.draws,
-            TOGETHER if self._lanes_fit(data) else 0,
+            ON_ALL_ROWS if self._lanes_fit(data) else 0,
             keep_state,
             self._threads,
         )
@@ -74,9 +74,9 @@ class LabelBlocks(ClassBlocks):
         return 64 * (data.X.n_rows + 3 * data.X.n_features) <= max(SMALL_LANES, data.X.nbytes)
 
     @property
-    def trained_by(self) -> type[ClassBlocks]:
+    def trained_by(self) -> type[L2Blocks]:
         """The solver that trains these blocks, here or in a worker."""
-        return LabelBlocks
+        return ElasticNetBlocks
 
     def problems_of(self, block: int) -> range:
         """Return the labels of a block."""
@@ -113,7 +113,7 @@ class LabelBlocks(ClassBlocks):
             # Labels left out by an interrupt have results of an earlier training, which must not pass for new ones
             # when they are imported.
             known[~started & ~np.isnan(known[:, 0]), RESULT.index("cut")] = 1
-            self._results[block] = _together(known)
+            self._results[block] = _result_of(known)
             started_blocks.append(block)
         return started_blocks
 
@@ -147,10 +147,10 @@ class LabelBlocks(ClassBlocks):
             self._kernel.clear(block)
             self._lines_of(block)[:] = np.nan
 
-    def sibling(self, interrupt: Any, threads: int = 1) -> "LabelBlocks":
+    def sibling(self, interrupt: Any, threads: int = 1) -> "ElasticNetBlocks":
         """Return another solver on the same index of the rows, with no blocks chosen; both can work at once."""
         other = super().sibling(interrupt, threads)
-        assert isinstance(other, LabelBlocks)
+        assert isinstance(other, ElasticNetBlocks)
         other._results_by_label = np.full_like(self._results_by_label, np.nan)
         return other
 
@@ -200,12 +200,12 @@ class LabelBlocks(ClassBlocks):
             at += sizes
 
 
-def blocks_of(problem: Binary) -> type[ClassBlocks]:
+def blocks_of(problem: Binary) -> type[L2Blocks]:
     """Return the solver that trains the blocks of a problem."""
-    return LabelBlocks if isinstance(problem, SparseBinary) else ClassBlocks
+    return ElasticNetBlocks if isinstance(problem, SparseBinary) else L2Blocks
 
 
-def _together(labels: np.ndarray) -> BlockResult:
+def _result_of(labels: np.ndarray) -> BlockResult:
     """Return the result of a block, given those of its labels."""
     started = ~np.isnan(labels[:, 0])
     column = {name: labels[started, k] for k, name in enumerate(RESULT)}

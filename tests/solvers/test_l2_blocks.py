@@ -10,7 +10,7 @@ from losses import text_like
 from manyclass._native import core
 from manyclass.data import check_matrix, encode_label_sets
 from manyclass.problems import PROBLEMS
-from manyclass.solvers import ClassBlocks, SolverOptions, StopRule, TrainingSet, class_blocks
+from manyclass.solvers import L2Blocks, SolverOptions, StopRule, TrainingSet, l2_blocks
 
 RULE = StopRule("gap", 0.01)
 # Loss, method, rows, features, classes. The models of the last three are too large to be dense.
@@ -38,7 +38,7 @@ def solver(fit, keep_state=False, dtype="float32"):
             [{label, label % 5} if label % 3 else set() for label in y.tolist()] + [list(range(K))]
         )
         data = replace(data, codes=np.empty(0, np.int32), Y=Y[:n])
-    return ClassBlocks(
+    return L2Blocks(
         PROBLEMS[loss],
         data,
         SolverOptions(np.dtype(dtype), solver=method, keep_state=keep_state),
@@ -93,7 +93,7 @@ def test_one_worker_takes_one_task_after_the_other(fit):
 
 @pytest.mark.parametrize("fit", ["squared_hinge", "newton", "ovo_logistic"])
 def test_training_continues_with_the_missing_blocks(fit, monkeypatch):
-    monkeypatch.setattr(class_blocks, "SECONDS_AT_ONCE", 0.0)
+    monkeypatch.setattr(l2_blocks, "SECONDS_AT_ONCE", 0.0)
     early = solver(fit, keep_state=True)
     early.advance(RULE)
     assert len(early.untrained()) > 0

@@ -10,16 +10,16 @@ from manyclass import PPDSparse
 from manyclass._native import core
 from manyclass.data import check_matrix
 from manyclass.problems.sparse_binary import SparseHinge, SparseSquaredHinge
-from manyclass.solvers import SolverOptions, StopRule, TrainingSet, label_blocks
+from manyclass.solvers import SolverOptions, StopRule, TrainingSet, elastic_net_blocks
 
 LOSSES = {"hinge": SparseHinge, "squared_hinge": SparseSquaredHinge}
 # Labels find their rows separately, by the index and by passes over all rows; or are trained together.
-ALONE, TOGETHER = 0, 10**6
+ALONE, ON_ALL_ROWS = 0, 10**6
 
 
-@pytest.fixture(params=[ALONE, TOGETHER], ids=["alone", "together"])
+@pytest.fixture(params=[ALONE, ON_ALL_ROWS], ids=["alone", "together"])
 def way(request, monkeypatch):
-    monkeypatch.setattr(label_blocks, "TOGETHER", request.param)
+    monkeypatch.setattr(elastic_net_blocks, "ON_ALL_ROWS", request.param)
     return request.param
 
 
@@ -104,15 +104,15 @@ def test_certificates_equal_the_formulas_far_from_the_optimum(loss, way):
 def test_alone_and_together_agree(monkeypatch):
     X, Y = sets_of_labels(seed=4)
     values = []
-    for together in (ALONE, 2, TOGETHER):  # for 2, some labels grow too large to be trained alone
-        monkeypatch.setattr(label_blocks, "TOGETHER", together)
+    for together in (ALONE, 2, ON_ALL_ROWS):  # for 2, some labels grow too large to be trained alone
+        monkeypatch.setattr(elastic_net_blocks, "ON_ALL_ROWS", together)
         values.append(exact("squared_hinge", C=3.0).fit(X, Y).label_certificates_["primal"])
     np.testing.assert_allclose(values[0], values[2], rtol=1e-7)
     np.testing.assert_allclose(values[1], values[2], rtol=1e-7)
 
 
 def test_drawn_features_find_the_same_optimum(monkeypatch):
-    monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
+    monkeypatch.setattr(elastic_net_blocks, "ON_ALL_ROWS", ALONE)
     X, y = text_like(500, 200, 10, seed=5)
     plain, drawn = exact("squared_hinge").fit(X, y), exact("squared_hinge", draws=5).fit(X, y)
     np.testing.assert_allclose(drawn.label_certificates_["primal"], plain.label_certificates_["primal"], rtol=1e-7)
@@ -136,7 +136,7 @@ def test_threads_do_not_matter(way):
 
 def test_rows_of_mixed_signs_are_found(monkeypatch):
     """Negative weights of negative values raise scores too."""
-    monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
+    monkeypatch.setattr(elastic_net_blocks, "ON_ALL_ROWS", ALONE)
     rng = np.random.default_rng(8)
     X = sp.random(400, 60, 0.1, random_state=rng, data_rvs=lambda n: rng.normal(size=n), format="csr")
     y = np.asarray(X @ rng.normal(size=(60, 12))).argmax(axis=1)
@@ -149,7 +149,7 @@ def test_rows_of_mixed_signs_are_found(monkeypatch):
 @pytest.mark.parametrize("labels", [10, 25, 60])
 def test_blocked_passes_miss_no_row(labels, dtype, monkeypatch):
     """One pass searches for some or all labels of a block of 64, with features shared by few or many of them."""
-    monkeypatch.setattr(label_blocks, "TOGETHER", ALONE)
+    monkeypatch.setattr(elastic_net_blocks, "ON_ALL_ROWS", ALONE)
     X, y = text_like(400, 1500, labels, seed=9, nnz=12)
     Y = sp.csr_matrix((np.ones(400), (np.arange(400), y)), shape=(400, 4200))
     X = X.astype(dtype)
@@ -191,7 +191,7 @@ LOOSE, STRICT = StopRule("gap", 0.1), StopRule("gap", 1e-6)
 def trained_block(keep_state):
     """Train the first block of 4,200 labels, so that blocks are large, to a loose rule."""
     X, y = text_like(1500, 100, 100, seed=9, nnz=5)
-    solver = label_blocks.LabelBlocks(
+    solver = elastic_net_blocks.ElasticNetBlocks(
         SparseSquaredHinge(0.01, 1.0, constant=True),
         TrainingSet(check_matrix(X), y.astype(np.int32), np.ones(1500), 4200, 1.0),
         SolverOptions(keep_state=keep_state),
@@ -222,7 +222,7 @@ def test_labels_left_out_by_an_interrupt_do_not_change(keep_state):
         again.import_blocks(before)
         interrupt.stop_after(seconds)
         _, found = again._kernel.train(iter([0, -1]).__next__, True, STRICT.tol, 1000, 0, 1, interrupt)
-        reached = np.reshape(found, (64, -1))[:, label_blocks.RESULT.index("rounds")] > 0
+        reached = np.reshape(found, (64, -1))[:, elastic_net_blocks.RESULT.index("rounds")] > 0
         if reached.any() and not reached.all():
             break
         seconds *= 0.6 if reached.all() else 1.3
@@ -244,7 +244,9 @@ def test_a_block_with_labels_left_out_by_an_interrupt_is_not_done():
     for one in (solver, there):
         assert one._results[0].cut and not one._results[0].done and not one.complete()
         assert one.checkpoint()["blocks"].size == 0
-        np.testing.assert_array_equal(one.by_label()[:64, label_blocks.RESULT.index("cut")], np.arange(64) >= 40)
+        np.testing.assert_array_equal(
+            one.by_label()[:64, elastic_net_blocks.RESULT.index("cut")], np.arange(64) >= 40
+        )
     there.train_again()
     there.advance(STRICT)
     assert there.complete() and there.meets(STRICT, there.certificate())
