@@ -180,7 +180,7 @@ def test_messages_larger_than_a_piece_arrive_intact(ranks, by_ranks, alone):
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_all_ranks_raise_if_one_has_other_rows(ranks, by_ranks):
     for found in by_ranks[ranks]:
-        assert f"rank {ranks - 1} trains a different problem than rank 0: rows of X" in found["different"]
+        assert f"rank {ranks - 1} trains a different problem from rank 0: rows of X" in found["different"]
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])

@@ -27,7 +27,7 @@ def test_the_bar_says_which_time_is_which(terminal):
         display._bar.refresh()
     text = terminal.getvalue()
     assert re.search(
-        r"epoch 123, gap 8.1e-06 \(certificate.* elapsed 0:00:\d\d remaining (-:--:--|\d:\d\d:\d\d)", text
+        r"pass 123, gap 8.1e-06 \(certificate.* elapsed 0:00:\d\d remaining (-:--:--|\d:\d\d:\d\d)", text
     )
 
 

@@ -57,7 +57,7 @@ def test_a_value_too_large_to_predict_from(rows, tmp_path):
     ("C", "reason"),
     [
         (1e300, "add up to 4e\\+301, too much for float32; lower C or the weights of the rows, or use float64"),
-        (1e30, "and penalties C_i that add up to 4e\\+31 are too much together for float32"),
+        (1e30, "and penalties C_i that add up to 4e\\+31 are together too large for float32"),
         (1e-40, "largest penalty C_i of a row is 1e-40, too small for float32.*; raise C"),
     ],
 )

@@ -103,7 +103,7 @@ class Ranges:
             what += " (with this loss no weight is 0; with 'hinge' or 'squared_hinge' most are)"
         return (
             f"{start}the fit needs {show_size(model + least)} to train {at_once} classes at a time, {what}; give it "
-            "more memory, or convert with less, which makes smaller blocks"
+            "more memory, or convert the data again with less memory, which makes smaller blocks"
         )
 
 

@@ -203,7 +203,7 @@ def divide_memory(sizes: Sizes, *, model: bool) -> Room:
         rest = "the rest for the " + ("model" if needed > sizes.training(K) else "certificate")
         raise ValueError(
             f"{show_size(limit)} of memory is not enough: the fit needs {show_size(needed)}, {sizes.describe(K)}, "
-            f"{rest}; give it more memory, or convert with less, which makes smaller blocks"
+            f"{rest}; give it more memory, or convert the data again with less memory, which makes smaller blocks"
         )
     left = limit - sizes.weights(K) - sizes.decoding
     together = sizes.together

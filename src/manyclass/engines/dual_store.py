@@ -82,14 +82,16 @@ class DualStore:
         except ValueError as error:
             raise CheckpointError(f"{folder / ABOUT}: {error}; remove the folder to start again") from error
         if found is None and any(folder.glob(f"*{SUFFIX}")):
-            raise CheckpointError(f"{folder} has variables, but no {ABOUT} that describes them; name another folder")
+            raise CheckpointError(
+                f"{folder} has variables, but no {ABOUT} that describes them; choose another folder"
+            )
         for left in folder.glob(f".*{SUFFIX}.*"):  # of a process that was killed while writing
             left.unlink()
         if found is not None and resume:
             if different := differences(found, self.about):
                 raise CheckpointError(
                     f"{folder} holds the variables of another fit: {', '.join(different)}; resume with the original "
-                    "data and parameters, or name another folder"
+                    "data and parameters, or choose another folder"
                 )
             return
         for old in folder.glob(f"*{SUFFIX}"):
@@ -218,7 +220,7 @@ def variables_of_rows(
         return variables
     kept = np.flatnonzero(np.isin(stored["ids"], ids))
     if kept.size != ids.size:
-        raise ValueError("the stored variables belong to other rows than their block; remove them to start again")
+        raise ValueError("the stored variables do not belong to the rows of their block; remove them to start again")
     return only_rows(variables, kept, stored["ids"].size)
 
 

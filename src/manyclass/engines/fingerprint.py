@@ -43,10 +43,10 @@ def fingerprint(problem: Problem, data: TrainingSet, options: SolverOptions) -> 
     return found
 
 
-def differences(stored: dict[str, Any], here: dict[str, Any]) -> list[str]:
+def differences(stored: dict[str, Any], here: dict[str, Any], values: str = "{}, here {}") -> list[str]:
     """Return the names that differ, with both values if they mean something to a reader."""
     return [
-        name if name in ("rows of X", "labels") else f"{name} ({stored.get(name)}, here {here.get(name)})"
+        name if name in ("rows of X", "labels") else f"{name} ({values.format(stored.get(name), here.get(name))})"
         for name in here | stored
         if stored.get(name) != here.get(name)
     ]
@@ -56,10 +56,10 @@ def refuse_different(here: dict[str, Any], peers: Peers) -> None:
     """Raise ValueError in all processes if one of them has another problem or another build of the core."""
     first, *others = peers.gather(here | {"build of the core": isa})
     for rank, other in enumerate(others, 1):
-        if differ := differences(first, other):
+        if differ := differences(first, other, f"rank 0: {{}}, rank {rank}: {{}}"):
             raise ValueError(
-                f"rank {rank} trains a different problem than rank 0: {', '.join(differ)} (rank 0 first); give all "
-                "ranks the same rows, labels and parameters"
+                f"rank {rank} trains a different problem from rank 0: {', '.join(differ)}; give all ranks the same "
+                "rows, labels and parameters"
             )
 
 

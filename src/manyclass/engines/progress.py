@@ -64,7 +64,7 @@ class ProgressDisplay:
         self._share = max(self._share, self._done(value, progress))
         kind = "estimate" if found is None else "certificate"
         target = "" if self._narrow else f"; target {self._rule.tol:.3g}"
-        text = f"epoch {progress.epochs:,g}, {self._rule.stop} {value:.3g} ({kind}{target})"
+        text = f"pass {progress.epochs:,g}, {self._rule.stop} {value:.3g} ({kind}{target})"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._share, description=text)
         elif time.monotonic() - self._logged > SECONDS_BETWEEN_LINES:

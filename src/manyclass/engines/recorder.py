@@ -94,7 +94,7 @@ class Recorder:
         """
         path = self._folder.path
         if path.exists() and not path.is_dir():
-            raise CheckpointError(f"{path} is a file; name a folder for the checkpoints")
+            raise CheckpointError(f"{path} is a file; choose a folder for the checkpoints")
         if not self._plan.resume:
             if self._folder.generations():
                 raise CheckpointError(
@@ -121,7 +121,7 @@ class Recorder:
         if differ:
             raise CheckpointError(
                 f"{path} holds the checkpoint of another problem: {', '.join(differ)}; resume with the original "
-                "data and parameters, or name another folder"
+                "data and parameters, or choose another folder"
             )
         if info.build != self._build:
             warnings.warn(

@@ -1,4 +1,4 @@
-"""Support vector machines: all-in-one, one-vs-rest and one-vs-one."""
+"""Support vector machines: all classes together, one-vs-rest and one-vs-one."""
 
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
@@ -19,7 +19,7 @@ UNCONSTRAINED = [10.0**e for e in range(1, 9)]
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class MulticlassSVC(LinearClassifier):
-    __doc__ = f"""All-in-one multi-class support vector machine, trained exactly.
+    __doc__ = f"""Multi-class support vector machine that trains all classes together.
 
     Minimises `1/2 |W|^2 + sum_i C_i loss_i`, with one weight vector per class.
 

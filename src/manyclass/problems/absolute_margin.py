@@ -37,7 +37,7 @@ class AbsoluteMargin(Problem):
     kernel = "coupled"
     sparse_weights = False
     grows_with_penalty = True
-    #: Shares of `C_i` of the own class and of each other class; 0 for no variable.
+    #: Shares of `C_i` of the row's own class and of each other class; 0 for no variable.
     own: float = 0.0
     others: float = 0.0
     #: Whether the loss is the largest excess instead of the sum.
@@ -99,7 +99,7 @@ class AbsoluteMargin(Problem):
         return self._full_simplex(v, sign, alpha, C)
 
     def _full_simplex(self, v: np.ndarray, sign: np.ndarray, alpha: np.ndarray, C: float) -> np.ndarray:
-        """Return the new values if they add up to C: `v_c - x` for the others, and the rest for the own class."""
+        """Return the new values if they add up to C: `v_c - x` for the others, and the rest for the row's own."""
         K, own, others = len(v), sign > 0, sign < 0
 
         def values(x: float) -> np.ndarray:

@@ -11,7 +11,7 @@ from .registry import offered
 
 
 def _excess(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return `u_ic = 1 + s_ic - s_iy`, with minus infinity for the own class."""
+    """Return `u_ic = 1 + s_ic - s_iy`, with minus infinity for the row's own class."""
     rows = np.arange(len(y))
     u = 1 + scores - scores[rows, y][:, None]
     u[rows, y] = -np.inf

@@ -183,7 +183,7 @@ def refuse_absurd_pairs(data: TrainingSet, problem: Problem, *, dtype: np.dtype,
     )["peak"]
     seconds = data.X.nnz * (K - 1) * SECONDS_A_PAIR_AND_NONZERO / threads
     what = f"one-vs-one on {K:,} classes means {problem.columns(K):,} problems"
-    advice = "use one-vs-rest or an all-in-one loss"
+    advice = "use one-vs-rest, or a loss that trains all classes together, such as ww"
     free = _free_memory()
     if free is not None and needed > free:
         raise ValueError(

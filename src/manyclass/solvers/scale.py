@@ -85,7 +85,7 @@ def check_scale(problem: Problem, data: TrainingSet, dtype: np.dtype) -> None:
     else:
         what, remedy = f"rows of length {data.X.longest**0.5:.3g}", "scale the features, for example to [-1, 1]"
     raise ValueError(
-        f"{what} and penalties C_i that add up to {total:.3g} are too much together for {np.dtype(dtype)}: with "
+        f"{what} and penalties C_i that add up to {total:.3g} are together too large for {np.dtype(dtype)}: with "
         f"these penalties rows can have a length of at most {most**0.5:.3g}; {remedy}, or lower C{wider}"
     )
 
