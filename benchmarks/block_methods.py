@@ -15,7 +15,7 @@ BLOCKS = 40
 WITHIN = (1e-2, 1e-3)
 NEAR = 1e-4
 
-ALONE = {"together": 1}
+ALONE = {"blocks_per_batch": 1}
 UNTIL_SETTLED = {"rounds": "tol", **ALONE}
 DEFAULT = by_passes("manyclass")
 BLOCK_L_D = by_passes("BLOCK-L-D", **UNTIL_SETTLED)

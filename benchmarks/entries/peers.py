@@ -69,7 +69,7 @@ def cases() -> Iterator[Case]:
         "news20",
         ours("llw", C=100.0),
         same_gap,
-        ours("llw", C=100.0, solver="leagues"),
+        ours("llw", C=100.0, solver="alternating"),
         Bar(20),
     )
     for peer, times in ((LIBLINEAR_CS, 1.8), (LIBLINEAR_HINGE, 3), (LIBLINEAR_SQUARED_HINGE, 3)):

@@ -93,9 +93,9 @@ def followed(rows, folder, solver, **options):
     ("solver", "expected"),
     [
         (by_passes("ours"), 3),
-        (by_passes("same order", same_order=True, rounds="tol", together=1), 3),
-        (by_passes("pegasos", method="pegasos", update="block", together=1), 3),
-        (by_passes("one pass", "squared_hinge", method="streamsvm", together=1), 1),
+        (by_passes("same order", same_order=True, rounds="tol", blocks_per_batch=1), 3),
+        (by_passes("pegasos", method="pegasos", update="block", blocks_per_batch=1), 3),
+        (by_passes("one pass", "squared_hinge", method="streamsvm", blocks_per_batch=1), 1),
     ],
 )
 def test_passes_are_followed_one_by_one(rows, tmp_path, solver, expected):

@@ -193,7 +193,7 @@ def test_the_number_of_leagues_reaches_the_estimator(shell, svm):
         "4 classes cannot be divided into 5"
         in shell("train", "train.svm", "--solver", "leagues", "--leagues", 5, code=2).stderr
     )
-    for options in ([], ["--loss", "llw", "--solver", "leagues"], ["--loss", "hinge"]):
+    for options in ([], ["--loss", "llw", "--solver", "alternating"], ["--loss", "hinge"]):
         assert (
             "only to --loss ww with --solver leagues"
             in shell("train", "train.svm", "--leagues", 3, *options, code=2).stderr
@@ -202,7 +202,7 @@ def test_the_number_of_leagues_reaches_the_estimator(shell, svm):
 
 def test_methods_for_stores_reach_the_engine(shell, svm):
     shell("convert", "train.svm", "s")
-    command = ["train", "s", "-m", "m", "--loss", "squared_hinge", "--together", 1]
+    command = ["train", "s", "-m", "m", "--loss", "squared_hinge", "--blocks-per-batch", 1]
     by_block = [*command, "--method", "pegasos", "--update", "block", "--tol", 0.05, "--max-iter", 5000]
     assert shell.json(*by_block)["certificate"]["exit_reason"] == "converged"
     stopped = shell(*command, "--method", "streamsvm", "--force", code=3)
@@ -211,6 +211,15 @@ def test_methods_for_stores_reach_the_engine(shell, svm):
     assert "one-vs-rest" in shell("train", "s", "--loss", "ww", "--method", "pegasos", code=2).stderr
     assert "--method pegasos" in shell(*command, "--update", "block", code=2).stderr
     assert "from a store" in shell("train", "train.svm", "--method", "pegasos", code=2).stderr
+
+
+def test_old_spellings_still_work_with_a_warning(shell, svm):
+    old = shell("train", "train.svm", "-m", "old", "--loss", "llw", "--solver", "leagues")
+    assert "--solver leagues is deprecated for loss 'llw'" in old.stderr and "--solver alternating" in old.stderr
+    shell("convert", "train.svm", "s")
+    blocks = shell("train", "s", "-m", "m", "--loss", "squared_hinge", "--together", 1)
+    assert "--together is deprecated" in blocks.stderr and "--blocks-per-batch" in blocks.stderr
+    assert "--together" not in shell("train", "--help").stdout
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_every_loss(loss, dtype, tmp_path):
 
 @pytest.mark.parametrize(
     ("loss", "solver", "C"),
-    [("squared_hinge", "newton", 1.0), ("logistic", "newton", 1.0), ("llw", "leagues", 10.0)],
+    [("squared_hinge", "newton", 1.0), ("logistic", "newton", 1.0), ("llw", "alternating", 10.0)],
 )
 def test_other_solvers(loss, solver, C, tmp_path):
     X, y = rows_for(loss) if solver == "newton" else text_like(200, 60, 20)

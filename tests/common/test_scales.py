@@ -13,7 +13,7 @@ from manyclass.problems.elastic_net import ElasticNet
 
 N, D, K = 24, 12, 4
 SEEDS = 25
-OTHER_SOLVERS = [("squared_hinge", "newton"), ("logistic", "newton"), ("ww", "leagues"), ("llw", "leagues")]
+OTHER_SOLVERS = [("squared_hinge", "newton"), ("logistic", "newton"), ("ww", "leagues"), ("llw", "alternating")]
 
 
 def problem_of(loss, parameters, constant):

@@ -49,7 +49,7 @@ def many_classes(seed=0, n=300):
 
 def ovr(loss, memory, **options):
     given = {"tol": 1e-3, "dtype": "float64", "max_iter": 2000, "n_jobs": 1} | options
-    return make(loss, engine=DiskEngine(memory, together=2), **given)
+    return make(loss, engine=DiskEngine(memory, blocks_per_batch=2), **given)
 
 
 def little(loss, store, more=1.1, **options):
@@ -175,7 +175,7 @@ def test_variables_survive_other_ranges_and_removed_rows(tmp_path, ranges):
     memory = little("squared_hinge", store, 1.0)
     first = ovr("squared_hinge", memory, warm_start=True).fit(store)
     for more in (1.2, 100.0, 1.05):
-        again = clone(first).set_params(engine=DiskEngine(int(memory * more), together=2))
+        again = clone(first).set_params(engine=DiskEngine(int(memory * more), blocks_per_batch=2))
         again._dual_state = first._dual_state
         again.fit(store)
         assert again.n_iter_ == 1

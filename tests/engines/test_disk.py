@@ -53,7 +53,7 @@ def test_any_number_of_blocks_gives_the_optimum_of_memory(loss, blocks, tmp_path
 def test_bits_do_not_depend_on_threads(loss, tmp_path):
     X, y = text_like(300, 200, 40, seed=3)
     store = store_of(X, y, tmp_path / "s", 12, np.float32)
-    engine = disk(memory="1MB" if loss in ("ww", "cs", "hinge", "squared_hinge") else ROOM, together=3)
+    engine = disk(memory="1MB" if loss in ("ww", "cs", "hinge", "squared_hinge") else ROOM, blocks_per_batch=3)
     models = [make(loss, tol=0.3, n_jobs=n, engine=engine).fit(store) for n in (1, 2, 4)]
     assert_same_bits(models)
 
@@ -128,7 +128,7 @@ def test_empty_rows_weights_of_classes_and_rows(tmp_path):
         assert here.dual == pytest.approx(there.dual, rel=3e-6), loss
 
 
-@pytest.mark.parametrize("options", [{"rounds": 1}, {"rounds": "tol"}, {"rounds": "auto"}, {"together": 1}])
+@pytest.mark.parametrize("options", [{"rounds": 1}, {"rounds": "tol"}, {"rounds": "auto"}, {"blocks_per_batch": 1}])
 @pytest.mark.parametrize("loss", ["cs", "squared_hinge"])
 def test_every_way_to_visit_blocks(loss, options, tmp_path):
     X, y = text_like(150, 90, 6, seed=7)
@@ -240,7 +240,7 @@ def test_what_is_refused(tmp_path):
         OneVsRestSVC().fit(store, y)
     with pytest.raises(ValueError, match="convert the rows"):
         OneVsRestSVC(engine="disk").fit(X, y)
-    with pytest.raises(ValueError, match="one-vs-one cannot be trained from disk"):
+    with pytest.raises(ValueError, match="OneVsOneSVC cannot train from a store"):
         OneVsOneSVC().fit(store)
     with pytest.raises(ValueError, match="solver='dual'"):
         OneVsRestSVC(solver="newton").fit(store)
@@ -248,8 +248,8 @@ def test_what_is_refused(tmp_path):
         OneVsRestSVC(engine="joblib").fit(store)
     with pytest.raises(ValueError, match="60 finite numbers"):
         OneVsRestSVC().fit(store, sample_weight=np.ones(3))
-    for wrong in ({"memory": "much"}, {"rounds": 0}, {"rounds": "twice"}, {"together": 0}):
-        with pytest.raises(ValueError, match=r"size|rounds|together"):
+    for wrong in ({"memory": "much"}, {"rounds": 0}, {"rounds": "twice"}, {"blocks_per_batch": 0}):
+        with pytest.raises(ValueError, match=r"size|rounds|blocks_per_batch"):
             DiskEngine(**wrong)
     one = store_of(X, np.zeros(60), tmp_path / "one", 2)
     with pytest.raises(ValueError, match="only one class"):
@@ -304,3 +304,9 @@ def test_folds_do_not_follow_blocks():
     fold = folds_of(ids, 5, 0)
     counts = np.array([[np.sum((bins == b) & (fold == f)) for f in range(5)] for b in range(40)])
     assert counts.min() > 20
+
+
+def test_the_blocks_per_batch_are_still_accepted_under_their_old_name():
+    with pytest.warns(DeprecationWarning, match=r"use DiskEngine\(blocks_per_batch"):
+        engine = DiskEngine(together=3)
+    assert engine == DiskEngine(blocks_per_batch=3) and replace(engine, memory="2GB").blocks_per_batch == 3

@@ -113,7 +113,7 @@ def reference(loss, sets, X, y, C):
 def test_pegasos_is_the_recursion_of_the_paper(loss, update, blocks, tmp_path):
     X, y = rows_with_features_of_their_own(100, 60, seed=1)
     store = store_of(X, y, tmp_path / "s", blocks)
-    fitted = fit_all_passes(loss, store, pegasos(update, together=1), 3, C=0.3)
+    fitted = fit_all_passes(loss, store, pegasos(update, blocks_per_batch=1), 3, C=0.3)
     assert fitted.n_iter_ == 3
     blocks_seen = [ids for p in range(3) for ids in visits(store, p)]
     sets = blocks_seen if update == "block" else [[i] for ids in blocks_seen for i in ids]
@@ -129,7 +129,9 @@ def test_pegasos_comes_near_the_optimum(loss, update, blocks, tmp_path):
     X, y = text_like(150, 90, K, seed=blocks)
     store = store_of(X, y, tmp_path / "s", blocks)
     parameters = {"C": 0.1, "dtype": "float64", "n_jobs": 1, "max_iter": 1000}
-    fitted = make(loss, tol=0.02, engine=pegasos(update, together=1), warm_start=True, **parameters).fit(store)
+    fitted = make(loss, tol=0.02, engine=pegasos(update, blocks_per_batch=1), warm_start=True, **parameters).fit(
+        store
+    )
     best = make(loss, tol=1e-6, **parameters).fit(X, y).certificate_
     found = fitted.certificate_
     assert found.exit_reason == "converged" and found.gap <= 0.02
@@ -221,7 +223,7 @@ def enclosing_balls(order, X, y, C):
 def test_streamsvm_grows_a_ball_around_the_points(blocks, tmp_path):
     X, y = rows_with_features_of_their_own(100, 60, seed=6)
     store = store_of(X, y, tmp_path / "s", blocks)
-    fitted = fit_all_passes("squared_hinge", store, streamsvm(together=1), 50, C=0.7)
+    fitted = fit_all_passes("squared_hinge", store, streamsvm(blocks_per_batch=1), 50, C=0.7)
     found = fitted.certificate_
     assert found.exit_reason == "one_pass" and fitted.n_iter_ == 1
     assert "one pass, as StreamSVM does" in found.message and "target" in found.message
@@ -257,8 +259,8 @@ def test_streamsvm_starts_from_scratch_and_stops_at_its_target(tmp_path):
 
 @pytest.mark.parametrize(
     ("loss", "engine"),
-    [(loss, pegasos(update, together=3)) for loss in LOSSES for update in ("row", "block")]
-    + [("squared_hinge", streamsvm(together=3))],
+    [(loss, pegasos(update, blocks_per_batch=3)) for loss in LOSSES for update in ("row", "block")]
+    + [("squared_hinge", streamsvm(blocks_per_batch=3))],
 )
 def test_bits_do_not_depend_on_threads(loss, engine, tmp_path):
     X, y = text_like(300, 200, 40, seed=8)
@@ -279,10 +281,11 @@ def test_little_memory_changes_nothing(loss, options, tmp_path):
     X, y = text_like(300, 200, 40, seed=4)
     store = store_of(X, y, tmp_path / "s", 12)
     with pytest.raises(ValueError, match="is not enough") as refused:
-        make(loss, engine=DiskEngine(1, together=2, **options), dtype="float64").fit(store)
+        make(loss, engine=DiskEngine(1, blocks_per_batch=2, **options), dtype="float64").fit(store)
     least = memory_needed(str(refused.value))
     little, much = (
-        fit_all_passes(loss, store, DiskEngine(memory, together=2, **options), 3) for memory in (least, "100MB")
+        fit_all_passes(loss, store, DiskEngine(memory, blocks_per_batch=2, **options), 3)
+        for memory in (least, "100MB")
     )
     np.testing.assert_array_equal(little.coef_, much.coef_)
     assert little.certificate_.primal == pytest.approx(much.certificate_.primal, rel=1e-12)
@@ -291,8 +294,8 @@ def test_little_memory_changes_nothing(loss, options, tmp_path):
 
 @pytest.mark.parametrize(
     ("engine", "stream", "loss"),
-    [(pegasos(together=1), PegasosStream, loss) for loss in LOSSES]
-    + [(streamsvm(together=1), EnclosingBallStream, "squared_hinge")],
+    [(pegasos(blocks_per_batch=1), PegasosStream, loss) for loss in LOSSES]
+    + [(streamsvm(blocks_per_batch=1), EnclosingBallStream, "squared_hinge")],
 )
 def test_an_interrupted_pass_is_certified_as_it_is(engine, stream, loss, tmp_path, monkeypatch):
     X, y = rows_with_features_of_their_own(100, 60, seed=9)

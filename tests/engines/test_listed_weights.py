@@ -27,7 +27,7 @@ def listed(monkeypatch):
 
 def svm(loss, memory="40MB", **options):
     given = {"tol": 1e-4, "dtype": "float64", "max_iter": 2000, "n_jobs": 1} | options
-    return MulticlassSVC(loss, engine=DiskEngine(memory, together=2), **given)
+    return MulticlassSVC(loss, engine=DiskEngine(memory, blocks_per_batch=2), **given)
 
 
 def least(store, loss, dtype):

@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from manyclass.engines import MPIEngine
 from manyclass.model import ModelFileError, load_model, save_model
 from manyclass.model.file import read_certificate
+from manyclass.peers import MPIEngine
 from model.test_file import make_model
 
 

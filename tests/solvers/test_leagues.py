@@ -270,6 +270,16 @@ def test_invalid_numbers_of_leagues_are_rejected(parameters, message):
         MulticlassSVC(**{"solver": "leagues"} | parameters).fit(*text_like(40, 30, 4))
 
 
+def test_the_alternating_algorithm_is_still_found_under_its_old_name():
+    X, y = text_like(40, 30, 4)
+    with pytest.warns(DeprecationWarning, match="use solver='alternating'"):
+        old = MulticlassSVC("llw", solver="leagues", C=10.0).fit(X, y)
+    new = MulticlassSVC("llw", solver="alternating", C=10.0).fit(X, y)
+    np.testing.assert_array_equal(old.coef_, new.coef_)
+    assert old.n_iter_ == new.n_iter_
+    assert old.get_params()["solver"] == "leagues"
+
+
 # ---- The weights of a league
 
 

@@ -70,6 +70,7 @@ def fit(loss: str, X: Any, y: Any, provenance: Provenance | None = None, *, prog
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("always", "solver=", DeprecationWarning)
         warnings.showwarning = _log_warning
         estimator.fit(X, y)
     return Fit(estimator, time.perf_counter() - begin, peak_memory(), forgotten)

@@ -16,7 +16,7 @@ from ..model.file import looks_like_model, verify_model
 from ..model.shards import INDEX, stored_bytes
 from ..model.threads import thread_count
 from ..model.weights import WideWeights, column_of, value_type
-from ..problems import PROBLEMS
+from ..problems import LOSSES, PROBLEMS
 from ..solvers import estimate_memory
 from . import output, ranks
 from .convert import describe_store, show_store
@@ -27,8 +27,6 @@ from .output import InputError
 from .panels import option_in, takes_groups
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
-# Kernels of the losses that can be trained from a store.
-FROM_STORES = ("coupled", "maximum_entropy", "binary")
 
 in_inspection = option_in("Inspection")
 in_estimate = option_in("Memory estimate")
@@ -116,7 +114,7 @@ def _inspect_store(path: str, questions: Questions, plan: PlannedFit) -> dict[st
         report["verified"] = True
     if plan.estimate:
         problem = PROBLEMS[plan.loss]
-        if problem.kernel not in FROM_STORES or getattr(problem, "pairs", False):
+        if not LOSSES[plan.loss].from_store:
             raise InputError(f"{path}: --loss {plan.loss} cannot be trained from a store")
         data = StoredRows(store, 1.0, constant=float(plan.intercept))
         report["least_memory"] = least_memory(problem, data, np.dtype(plan.dtype.value))

@@ -177,6 +177,6 @@ class MemoryOptions:
         given = given_in(self)
         if store is not None:
             return DiskEngine(**given)
-        for name in given:
-            raise typer.BadParameter("it applies only to training from a store", param_hint=f"--{name}")
+        for option in (f"--{name.replace('_', '-')}" for name in given):
+            raise typer.BadParameter("it applies only to training from a store", param_hint=option)
         return None

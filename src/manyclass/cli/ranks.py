@@ -16,7 +16,7 @@ import typer
 from ..engines import share_rows
 from ..estimators.predictor import put_together
 from ..model import LinearModel
-from ..peers import Alone, Peers, peers_of, share, started_by_mpirun, together, told_rank, told_size
+from ..peers import Alone, Peers, all_or_none, peers_of, share, started_by_mpirun, told_rank, told_size
 from .output import InputError, explained
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -52,7 +52,7 @@ def as_one(command: Command) -> Command:
             _peers = peers_of("mpi") if by_mpi else Alone()
         if _peers.rank > 0:
             be_silent()
-        with together(_peers, explained):
+        with all_or_none(_peers, explained):
             command(*args, **kwargs)
 
     return everywhere  # type: ignore[return-value]

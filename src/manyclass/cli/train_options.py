@@ -1,5 +1,6 @@
 """The options of `manyclass train`, in the groups of its help."""
 
+import logging
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -7,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..estimators import MaxEnt
-from ..problems import LOSSES, PROBLEMS, ElasticNet
+from ..estimators import DiSMEC, MaxEnt
+from ..problems import LOSSES, PROBLEMS
 from . import ranks
 from .fitting import USUAL, Dtype, trains_in_batches
 from .formats import stem
@@ -16,6 +17,8 @@ from .options import AsJson, Calibrate, Intercept, JobsOfRank, Loss, MemoryOptio
 from .output import InputError
 from .panels import given_in, in_cluster, in_data, in_disk, in_model, in_output, in_training
 from .ranks import Engine
+
+logger = logging.getLogger("manyclass.cli")
 
 
 class Stop(str, Enum):
@@ -32,6 +35,7 @@ class Solver(str, Enum):
     dual = "dual"
     newton = "newton"
     leagues = "leagues"
+    alternating = "alternating"
 
 
 class Method(str, Enum):
@@ -54,6 +58,11 @@ class ClassWeight(str, Enum):
 
     none = "none"
     balanced = "balanced"
+
+
+def with_parameter(name: str) -> list[str]:
+    """Return the losses that have this parameter."""
+    return [loss for loss, problem in PROBLEMS.items() if name in problem.parameter_names]
 
 
 def number_of_rounds(text: str) -> Any:
@@ -136,12 +145,11 @@ class Objective:
 
     def __post_init__(self) -> None:
         """Reject options that do not apply to the loss."""
-        elastic = [name for name, problem in PROBLEMS.items() if isinstance(problem, ElasticNet)]
         for option, value, losses in (
-            ("--gamma", self.gamma, ["rm"]),
-            ("--lambda", self.lam, elastic),
-            ("--tau", self.tau, elastic),
-            ("--drop", self.threshold, ["squared_hinge"]),
+            ("--gamma", self.gamma, with_parameter("gamma")),
+            ("--lambda", self.lam, with_parameter("lam")),
+            ("--tau", self.tau, with_parameter("tau")),
+            ("--drop", self.threshold, [DiSMEC.loss]),
         ):
             if value is not None and self.loss not in losses:
                 message = f"it applies only to --loss {', '.join(losses)}, not {self.loss}"
@@ -151,7 +159,7 @@ class Objective:
         """Return the option that keeps the loss from being trained from a store, if there is one."""
         if self.threshold is not None:
             return "--drop"
-        return f"--loss {self.loss}" if isinstance(PROBLEMS[self.loss], ElasticNet) else None
+        return None if LOSSES[self.loss].from_store else f"--loss {self.loss}"
 
     def trains_in_batches(self) -> bool:
         """Whether labels can be written while others are trained."""
@@ -182,11 +190,12 @@ class Effort:
         int, in_training("--seed", min=0, help="Seed for the order in which rows are visited.")
     ] = 0
     solver: Annotated[
-        Solver, in_training(help="newton trains one-vs-rest squared_hinge and logistic; leagues trains ww and llw.")
+        Solver,
+        in_training(help="newton trains one-vs-rest squared_hinge and logistic; leagues trains ww, alternating llw."),
     ] = Solver.auto
     leagues: Annotated[
         int | None,
-        in_training(min=1, help="Number of leagues (only with --solver leagues and ww). [default: by classes]"),
+        in_training(min=1, help="Number of leagues (only with --solver leagues). [default: by classes]"),
     ] = None
 
     def check(self, loss: str) -> None:
@@ -242,9 +251,10 @@ class DiskOptions(MemoryOptions):
             "(until the next block is read).",
         ),
     ] = None
-    together: Annotated[
+    blocks_per_batch: Annotated[
         int | None, in_disk(min=1, help="Blocks of a store to train on at a time. [default: as many as fit]")
     ] = None
+    together: Annotated[int | None, in_disk(min=1, hidden=True)] = None
     method: Annotated[
         Method | None,
         in_disk(help="Algorithm for a store; pegasos and streamsvm are for comparison. [default: dual]"),
@@ -253,6 +263,15 @@ class DiskOptions(MemoryOptions):
         Update | None,
         in_disk(help="Update the weights after each row or each block (--method pegasos only). [default: row]"),
     ] = None
+
+    def __post_init__(self) -> None:
+        """Accept the old spelling of an option."""
+        if self.together is not None:
+            logger.warning(
+                "warning: --together is deprecated and will be removed in the next version; use --blocks-per-batch"
+            )
+            object.__setattr__(self, "blocks_per_batch", self.together)
+            object.__setattr__(self, "together", None)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ RENAMED = {
 SAME = (
     *("checkpoint", "class_weight", "dtype", "engine", "every", "feature_reduction", "gamma", "intercept_scaling"),
     *("leagues", "loss", "max_iter", "memory", "method", "min_df", "min_members", "resume", "rounds", "solver"),
-    *("stop", "tau", "time_limit", "tol", "together", "update"),
+    *("stop", "tau", "time_limit", "tol", "blocks_per_batch", "update"),
 )
 OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME} | RENAMED
 GIVEN = re.compile(rf"(?<![\w-])({'|'.join(OPTIONS)})=('[^']*'|\"[^\"]*\"|[^\s,;:()]+)")

@@ -203,7 +203,7 @@ def _join(problem: Binary, data: TrainingSet, found: list[Batch], done: Sequence
         if result.by_label is not None:
             by_label[begin:end] = result.by_label
     # A label that no batch reached has weights 0 and dual value 0.
-    at_zero = int((~reached).sum()) * float(data.C.sum() * problem.loss_at(np.zeros(1))[0])
+    at_zero = int((~reached).sum()) * float(data.C.sum() * problem.loss_at_zero(1))
     return Result(
         weights=_side_by_side(found, data.n_classes),
         untrained=np.flatnonzero(untrained),

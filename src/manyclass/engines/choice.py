@@ -23,12 +23,12 @@ def check_engine(engine: Any, problem: Problem) -> None:
     if not isinstance(engine, MPIEngine | DiskEngine) and engine not in ENGINES:
         names = ", ".join(repr(name) for name in ENGINES)
         raise ValueError(f"engine must be one of {names}, a DiskEngine or an MPIEngine, got {engine!r}")
-    if engine == "joblib" and not isinstance(problem, Binary):
+    if engine == "joblib" and not problem.separate:
         raise ValueError(
             "engine='joblib' sends classes or pairs of classes to different workers, so it needs a one-vs-rest or "
             f"one-vs-one loss. {problem.name!r} trains all classes together; use engine='memory'"
         )
-    if isinstance(problem, MaxMargin) and engine != "memory":
+    if not problem.distributed and engine != "memory":
         raise ValueError(f"{problem.name!r} needs engine='memory', got {engine!r}")
     if isinstance(engine, DiskEngine):
         engine.check_loss(problem)
@@ -72,6 +72,9 @@ def make_solver(
     if isinstance(data, StoredRows):
         return from_disk(DiskJob(problem, data, disk_engine(options.engine), options, interrupt), variables)
     check_scale(problem, data, options.dtype)
+    if options.solver == "alternating":
+        options = replace(options, solver="leagues")  # as `CoupledRows` calls it
+        return CoupledRows(problem, data, options, peers=peers)
     return _kind(problem, options)(problem, data, options, interrupt=interrupt, peers=peers)
 
 
@@ -83,4 +86,4 @@ def _kind(problem: Problem, options: FitOptions) -> Any:
         return blocks_of(problem)
     if isinstance(problem, MaxMargin):
         return FrankWolfe
-    return Leagues if options.solver == "leagues" and problem.name == "ww" else CoupledRows
+    return Leagues if options.solver == "leagues" else CoupledRows

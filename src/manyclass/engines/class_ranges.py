@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data.sizes import show_size
-from ..problems import Binary, Problem
+from ..problems import Problem
 from ..solvers import Certificate, Progress, Solver, SolverOptions, StopRule
 from .disk import FromDisk, new_variables
 from .disk_engine import DiskEngine, DiskJob
@@ -27,7 +27,7 @@ logger = logging.getLogger("manyclass")
 
 def from_disk(job: DiskJob, variables: DualStore | None) -> Solver:
     """Create the solver of a fit from disk, which trains all classes together if their weights fit in memory."""
-    if not isinstance(job.problem, Binary):
+    if not job.problem.separate:
         return FromDisk(job, variables)
     variables = variables or new_variables(job)
     sizes = Sizes(job, job.data.shape())
@@ -44,11 +44,11 @@ def least_memory(problem: Problem, data: StoredRows, dtype: np.dtype) -> int:
     """Return the smallest memory limit in bytes for a fit on the rows of a store, with weights of this type."""
     job, K = DiskJob(problem, data, DiskEngine(memory=1), SolverOptions(dtype=dtype)), data.n_classes
     sizes = Sizes(job, data.shape(rare_rows(job, model=True)))
-    if not isinstance(problem, Binary):
+    if not problem.separate:
         return sizes.needed(model=True)
-    together = max(sizes.training(K), sizes.weights(K) + sizes.largest_model(K))
+    at_once = max(sizes.training(K), sizes.weights(K) + sizes.largest_model(K))
     model = max(sizes.certain_model(K), sizes.expected_model(K))
-    return min(together, model + sizes.range_of_classes(min(K, LANES)))
+    return min(at_once, model + sizes.range_of_classes(min(K, LANES)))
 
 
 class Ranges:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from .._native import core, native
 from ..data.sizes import show_size
-from ..problems import Binary, Problem
+from ..problems import Problem
 from ..solvers import (
     BinaryStream,
     Certificate,
@@ -67,7 +67,7 @@ class DiskFits:
         self._room = divide_memory(self._sizes, model=self._makes_model)
         for variables in self._variables:
             variables.room = self._room.variables // len(self._variables)
-        self._rounds = job.engine.first_rounds(self._room.together / data.store.n_blocks)
+        self._rounds = job.engine.first_rounds(self._room.blocks_per_batch / data.store.n_blocks)
         self._from_variables = any(variables.holds(self._names) for variables in self._variables)
         self._under_way = list(range(len(self._fits)))  # fits that have not met the rule
         self.total_C = np.nan  # sum of the penalties of all rows, found by the last certificate
@@ -90,7 +90,7 @@ class DiskFits:
             K = self._shape.n_classes
             self._exact = self._new_exact(self._under_way, 0, K) if self._may_be_last(rule) else {}
             order = self._order_of_blocks()
-            self._running = self._reader.batches(order.tolist(), self._room.together)
+            self._running = self._reader.batches(order.tolist(), self._room.blocks_per_batch)
             self._left = order.size
             self._waited = self._worked = 0.0
         begin = time.perf_counter()
@@ -172,7 +172,7 @@ class DiskFits:
             self._running.close()
             self._running = None
         blocks = range(self._data.store.n_blocks)
-        with closing(self._reader.batches(blocks, self._room.together)) as batches:
+        with closing(self._reader.batches(blocks, self._room.blocks_per_batch)) as batches:
             yield from batches
 
     # ---- Certificate and model
@@ -334,7 +334,7 @@ class FromDisk(Solver):
 
 def make_stream(job: DiskJob, shape: StreamShape) -> Stream:
     """Create the solver for rows that arrive block by block."""
-    kind: Callable[..., Stream] = BinaryStream if isinstance(job.problem, Binary) else CoupledStream
+    kind: Callable[..., Stream] = BinaryStream if job.problem.separate else CoupledStream
     if job.engine.method == "pegasos":
         kind = partial(PegasosStream, update=job.engine.update)
     elif job.engine.method == "streamsvm":
@@ -351,7 +351,7 @@ def about_variables(problem: Problem, data: StoredRows, dtype: np.dtype) -> dict
     """Describe what dual variables belong to. Penalties are left out: a fit may start from those of others."""
     return {
         "loss": problem.name,
-        "gamma": getattr(problem, "gamma", None),
+        **problem.parameters,
         "dtype": np.dtype(dtype).name,
         "classes": [str(label) for label in data.store.classes.tolist()],
         "steps": data.store.chain.describe() or None,

@@ -1,21 +1,17 @@
 """How to train from a store."""
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 import numpy as np
 
 from ..data.sizes import parse_size
-from ..problems import Problem
+from ..problems import LOSSES, Problem
 from ..solvers import SolverOptions
 from .stored_rows import StoredRows
 
-# Training methods and the losses each one supports (None: all).
-METHODS: dict[str, tuple[str, ...] | None] = {
-    "dual": None,
-    "pegasos": ("hinge", "squared_hinge", "logistic"),
-    "streamsvm": ("squared_hinge",),
-}
+METHODS = tuple(dict.fromkeys(method for loss in LOSSES.values() for method in loss.from_store))
 # If a batch is at least this share of all blocks, visiting its rows a second time pays.
 LARGE_SHARE = 1 / 10
 
@@ -34,7 +30,7 @@ class DiskEngine:
         of visits; "tol" repeats until the rows gain little; "auto" repeats while the next batch is being read, so
         the last bits of the model depend on the speed of the disk. None means 2 if a batch is at least a tenth of
         all blocks, else 1. Methods other than "dual" always make one visit.
-    together : int, optional
+    blocks_per_batch : int, optional
         Number of blocks per batch. A batch is visited as one set of rows, and every pass forms new batches. Blocks
         that are always visited alone each fit the shared features in their own way, which takes many more passes.
         None means as many as fit in memory, and at least two.
@@ -44,20 +40,32 @@ class DiskEngine:
         ball around the rows in a single pass ("squared_hinge") and stops, whatever the gap.
     update : {"row", "block"}, default="row"
         Whether the weights change after each row or once per batch ("pegasos" only).
+    together : int, optional
+        Deprecated: the old name of `blocks_per_batch`.
     """
 
     memory: int | str = "1GB"
     rounds: int | str | None = None
-    together: int | None = None
+    blocks_per_batch: int | None = None
     method: str = "dual"
     update: str = "row"
+    together: InitVar[int | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, together: int | None) -> None:
+        if together is not None:
+            warnings.warn(
+                "DiskEngine(together=...) is deprecated and will be removed in the next version; use "
+                "DiskEngine(blocks_per_batch=...)",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+            object.__setattr__(self, "blocks_per_batch", together)
         parse_size(self.memory)
         if not (self.rounds in (None, "tol", "auto") or (isinstance(self.rounds, int) and self.rounds >= 1)):
             raise ValueError(f'rounds must be a positive number, "tol", "auto" or None; got {self.rounds!r}')
-        if not (self.together is None or (isinstance(self.together, int) and self.together >= 1)):
-            raise ValueError(f"together must be a positive number or None, got {self.together!r}")
+        blocks = self.blocks_per_batch
+        if not (blocks is None or (isinstance(blocks, int) and blocks >= 1)):
+            raise ValueError(f"blocks_per_batch must be a positive number or None, got {blocks!r}")
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
         if self.update not in ("row", "block"):
@@ -75,8 +83,8 @@ class DiskEngine:
 
     def check_loss(self, problem: Problem) -> None:
         """Raise ValueError if the method does not train this loss."""
-        trained = METHODS[self.method]
-        if trained is not None and problem.name not in trained:
+        trained = [name for name, loss in LOSSES.items() if self.method in loss.from_store]
+        if self.method != "dual" and problem.name not in trained:
             names = " or ".join(map(repr, trained))
             raise ValueError(
                 f"method={self.method!r} only trains the one-vs-rest losses {names}, not {problem.name!r}; "

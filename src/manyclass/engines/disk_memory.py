@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..data.sizes import show_size
-from ..problems import Binary
 from ..solvers import StreamShape
 from ..solvers.estimate import expected_nonzeros
 from ..solvers.layout import LISTED, tail_rows
@@ -45,7 +44,7 @@ class Sizes:
         Number of weights in lists: an estimate, until the fit has counted them.
     decoding : int
         Bytes for the block that is being read.
-    together : int
+    blocks_per_batch : int
         Minimum number of blocks per batch.
     """
 
@@ -63,7 +62,7 @@ class Sizes:
         self.decoding = self._nnz * (2 * (4 + store.dtype.itemsize) + 8)
         # Each block alone would fit what all rows share, such as the constant feature, in its own way: such fits may
         # take hundreds of passes.
-        self.together = job.engine.together or min(2, len(entries))
+        self.blocks_per_batch = job.engine.blocks_per_batch or min(2, len(entries))
 
     def weights(self, n_classes: int) -> int:
         """Return the size of the weights during training."""
@@ -93,7 +92,7 @@ class Sizes:
 
     def blocks(self, n_classes: int) -> int:
         """Return the size of the smallest possible batch, including what is being read."""
-        return self.decoding + self.together * self.block(n_classes)
+        return self.decoding + self.blocks_per_batch * self.block(n_classes)
 
     def training(self, n_classes: int) -> int:
         """Return the minimum needed to train this many classes together."""
@@ -126,7 +125,7 @@ class Sizes:
         """Return the size of a model while it is assembled, with as many weights as text usually needs."""
         store = self._data.store
         nonzeros = float(np.count_nonzero(store.frequencies)) * n_classes
-        if self.sparse and isinstance(self._problem, Binary):
+        if self.sparse and self._problem.separate:
             nonzeros = expected_nonzeros(store.frequencies, store.n_rows, n_classes, self._data.constant != 0)
         elif self.sparse:
             nonzeros = float(self._weights_in_use(store.frequencies, least=SUPPORT_OF_A_MODEL).sum())
@@ -150,11 +149,11 @@ class Sizes:
         return (
             f"{show_size(self.weights(n_classes))} for the weights of {self._heads:,} features and {n_classes:,} "
             f"classes{lists}, {show_size(self.blocks(n_classes))} for blocks of up to {self._rows:,} rows, "
-            f"{self.together} at a time"
+            f"{self.blocks_per_batch} at a time"
         )
 
     def _padded(self, n_classes: int) -> int:
-        mean = not isinstance(self._problem, Binary)
+        mean = not self._problem.separate
         return -(-(n_classes + mean) // LANES) * LANES
 
     def _variables_of_a_row(self, K: int) -> int:
@@ -180,7 +179,7 @@ class Room:
     ----------
     lists, blocks, exact, variables : int
         Bytes for lists of weights, blocks being read and solved, float64 weights of certificates, and dual variables.
-    together : int
+    blocks_per_batch : int
         Number of blocks per batch.
     """
 
@@ -188,7 +187,7 @@ class Room:
     blocks: int
     exact: int
     variables: int
-    together: int
+    blocks_per_batch: int
 
 
 def divide_memory(sizes: Sizes, *, model: bool) -> Room:
@@ -206,16 +205,16 @@ def divide_memory(sizes: Sizes, *, model: bool) -> Room:
             f"{rest}; give it more memory, or convert the data again with less memory, which makes smaller blocks"
         )
     left = limit - sizes.weights(K) - sizes.decoding
-    together = sizes.together
-    if job.engine.together is None:
+    at_once = sizes.blocks_per_batch
+    if job.engine.blocks_per_batch is None:
         most = min(left // 3, LARGEST_BATCH) // sizes.block(K)
-        together = int(np.clip(most, together, job.data.store.n_blocks))
-    left -= together * sizes.block(K)
+        at_once = int(np.clip(most, at_once, job.data.store.n_blocks))
+    left -= at_once * sizes.block(K)
     exact = sizes.exact(K)
     if exact > EXACT_SHARE * left:
         exact = sizes.exact(sizes.exact_classes(left // 2))
-    blocks = sizes.decoding + together * sizes.block(K)
-    return Room(sizes.lists(sizes.listed), blocks, exact, max(0, left - exact), together)
+    blocks = sizes.decoding + at_once * sizes.block(K)
+    return Room(sizes.lists(sizes.listed), blocks, exact, max(0, left - exact), at_once)
 
 
 def rare_rows(job: DiskJob, fits: int = 1, *, model: bool) -> int:

@@ -218,10 +218,10 @@ def variables_of_rows(
     variables = {name: array for name, array in stored.items() if name != "ids"}
     if np.array_equal(stored["ids"], ids):
         return variables
-    kept = np.flatnonzero(np.isin(stored["ids"], ids))
-    if kept.size != ids.size:
+    here = np.flatnonzero(np.isin(stored["ids"], ids))
+    if here.size != ids.size:
         raise ValueError("the stored variables do not belong to the rows of their block; remove them to start again")
-    return only_rows(variables, kept, stored["ids"].size)
+    return only_rows(variables, here, stored["ids"].size)
 
 
 def _bytes(variables: Variables) -> int:

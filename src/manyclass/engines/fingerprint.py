@@ -7,11 +7,13 @@ import numpy as np
 
 from .._native import isa
 from ..peers import Peers
-from ..problems import Binary, Problem
+from ..problems import PROBLEMS, Problem
 from ..solvers import SolverOptions, TrainingSet
 from ..solvers.schedule import league_count
 
 HASHED_AT_ONCE = 1 << 20
+# Names of solvers in checkpoints. "auto" only switches to another one where "dual" is slow.
+SOLVERS = {"auto": "dual", "alternating": "leagues"}
 
 
 def fingerprint(problem: Problem, data: TrainingSet, options: SolverOptions) -> dict[str, Any]:
@@ -26,21 +28,20 @@ def fingerprint(problem: Problem, data: TrainingSet, options: SolverOptions) -> 
         "labels": _hash(*labels, np.array([data.n_classes])),
         "C": float(data.C[0]) if np.ptp(data.C) == 0 else f"by rows, {_hash(data.C)}",
         "loss": problem.name,
-        "gamma": getattr(problem, "gamma", None),
-        "lam": getattr(problem, "lam", None),
-        "tau": getattr(problem, "tau", None),
-        "draws": getattr(problem, "draws", None),
-        "solver": "dual" if options.solver == "auto" else options.solver,
-        "dtype": np.dtype(options.dtype).name,
-        "random_state": options.seed,
+        **dict.fromkeys(name for other in PROBLEMS.values() for name in other.parameter_names),
+        **problem.parameters,
         "constant feature": data.constant,
         "feature_reduction": data.reduced,
     }
-    if isinstance(problem, Binary):  # finished blocks may omit their dual variables without it
-        found["warm_start"] = options.keep_state
-    if options.solver == "leagues" and problem.name == "ww":
-        found["leagues"] = int(options.leagues or league_count(data.n_classes))
-    return found
+    leagues = options.leagues or league_count(data.n_classes)
+    chosen = options.bits() | {
+        "dtype": np.dtype(options.dtype).name,
+        "solver": SOLVERS.get(options.solver, options.solver),
+        # Without it, finished blocks may omit their dual variables.
+        "warm_start": options.keep_state if problem.separate else None,
+        "leagues": int(leagues) if options.solver == "leagues" else None,
+    }
+    return found | {name: value for name, value in chosen.items() if value is not None}
 
 
 def differences(stored: dict[str, Any], here: dict[str, Any], values: str = "{}, here {}") -> list[str]:

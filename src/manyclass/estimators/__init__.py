@@ -10,23 +10,3 @@ from .pd_sparse import PDSparse
 from .ppd_sparse import PPDSparse
 from .selection import EdgeOfGridWarning, Selection, select_C
 from .svc import MulticlassSVC, OneVsOneSVC, OneVsRestSVC
-
-__all__ = [
-    "ESTIMATORS",
-    "CalibratedClassifier",
-    "DiSMEC",
-    "EdgeOfGridWarning",
-    "LinearClassifier",
-    "MaxEnt",
-    "MulticlassSVC",
-    "OneVsOneLogistic",
-    "OneVsOneSVC",
-    "OneVsRestLogistic",
-    "OneVsRestSVC",
-    "PDSparse",
-    "PPDSparse",
-    "Selection",
-    "UnfinishedFitError",
-    "estimator_for",
-    "select_C",
-]

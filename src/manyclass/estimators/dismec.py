@@ -52,7 +52,7 @@ class DiSMEC(LabelBatches):
 
     @classmethod
     def _offers(cls) -> dict[str, Loss]:
-        return {cls.loss: replace(LOSSES[cls.loss], solvers=())}
+        return {cls.loss: replace(LOSSES[cls.loss], solvers=(), from_store=())}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..data import BlockStore
 from ..data.steps import chain_fingerprint
-from ..engines import COMPLETE, BatchedFit, Done, FitOptions, Result, StoredRows, fingerprint, peers_of
+from ..engines import COMPLETE, BatchedFit, Done, FitOptions, Result, fingerprint
 from ..model import LinearModel, ShardWriter, load_model
+from ..peers import peers_of
 from ..problems import Binary, Problem
 from ..solvers import Certificate, TrainingSet
 from .linear_classifier import LinearClassifier
@@ -73,11 +73,6 @@ class LabelBatches(LinearClassifier):
             raise ValueError("warm_start needs all dual variables, but shards keep none; leave one of them out")
         if self.engine == "joblib":
             raise ValueError("engine='joblib' cannot write shards; use engine='memory' or 'mpi'")
-
-    def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
-        raise ValueError(
-            f"{type(self).__name__} cannot train from a store; use OneVsRestSVC, or load the rows with store.load()"
-        )
 
     def _for_codes(self, classes: np.ndarray) -> LinearClassifier:
         return super()._for_codes(classes).set_params(shards=None)

@@ -4,7 +4,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,14 +26,13 @@ from ..engines import (
     Result,
     StoredRows,
     check_engine,
-    peers_of,
     run,
-    together,
 )
 from ..model import LinearModel
 from ..model.threads import thread_count
 from ..model.weights import WideWeights
-from ..problems import LOSSES, Loss, Problem
+from ..peers import all_or_none, peers_of
+from ..problems import Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 from .class_weights import weights_by_class
 from .parameters import CONSTRAINTS, NOT_OF_THE_MODEL
@@ -96,7 +95,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         self
         """
         try:
-            with together(peers_of(self.engine)):
+            with all_or_none(peers_of(self.engine)):
                 return self._fit(X, y, sample_weight)
         finally:
             self.__dict__.pop("_provenance", None)  # applies to these rows only
@@ -158,20 +157,20 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
 
     def _options(self, seed: int) -> FitOptions:
         folder = self._checkpoint_folder()
+        given = {one.name: getattr(self, one.name) for one in fields(FitOptions) if hasattr(self, one.name)}
         return FitOptions(
-            dtype=np.dtype(self.dtype),
-            seed=seed,
-            threads=thread_count(self.n_jobs),
-            solver=self.solver,
-            max_iter=self.max_iter,
-            keep_state=self.warm_start,
-            rule=StopRule(self.stop, self.tol),  # type: ignore[arg-type]
-            time_limit=self.time_limit,
-            engine=self.engine,
-            n_jobs=self.n_jobs,
-            checkpoints=None if folder is None else CheckpointPlan(folder, self.every, self.resume),
-            stop_with=self._stop_with,
-            verbose=bool(self.verbose),
+            **given
+            | {
+                "dtype": np.dtype(self.dtype),
+                "solver": self._solver,
+                "seed": seed,
+                "threads": thread_count(self.n_jobs),
+                "keep_state": self.warm_start,
+                "rule": StopRule(self.stop, self.tol),  # type: ignore[arg-type]
+                "checkpoints": None if folder is None else CheckpointPlan(folder, self.every, self.resume),
+                "stop_with": self._stop_with,
+                "verbose": bool(self.verbose),
+            }
         )
 
     def _run(
@@ -287,26 +286,13 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
             weights = dict(enumerate(weights_by_class(weights, classes).tolist()))
         return clone(self).set_params(class_weight=weights, checkpoint=None, resume=False)
 
-    def _problem(self) -> Problem:
-        return self._offers()[self.loss].problem
-
-    @classmethod
-    def _offers(cls) -> dict[str, Loss]:
-        """Return the losses that this estimator trains, keyed by the value of its `loss` parameter."""
-        names = [base.__name__ for base in cls.__mro__]
-        return {loss.parameter: loss for loss in LOSSES.values() if loss.estimator in names}
-
-    @property
-    def _takes_sets(self) -> bool:
-        return any(loss.takes_sets for loss in self._offers().values())
-
     def _check_parameters(self) -> None:
         offered = self._offers()
         if self.loss not in offered:
             names = ", ".join(map(repr, offered))
             raise ValueError(f"loss must be one of {names} for {type(self).__name__}, got {self.loss!r}")
         self._validate_params()
-        trained = [name for name, loss in offered.items() if self.solver in ("auto", "dual", *loss.solvers)]
+        trained = [name for name, loss in offered.items() if self._solver in ("auto", "dual", *loss.solvers)]
         if self.loss not in trained:
             if trained:
                 names = " or ".join(map(repr, trained))

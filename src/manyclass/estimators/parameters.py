@@ -6,7 +6,8 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ..engines import DiskEngine, MPIEngine
+from ..engines import DiskEngine
+from ..peers import MPIEngine
 
 # Parameters that do not affect the model and are not stored with it.
 NOT_OF_THE_MODEL = ("engine", "verbose", "n_jobs", "checkpoint", "every", "resume", "shards", "memory")

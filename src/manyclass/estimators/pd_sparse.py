@@ -6,8 +6,6 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
-from ..data import BlockStore
-from ..engines import StoredRows
 from ..problems import MaxMargin
 from .linear_classifier import LinearClassifier
 from .parameters import PARAMETERS
@@ -44,6 +42,3 @@ class PDSparse(LinearClassifier):
 
     def _problem(self) -> MaxMargin:
         return MaxMargin(self.lam, self.tau, constant=self.fit_intercept)
-
-    def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
-        raise ValueError("PDSparse cannot train from disk; load the rows with store.load(), or use one-vs-rest")

@@ -138,13 +138,13 @@ def _from_rows(
     in_threads = estimator.engine == "memory"
     threads = thread_count(estimator.n_jobs)
     alone = len(splits) // threads * threads  # folds that get one thread each
-    together = threads // max(1, len(splits) - alone)
+    of_others = threads // max(1, len(splits) - alone)
 
     def train(fold: int) -> None:
         learn, held_out = splits[fold]
         worker = estimator._for_codes(classes).set_params(verbose=0)
         if in_threads:
-            worker.set_params(n_jobs=1 if fold < alone else together)
+            worker.set_params(n_jobs=1 if fold < alone else of_others)
         worker._stop_with = stop
         given = None if weights is None else weights[learn]
         for place, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):

@@ -1,6 +1,7 @@
 """Support vector machines: all classes together, one-vs-rest and one-vs-one."""
 
-from dataclasses import dataclass, field, replace
+import warnings
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -8,8 +9,6 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, Options
 
 from ..data import BlockStore
-from ..engines import FitOptions
-from ..problems import Problem, Reinforced
 from .linear_classifier import LinearClassifier
 from .parameters import PARAMETERS
 
@@ -39,9 +38,9 @@ class MulticlassSVC(LinearClassifier):
         - "ats" and "atm": the sum and the maximum over all classes;
         - "rm" (reinforced): see `gamma`.
 
-        With `solver="leagues"`, "ww" is trained by matches between leagues of classes (see docs/leagues.md), and
-        "llw" by the published algorithm, which updates one class at a time for a fixed mean of the weights. The
-        latter is much slower and is provided for comparison.
+        With `solver="leagues"`, "ww" is trained by matches between leagues of classes (see docs/leagues.md). With
+        `solver="alternating"`, "llw" is trained by the published algorithm, which updates one class at a time for a
+        fixed mean of the weights; it is much slower and is provided for comparison.
     gamma : float
         For "rm": the loss is `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
     leagues : int, optional
@@ -103,19 +102,24 @@ class MulticlassSVC(LinearClassifier):
                 self._dual_state = None
         raise ValueError(f"C=inf has no solution: some rows still have a loss at C={C:g}; give a finite C")
 
+    @property
+    def _solver(self) -> str:
+        return "alternating" if (self.loss, self.solver) == ("llw", "leagues") else self.solver
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self._solver != self.solver:
+            warnings.warn(
+                "solver='leagues' is deprecated for loss 'llw' and will be removed in the next version; use "
+                "solver='alternating'",
+                DeprecationWarning,
+                stacklevel=4,
+            )
         if self.leagues is not None and (self.loss, self.solver) != ("ww", "leagues"):
             raise ValueError(
                 f"leagues={self.leagues} requires loss='ww' and solver='leagues', got loss={self.loss!r} and "
                 f"solver={self.solver!r}; leave leagues out"
             )
-
-    def _options(self, seed: int) -> FitOptions:
-        return replace(super()._options(seed), leagues=self.leagues)
-
-    def _problem(self) -> Problem:
-        return Reinforced(self.gamma) if self.loss == "rm" else super()._problem()
 
 
 @dataclass(eq=False, kw_only=True, repr=False)

@@ -9,7 +9,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from ..data import BlockStore, RowMatrix, check_matrix, has_label_sets
 from ..data.labels import as_labels, reject_missing
 from ..engines import StopAll, StoredRows, disk_engine
-from ..problems import Binary, Problem
+from ..problems import LOSSES, Loss, Problem
 from ..solvers import TrainingSet
 from .class_weights import weights_by_class
 
@@ -64,12 +64,25 @@ class TrainingRows:
     _dual_state: Any = None  # of the last fit with warm_start: classes, shape of C, arrays
 
     def _problem(self) -> Problem:
-        raise NotImplementedError
+        problem = self._offers()[self.loss].problem
+        given = {name: getattr(self, name) for name in problem.parameter_names}
+        return type(problem)(**given) if given else problem
+
+    @classmethod
+    def _offers(cls) -> dict[str, Loss]:
+        """Return the losses that this estimator trains, keyed by the value of its `loss` parameter."""
+        names = [base.__name__ for base in cls.__mro__]
+        return {loss.parameter: loss for loss in LOSSES.values() if loss.estimator in names}
 
     @property
     def _takes_sets(self) -> bool:
         """Whether a row may have any number of labels."""
-        raise NotImplementedError
+        return any(loss.takes_sets for loss in self._offers().values())
+
+    @property
+    def _solver(self) -> str:
+        """The solver by its current name."""
+        return self.solver
 
     @property
     def _constant(self) -> float:
@@ -141,16 +154,19 @@ class TrainingRows:
 
     def _stored_rows(self, store: BlockStore, sample_weight: Any) -> StoredRows:
         disk_engine(self.engine)
-        if self._pairs:
-            raise ValueError("one-vs-one cannot be trained from disk; use one-vs-rest, or an all-in-one loss")
+        loss = self._offers()[self.loss]
+        if not loss.from_store:
+            raise ValueError(
+                f"{type(self).__name__} cannot train from a store; use OneVsRestSVC, or load the rows with "
+                "store.load()"
+            )
         if self.solver not in ("auto", "dual") or self.feature_reduction:
             raise ValueError("training from disk only supports solver='dual' without feature_reduction")
         if store.n_rows == 0:
             raise ValueError(f"{store.path} has no rows left")
-        binary = isinstance(self._problem(), Binary)
-        if store.classes.size < 2 and not (binary and store.manifest.multilabel):
+        if store.classes.size < 2 and not (loss.takes_sets and store.manifest.multilabel):
             raise ValueError(f"{store.path} has rows of only one class; a classifier needs at least two")
-        if store.manifest.multilabel and not binary:
+        if store.manifest.multilabel and not loss.takes_sets:
             raise ValueError(
                 f"{store.path} has sets of labels; train it with a one-vs-rest loss, because "
                 f"{self.loss!r} needs one label per row"

@@ -1,7 +1,7 @@
 """Processes started by mpirun that train one fit together.
 
 All of them run the same program on the same rows and labels; `peers.py` says how solvers use them. mpirun
-detects a process that dies, `courier.py` one that is cut off, and `together` one that raises.
+detects a process that dies, `courier.py` one that is cut off, and `all_or_none` one that raises.
 """
 
 import math
@@ -170,11 +170,11 @@ class MPIPeers:
         at_once = courier.PIECE // self.size
         for begin in range(SHORT, int(sizes.max()), at_once):
             counts = np.clip(sizes - begin, 0, at_once)
-            together = np.empty(counts.sum(), np.uint8)
-            self._wait(self._all.Iallgatherv(mine[begin : begin + at_once], (together, counts)))
+            joined = np.empty(counts.sum(), np.uint8)
+            self._wait(self._all.Iallgatherv(mine[begin : begin + at_once], (joined, counts)))
             ends = np.cumsum(counts)
             for part, count, end in zip(parts, counts, ends, strict=True):
-                part[begin : begin + count] = together[end - count : end]
+                part[begin : begin + count] = joined[end - count : end]
         self.bytes_sent += mine.size * (self.size - 1)
         return parts
 
@@ -268,16 +268,13 @@ def _as_traceback(error: BaseException) -> tuple[str, int]:
 
 
 @contextmanager
-def together(peers: Peers, explained: Callable[[BaseException], tuple[str, int]] = _as_traceback) -> Iterator[None]:
-    """Keep the processes together: either all of them leave this context normally or none does.
+def all_or_none(
+    peers: Peers, explained: Callable[[BaseException], tuple[str, int]] = _as_traceback
+) -> Iterator[None]:
+    """Let either all processes leave this context normally or none.
 
-    An exception raised by all processes propagates. One raised by only some of them ends the job.
-
-    Parameters
-    ----------
-    peers : Peers
-    explained : callable
-        Maps the error that ends the job to a message and an exit code.
+    An exception raised by all processes propagates. One raised by only some of them ends the job, with the message
+    and exit code that `explained` returns for it.
     """
     if not isinstance(peers, MPIPeers) or peers.size == 1:
         yield

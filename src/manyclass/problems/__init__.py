@@ -20,15 +20,3 @@ LOSSES: dict[str, Loss] = dict(
 )
 #: Their formulas, with default parameters.
 PROBLEMS: dict[str, Problem] = {name: loss.problem for name, loss in LOSSES.items()}
-
-__all__ = [
-    "LOSSES",
-    "PROBLEMS",
-    "Binary",
-    "ElasticNet",
-    "Loss",
-    "MaxMargin",
-    "Problem",
-    "Reinforced",
-    "SparseBinary",
-]

@@ -118,7 +118,7 @@ class AbsoluteMargin(Problem):
         return values(brentq(off, low, top, xtol=1e-15) if off(top) > 0 else top)
 
 
-@offered("Lee-Lin-Wahba", "MulticlassSVC", solvers=("leagues",))
+@offered("Lee-Lin-Wahba", "MulticlassSVC", solvers=("alternating",))
 class LeeLinWahba(AbsoluteMargin):
     """`sum_{c != y} max(0, 1 + s_c)`."""
 
@@ -140,6 +140,7 @@ class Reinforced(AbsoluteMargin):
     """`gamma max(0, K - 1 - s_y) + (1 - gamma) sum_{c != y} max(0, 1 + s_c)`."""
 
     name = "rm"
+    parameter_names = ("gamma",)
 
     def __init__(self, gamma: float = 0.5):
         self.gamma = gamma

@@ -25,6 +25,7 @@ class Binary(Problem):
     """
 
     kernel = "binary"
+    separate = True
     #: The loss of one binary problem.
     loss: ClassVar[str]
 
@@ -73,8 +74,8 @@ class Binary(Problem):
         """Return the best value of each variable with all others fixed."""
 
 
-@offered("OvO hinge", "OneVsOneSVC", parameters={"pairs": True})
-@offered("OvR hinge", "OneVsRestSVC", takes_sets=True, reducible=True)
+@offered("OvO hinge", "OneVsOneSVC", parameters={"pairs": True}, from_store=())
+@offered("OvR hinge", "OneVsRestSVC", takes_sets=True, reducible=True, from_store=("dual", "pegasos"))
 class Hinge(Binary):
     """`max(0, 1 - m)`."""
 
@@ -97,8 +98,15 @@ class Hinge(Binary):
         return np.clip(alpha - (margin - 1) / k, 0, C)
 
 
-@offered("OvO squared hinge", "OneVsOneSVC", parameters={"pairs": True})
-@offered("OvR squared hinge", "OneVsRestSVC", takes_sets=True, solvers=("newton",), reducible=True)
+@offered("OvO squared hinge", "OneVsOneSVC", parameters={"pairs": True}, from_store=())
+@offered(
+    "OvR squared hinge",
+    "OneVsRestSVC",
+    takes_sets=True,
+    solvers=("newton",),
+    reducible=True,
+    from_store=("dual", "pegasos", "streamsvm"),
+)
 class SquaredHinge(Binary):
     """`max(0, 1 - m)^2`."""
 
@@ -118,8 +126,15 @@ class SquaredHinge(Binary):
         return np.maximum(alpha - (margin - 1 + alpha / (2 * C)) / (k + 1 / (2 * C)), 0)
 
 
-@offered("OvO logistic", "OneVsOneLogistic", parameters={"pairs": True})
-@offered("OvR logistic", "OneVsRestLogistic", takes_sets=True, solvers=("newton",), reducible=True)
+@offered("OvO logistic", "OneVsOneLogistic", parameters={"pairs": True}, from_store=())
+@offered(
+    "OvR logistic",
+    "OneVsRestLogistic",
+    takes_sets=True,
+    solvers=("newton",),
+    reducible=True,
+    from_store=("dual", "pegasos"),
+)
 class Logistic(Binary):
     """`log(1 + exp(-m))`."""
 

@@ -1,5 +1,7 @@
 """The elastic net: `lam |W|_1 + tau/2 |W|^2` instead of `1/2 |W|^2`."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from .problem import Problem, Rows
@@ -15,6 +17,8 @@ class ElasticNet(Problem):
     constant : bool
         Whether the last feature is the constant one, which counts in `|W|^2` but not in `|W|_1`.
     """
+
+    parameter_names: ClassVar[tuple[str, ...]] = ("lam", "tau")
 
     def __init__(self, lam: float = 0.01, tau: float = 1.0, *, constant: bool = False):
         self.lam, self.tau, self.constant = lam, tau, constant

@@ -59,7 +59,7 @@ def _to_simplex(v: np.ndarray, total: float) -> np.ndarray:
     return np.maximum(v - cuts[np.flatnonzero(largest > cuts)[-1]], 0)
 
 
-@offered("PD-Sparse", "PDSparse", takes_sets=True)
+@offered("PD-Sparse", "PDSparse", takes_sets=True, from_store=())
 class MaxMargin(ElasticNet):
     """`max(0, max_{n, p} 1 - (s_p - s_n))`, with `lam |W|_1 + tau/2 |W|^2`.
 
@@ -72,6 +72,7 @@ class MaxMargin(ElasticNet):
     """
 
     name = "max_margin"
+    distributed = False
     typical_support = 14
     kernel = "max_margin"
 

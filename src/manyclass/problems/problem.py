@@ -1,7 +1,7 @@
 """The contract of all losses: what is minimised, as formulas."""
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,12 @@ class Problem(ABC):
     #: The family of kernels that trains it: "coupled", "maximum_entropy" or "max_margin" (all classes of a row at
     #: once), "binary" or "sparse_binary".
     kernel: ClassVar[str]
+    #: Names of its parameters, which are attributes here and parameters of the estimator.
+    parameter_names: ClassVar[tuple[str, ...]] = ()
+    #: Whether each column of weights is trained independently of the others: by workers, or in batches of classes.
+    separate: ClassVar[bool] = False
+    #: Whether several processes can train one fit.
+    distributed: ClassVar[bool] = True
     #: Whether rare features can do without dense weights; not if all weights are in use.
     sparse_weights: ClassVar[bool] = True
     #: Whether a fit with a larger penalty should start from larger dual variables, because most are at their bounds.
@@ -41,6 +47,11 @@ class Problem(ABC):
     typical_support: ClassVar[int | None] = None
     #: Most classes that may join a row in one visit, for losses with nearly all classes tied early on; None for any.
     most_new: ClassVar[int | None] = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The values of its parameters."""
+        return {name: getattr(self, name) for name in self.parameter_names}
 
     @abstractmethod
     def losses(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:

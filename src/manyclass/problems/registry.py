@@ -25,6 +25,8 @@ class Loss:
         Solvers besides "auto" and "dual".
     reducible : bool
         Whether feature reduction is available.
+    from_store : tuple of str
+        Methods that train from a store; none if the rows have to be in memory.
     """
 
     problem: Problem
@@ -33,6 +35,7 @@ class Loss:
     takes_sets: bool = False
     solvers: tuple[str, ...] = ()
     reducible: bool = False
+    from_store: tuple[str, ...] = ("dual",)
 
     @property
     def parameter(self) -> str:

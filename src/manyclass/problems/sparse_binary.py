@@ -26,6 +26,7 @@ class SparseBinary(ElasticNet, Binary):
     """
 
     kernel = "sparse_binary"
+    parameter_names = ("lam", "tau", "draws")
 
     def __init__(self, lam: float = 0.01, tau: float = 1.0, *, constant: bool = False, draws: int = 0):
         Binary.__init__(self)
@@ -33,7 +34,7 @@ class SparseBinary(ElasticNet, Binary):
         self.name, self.draws = f"ppd_{self.loss}", draws
 
 
-@offered("PPDSparse hinge", "PPDSparse", takes_sets=True)
+@offered("PPDSparse hinge", "PPDSparse", takes_sets=True, from_store=())
 class SparseHinge(SparseBinary, Hinge):
     """`max(0, 1 - m)`."""
 
@@ -41,7 +42,7 @@ class SparseHinge(SparseBinary, Hinge):
         return super()._best(margin, alpha, k / self.tau, C)
 
 
-@offered("PPDSparse squared hinge", "PPDSparse", takes_sets=True)
+@offered("PPDSparse squared hinge", "PPDSparse", takes_sets=True, from_store=())
 class SparseSquaredHinge(SparseBinary, SquaredHinge):
     """`1/2 max(0, 1 - m)^2`: half of `SquaredHinge`, as in PPDSparse."""
 

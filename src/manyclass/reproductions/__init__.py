@@ -8,5 +8,3 @@ from .reproduction import Reproduction
 from .thesis_5 import thesis_5
 
 REPRODUCTIONS = {"alber-b1": alber_b1, "thesis-5": thesis_5}
-
-__all__ = ["REPRODUCTIONS", "Reproduction"]

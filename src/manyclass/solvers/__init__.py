@@ -14,31 +14,3 @@ from .pegasos_stream import PegasosStream
 from .scale import check_scale, longest_row, slow_because
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stream import RowBlock, Stream, StreamShape, Variables
-
-__all__ = [
-    "BinaryStream",
-    "Certificate",
-    "CoupledRows",
-    "CoupledStream",
-    "ElasticNetBlocks",
-    "EnclosingBallStream",
-    "FrankWolfe",
-    "L2Blocks",
-    "Leagues",
-    "PegasosStream",
-    "Progress",
-    "RowBlock",
-    "Solver",
-    "SolverOptions",
-    "StopRule",
-    "Stream",
-    "StreamShape",
-    "TrainingSet",
-    "Variables",
-    "blocks_of",
-    "check_scale",
-    "estimate_memory",
-    "longest_row",
-    "refuse_absurd_pairs",
-    "slow_because",
-]

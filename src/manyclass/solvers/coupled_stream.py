@@ -34,7 +34,7 @@ class CoupledStream:
         layout = native(core, "Layout", self._dtype)()
         layout.begin_rows(shape.places, 0, 0)
         self._kernel = native(core, KERNELS[problem.kernel], self._dtype)(
-            layout, none, none.astype(self._dtype), self._K, problem.name, getattr(problem, "gamma", 0.5), False
+            layout, none, none.astype(self._dtype), self._K, problem.name, problem.parameters.get("gamma", 0.5), False
         )
         self._squares = np.zeros(2)
         self._measured = Certificate(0.0, 0.0, 0.0)

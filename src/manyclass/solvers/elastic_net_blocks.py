@@ -122,7 +122,7 @@ class ElasticNetBlocks(L2Blocks):
         found = self._results_by_label[[c for block in self._chosen for c in self.problems_of(block)]]
         started = ~np.isnan(found[:, 0])
         missing = int((~started).sum())
-        at_zero = missing * float(self._C.sum() * self._problem.loss_at(np.zeros(1))[0])
+        at_zero = missing * float(self._C.sum() * self._problem.loss_at_zero(1))
         primal, dual = (math.fsum(found[started, column]) for column in (0, 1))
         return Certificate(primal + at_zero, dual, max(found[started, 2].max(initial=0.0), 1.0 * (missing > 0)))
 

@@ -230,7 +230,7 @@ class L2Blocks(Solver):
             C = (self._C_of_class[first] + self._C_of_class[second])[untrained].sum()
         else:
             C = len(untrained) * self._C.sum()
-        at_zero = float(C * self._problem.loss_at(np.zeros(1))[0])
+        at_zero = float(C * self._problem.loss_at_zero(1))
         return Certificate(found.primal + at_zero, found.dual, max(found.violation, 1.0))
 
     def memory(self) -> dict[str, int]:

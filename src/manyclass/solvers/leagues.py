@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from .._native import core, native
 from ..data.json_content import as_declared
 from ..peers import Alone, Peers
-from ..problems import Problem
+from ..problems import LOSSES, Problem
 from .layout import LISTED, as_matrix, make_layout, tail_rows
 from .options import SolverOptions
 from .passes import Estimate, Passes
@@ -68,7 +68,7 @@ class Leagues(Solver):
         peers: Peers | None = None,
         shrinking: bool = True,
     ):
-        if problem.name != "ww":
+        if "leagues" not in LOSSES[problem.name].solvers:
             raise ValueError(f"solver='leagues' is for 'ww', not for {problem.name!r}; use solver='auto'")
         if data.reduced:
             raise ValueError("solver='leagues' has no feature_reduction; leave it out, or use solver='auto'")

@@ -37,7 +37,7 @@ class PegasosStream(BinaryStream):
         update: str,
     ):
         super().__init__(problem, shape, options, interrupt=interrupt)
-        self._together = update == "block"
+        self._by_blocks = update == "block"
         self._n = shape.n_rows
         self._visits = 0  # per row, before this pass
         self._rows = 0  # visited in this pass
@@ -55,7 +55,7 @@ class PegasosStream(BinaryStream):
         begin, end = ((rows / self._n) for rows in (self._rows, self._rows + self._block.n_rows))
         time = (self._visits + begin, self._visits + end, float(self._visits), self._unit)
         seed = self._seed_of(pass_number)
-        found = self._kernel.visit_by_pegasos(time, self._together, seed, self._threads, self._interrupt)
+        found = self._kernel.visit_by_pegasos(time, self._by_blocks, seed, self._threads, self._interrupt)
         loss, gap, norm, violation = np.array(found).T
         self._seen += loss, gap, norm
         self._violation = np.maximum(self._violation, violation)

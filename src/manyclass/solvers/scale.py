@@ -59,11 +59,11 @@ def longest_row(problem: Problem, n_classes: int, total: float, largest: float, 
 
 def _check_elastic_net(problem: Problem, most: float, wider: str) -> float:
     for name in ("lam", "tau"):
-        value = getattr(problem, name, 1.0)
+        value = problem.parameters.get(name, 1.0)
         least = 1 / most if name == "tau" else 0.0
         if not least <= value <= most:
             raise ValueError(f"{name} must be from {least:.3g} to {most:.3g}, got {value:.3g}{wider}")
-    return getattr(problem, "tau", 1.0)
+    return problem.parameters.get("tau", 1.0)
 
 
 def check_scale(problem: Problem, data: TrainingSet, dtype: np.dtype) -> None:

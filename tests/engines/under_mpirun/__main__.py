@@ -10,8 +10,8 @@ from unittest.mock import patch
 import numpy as np
 from losses import text_like
 
-from manyclass.engines import CheckpointFolder, MPIEngine, peers_of
-from manyclass.peers import mpi
+from manyclass.engines import CheckpointFolder
+from manyclass.peers import MPIEngine, mpi, peers_of
 from manyclass.solvers import Leagues
 
 from .checkpoints import (

@@ -5,7 +5,8 @@ import warnings
 from contextlib import nullcontext
 from unittest.mock import patch
 
-from manyclass.engines import CheckpointFolder, peers_of
+from manyclass.engines import CheckpointFolder
+from manyclass.peers import peers_of
 from manyclass.solvers import CoupledRows, L2Blocks, Leagues, coupled_rows, l2_blocks
 
 from .fits import digest, files_of_at_most, fit, uneven

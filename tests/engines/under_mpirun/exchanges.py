@@ -6,8 +6,7 @@ from unittest.mock import patch
 import numpy as np
 from losses import text_like
 
-from manyclass.engines import peers_of
-from manyclass.peers import courier
+from manyclass.peers import courier, peers_of
 from manyclass.solvers import L2Blocks, l2_blocks
 
 from .fits import digest, fit, uneven

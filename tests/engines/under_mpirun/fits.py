@@ -11,8 +11,8 @@ import numpy as np
 from losses import make, text_like
 
 from manyclass import save_model
-from manyclass.engines import peers_of
 from manyclass.estimators import label_batches
+from manyclass.peers import peers_of
 
 
 def uneven(n=150, d=100, K=20):

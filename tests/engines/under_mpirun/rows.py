@@ -9,7 +9,8 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse as sp
 
-from manyclass.engines import join_rows, peers_of, share_rows, shared_rows
+from manyclass.engines import join_rows, share_rows, shared_rows
+from manyclass.peers import peers_of
 
 from .fits import digest, files_of_at_most, fit, uneven
 
