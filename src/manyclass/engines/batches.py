@@ -54,14 +54,8 @@ class Batch(NamedTuple):
 class BatchedFit:
     """A fit that trains its labels in batches.
 
-    Iterate over `batches`, pass what is to be kept of each to `keep`, then call `result`.
-
-    Parameters
-    ----------
-    problem, data, options
-        As for `run`. The time limit applies to all batches together.
-    done : sequence of Done
-        Labels that are already trained. Batches do not cross these.
+    Iterate over `batches`, pass what is to be kept of each to `keep`, then call `result`. The time limit applies to
+    all of them together. Batches do not cross labels that are already `done`.
     """
 
     def __init__(self, problem: Binary, data: TrainingSet, options: FitOptions, done: Sequence[Done] = ()):
@@ -146,15 +140,7 @@ class BatchedFit:
     def result(self, go_on: str | None) -> Result:
         """Join the batches that were kept, and warn if the fit did not converge.
 
-        Parameters
-        ----------
-        go_on : str, optional
-            The parameter with which an interrupted fit resumes, if it can.
-
-        Returns
-        -------
-        Result
-            Of all labels; without weights if none were kept.
+        `go_on` is the parameter with which an interrupted fit resumes, if it can.
         """
         joined = _join(self._problem, self._data, self._kept, self._done, self._seconds)
         message = message_of(joined.certificate, self._reason, self._options, go_on, self._data)

@@ -69,14 +69,9 @@ class Stored:
 
 
 class CheckpointFolder:
-    """The checkpoints of one fit.
+    """The checkpoints of one fit; files with other names in the folder are left alone.
 
     Every rank calls `write_part`; when all have returned, one rank calls `commit`.
-
-    Parameters
-    ----------
-    path : str or path-like
-        The folder, created when the first part is written. Files with other names in it are left alone.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
@@ -90,13 +85,7 @@ class CheckpointFolder:
         return 1 + max((generation for generation, _ in self._files()), default=0)
 
     def write_part(self, generation: int, rank: int, tensors: dict[str, np.ndarray]) -> Part:
-        """Write the arrays of one rank. They take effect when the generation is committed.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written. No partial file is left behind.
-        """
+        """Write the arrays of one rank, for the commit of a generation. After an OSError no partial file is left."""
         self.path.mkdir(parents=True, exist_ok=True)
         file = self.path / f"checkpoint-{generation}-{rank}.safetensors"
         arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
@@ -107,18 +96,8 @@ class CheckpointFolder:
     def commit(self, generation: int, parts: Sequence[Part], info: dict[str, Any]) -> None:
         """Write the manifest of a generation, then remove all but this and the previous good generation.
 
-        Parameters
-        ----------
-        generation : int
-        parts : sequence of Part
-            Parts of all ranks, by rank.
-        info : dict
-            Further JSON data to store. NaN and infinity are allowed.
-
-        Raises
-        ------
-        OSError
-            If a part is missing or the manifest cannot be flushed to disk.
+        `info` is JSON data, in which NaN and infinity are allowed. Raises OSError if a part is missing or the
+        manifest cannot be flushed to disk.
         """
         content = asdict(_Content(FORMAT, VERSION, generation, list(parts), info))
         text = json.dumps({"checksum": _checksum(content), "content": content}, indent=1)
@@ -152,10 +131,7 @@ class CheckpointFolder:
     def read(self) -> Stored | None:
         """Read the newest intact generation, or return None if there is no checkpoint.
 
-        Raises
-        ------
-        CheckpointError
-            If there are checkpoints but none is intact.
+        Raises CheckpointError if there are checkpoints but none is intact.
         """
         found: list[str] = []
         for generation in self.generations():

@@ -35,13 +35,7 @@ def check_engine(engine: Any, problem: Problem) -> None:
 
 
 def disk_engine(engine: Any) -> DiskEngine:
-    """Return the engine for rows in a store: `engine` itself if it is a `DiskEngine`, else the default one.
-
-    Raises
-    ------
-    ValueError
-        If the engine needs rows in memory.
-    """
+    """Return the engine for rows in a store; raise ValueError if the engine needs rows in memory."""
     if isinstance(engine, DiskEngine):
         return engine
     if engine not in ("memory", "disk"):

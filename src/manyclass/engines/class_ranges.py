@@ -124,7 +124,6 @@ class ClassRanges(Solver):
         self._memory: dict[str, int] = {}
 
     def advance(self, rule: StopRule) -> Progress:
-        """Visit the next batch for the current range of classes."""
         if self._now is None:
             self._begin_range()
         assert self._now is not None
@@ -201,21 +200,17 @@ class ClassRanges(Solver):
         return _sum(found)
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Return the weights `(features, K)` of the last certificates."""
         if self._now is not None:
             self._add_weights()
         return self._ranges.model.assemble()
 
     def state(self) -> DualStore:
-        """Return the dual variables of all blocks, from which another fit can start."""
         return self._variables
 
     def untrained(self) -> np.ndarray:
-        """Return the classes of ranges that were not started."""
         return np.arange(self._begun, self._ranges.n_classes)
 
     def memory(self) -> dict[str, int]:
-        """Return the largest sizes of blocks, weights and dual variables in memory over all ranges."""
         now = self._memory if self._now is None else self._now.memory()
         return {name: max(size, self._memory.get(name, 0)) for name, size in now.items()}
 

@@ -307,7 +307,6 @@ class FromDisk(Solver):
         self._rule = StopRule("gap", 0.0)
 
     def advance(self, rule: StopRule) -> Progress:
-        """Visit the next batch."""
         self._rule = rule
         if self.fits.start_from_variables():  # they may already be optimal
             return replace(self.fits.progress()[0], ready=True, pass_ended=False)
@@ -316,19 +315,15 @@ class FromDisk(Solver):
         return seen if ended else replace(seen, ready=False, pass_ended=False)
 
     def certificate(self) -> Certificate:
-        """Certify the variables of all blocks."""
         return self.fits.certify([0], self._rule)[0]
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Return the weights `(features, K)` of the last certificate."""
         return self.fits.weights()
 
     def state(self) -> DualStore:
-        """Return the dual variables of all blocks, from which another fit can start."""
         return self._variables
 
     def memory(self) -> dict[str, int]:
-        """Return the bytes of blocks, weights and dual variables in memory."""
         return self.fits.memory()
 
 

@@ -173,15 +173,7 @@ def _most_classes(size: Callable[[int], int], n_classes: int, room: int) -> int:
 
 @dataclass(frozen=True)
 class Room:
-    """How the memory of a fit is divided.
-
-    Attributes
-    ----------
-    lists, blocks, exact, variables : int
-        Bytes for lists of weights, blocks being read and solved, float64 weights of certificates, and dual variables.
-    blocks_per_batch : int
-        Number of blocks per batch.
-    """
+    """Bytes for each need of a fit, and the number of blocks per batch."""
 
     lists: int
     blocks: int

@@ -42,9 +42,7 @@ class DualStore:
         Folder of the store. Without `folder`, variables that do not fit in memory go to a temporary folder in it,
         which is removed with this object.
     folder : path, optional
-        Folder in which the variables remain after the process ends.
-    every : float
-        Seconds between writes to `folder` of variables that are only in memory.
+        Folder in which the variables remain after the process ends, written `every` so many seconds.
     resume : bool
         Start with the variables in `folder`; otherwise remove them.
     """

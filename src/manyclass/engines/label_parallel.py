@@ -51,8 +51,8 @@ class Job:
 class SentBlocks(L2Blocks):
     """Blocks that workers train and this process imports.
 
-    `options.n_jobs` is the number of workers, as in joblib; None means that of `joblib.parallel_config`, or else all.
-    Each task gets what is left of the time limit.
+    `options.n_jobs` counts workers, as in joblib; None means the number of `joblib.parallel_config`, or else all. A
+    task gets what is left of the time limit.
     """
 
     def __init__(
@@ -84,7 +84,6 @@ class SentBlocks(L2Blocks):
         return self._progress()
 
     def memory(self) -> dict[str, int]:
-        """Return the bytes in this process, which trains nothing itself."""
         return super().memory() | {"weights": 0}
 
     def _next(self, rule: StopRule) -> dict[str, np.ndarray] | None:

@@ -14,21 +14,12 @@ class FitOptions(SolverOptions):
 
     Attributes
     ----------
-    rule : StopRule
-        Stopping rule.
-    time_limit : float, optional
-        Maximum number of seconds.
-    engine : str, DiskEngine or MPIEngine
-        Where the fit runs; see `choice.py`.
     n_jobs : int, optional
         Number of workers, for engines that have workers.
     checkpoints : CheckpointPlan, optional
-        Where to write checkpoints, and whether to resume from one. The time limit applies to this run only; history,
-        passes and times continue from the checkpoint.
+        The time limit applies to this run only; history, passes and times continue from the checkpoint.
     stop_with : StopAll, optional
         Stops several fits at once. Ctrl-C always works.
-    verbose : bool
-        Show progress.
     """
 
     rule: StopRule = field(default_factory=lambda: StopRule("gap", 0.01))

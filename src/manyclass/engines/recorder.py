@@ -23,17 +23,7 @@ logger = logging.getLogger("manyclass")
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """When and where a fit writes checkpoints.
-
-    Attributes
-    ----------
-    folder : str or path-like
-        Folder of the checkpoints.
-    every : float
-        Seconds between checkpoints.
-    resume : bool
-        Resume from the checkpoint in the folder.
-    """
+    """Where to write checkpoints, the seconds between them, and whether to resume from the one in the folder."""
 
     folder: str | os.PathLike[str]
     every: float = 600.0

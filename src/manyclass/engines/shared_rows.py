@@ -83,18 +83,7 @@ def share_rows(read: Callable[[], Rows], peers: Peers) -> Rows:
 def join_rows(part: Part, join: Callable[[Sequence[Part]], Rows], peers: Peers) -> Rows:
     """Join the parts that the processes have read, once per host, and share the result as `share_rows` does.
 
-    Parameters
-    ----------
-    part : object
-        The part read by this process; anything that can be pickled.
-    join : callable
-        Takes the parts of all processes, by rank.
-    peers : Peers
-
-    Returns
-    -------
-    object
-        The result of `join`.
+    `join` takes the parts of all processes, by rank.
     """
     if not isinstance(peers, MPIPeers) or peers.size == 1:
         return join([part])

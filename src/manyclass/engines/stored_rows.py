@@ -24,13 +24,10 @@ class StoredRows:
 
     Attributes
     ----------
-    store : BlockStore
     C : float
         Penalty of a row, before its weights.
-    class_weight : ndarray of shape (K,), optional
-        Factor of C per class.
-    sample_weight : ndarray, optional
-        Factor of C per row, indexed by row id.
+    class_weight, sample_weight : ndarray, optional
+        Factors of C per class, and per row by its id.
     constant : float
         Value of the constant feature; 0 for none.
     classes : tuple of int, optional

@@ -150,23 +150,7 @@ def finite(found: Certificate, dtype: np.dtype) -> Certificate:
 
 
 def run(problem: Problem, data: TrainingSet | StoredRows, options: FitOptions, *, state: Any = None) -> Result:
-    """Train a model.
-
-    Parameters
-    ----------
-    problem : Problem
-        The loss.
-    data : TrainingSet or StoredRows
-        The rows.
-    options : FitOptions
-        How to train and when to stop.
-    state : dict or DualStore, optional
-        Dual variables to start from; a `DualStore` if the rows are in a store.
-
-    Returns
-    -------
-    Result
-    """
+    """Train a model, starting from the dual variables in `state`: a `DualStore` if the rows are in a store."""
     clock = Clock()
     peers = peers_of(options.engine)
     options = with_threads(options, peers)
@@ -221,18 +205,7 @@ class Surroundings(NamedTuple):
 def finish(
     solver: Solver, data: Any, options: FitOptions, around: Surroundings, first: Progress | None = None
 ) -> Result:
-    """Advance a solver until its rule is met or its budget is spent, and return the result.
-
-    Parameters
-    ----------
-    solver : Solver
-    data : TrainingSet or StoredRows
-        The rows it was created from.
-    options : FitOptions
-    around : Surroundings
-    first : Progress, optional
-        Progress restored from a checkpoint.
-    """
+    """Advance a solver until its rule is met or its budget is spent; `first` comes from a checkpoint."""
     clock, peers, _, recorder, history = around
     with ProgressDisplay(options.rule, options.verbose and peers.rank == 0) as display:
         found, reason, epochs = _advance(

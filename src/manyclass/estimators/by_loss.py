@@ -29,19 +29,7 @@ ESTIMATORS = {name: _BY_NAME[loss.estimator] for name, loss in LOSSES.items()}
 
 
 def estimator_for(loss: str, **parameters: Any) -> LinearClassifier:
-    """Create an unfitted estimator for a loss.
-
-    Parameters
-    ----------
-    loss : str
-        A key of `ESTIMATORS`.
-    **parameters
-        Parameters of the estimator.
-
-    Returns
-    -------
-    LinearClassifier
-    """
+    """Create an unfitted estimator for a loss in `ESTIMATORS`."""
     if loss not in ESTIMATORS:
         raise ValueError(f"unknown loss {loss!r}; choose one of {', '.join(ESTIMATORS)}")
     kind = ESTIMATORS[loss]

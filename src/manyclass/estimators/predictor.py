@@ -308,20 +308,9 @@ def by_blocks(
 ) -> Any:
     """Apply `find` to the rows of all blocks, prepared for a model, and return results in the order of row ids.
 
-    Parameters
-    ----------
-    store : BlockStore
-    model : LinearModel
-    find : callable
-        Takes the prepared rows of a block, and returns an array or sparse matrix with a row for each, or a tuple of
-        them.
-    keep : callable, optional
-        Drops features that the model does not have, if the store has any.
-
-    Raises
-    ------
-    ValueError
-        If the rows of the store were prepared differently from the training rows of the model.
+    `find` returns an array or sparse matrix with a row for each, or a tuple of them. `keep` drops features that the
+    model does not have, if the store has any. Raises ValueError if the rows of the store were prepared differently
+    from the training rows of the model.
     """
     try:
         left = model.chain.after(store.chain)

@@ -113,7 +113,7 @@ class MulticlassSVC(LinearClassifier):
                 "solver='leagues' is deprecated for loss 'llw' and will be removed in the next version; use "
                 "solver='alternating'",
                 DeprecationWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if self.leagues is not None and (self.loss, self.solver) != ("ww", "leagues"):
             raise ValueError(

@@ -117,19 +117,7 @@ def _world() -> Any:
 
 
 class MPIPeers:
-    """The processes of a communicator, as solvers see them.
-
-    Attributes
-    ----------
-    hosts : list of str
-        Host name of each rank.
-    threads : int
-        Threads for this process when the processes on a host share its cores.
-    bytes_sent : int
-        Bytes this process has sent, in parcels and gathers.
-    seconds_waiting : float
-        Seconds this process has waited for others.
-    """
+    """The processes of a communicator; counts the bytes it has sent and the seconds it has waited."""
 
     def __init__(self, comm: Any, silence: float):
         from mpi4py import MPI
@@ -149,14 +137,12 @@ class MPIPeers:
         self._courier = Courier(comm, self.hosts, silence, self.abort) if self.size > 1 else None
 
     def gather(self, value: Any) -> list[Any]:
-        """Return the values of all processes, by rank."""
         if self.size == 1:
             return [value]
         mine = np.frombuffer(pickle.dumps(value, protocol=5), np.uint8)
         return [pickle.loads(part.data) for part in self.gather_bytes(mine)]
 
     def gather_bytes(self, mine: np.ndarray) -> list[np.ndarray]:
-        """Return the bytes of all processes, by rank."""
         # Send sizes together with the first bytes: most parts are short enough to fit.
         first = np.zeros(8 + SHORT, np.uint8)
         first[:8] = np.array([mine.size], np.int64).view(np.uint8)
@@ -179,7 +165,7 @@ class MPIPeers:
         return parts
 
     def share_out(self, count: int) -> Iterator[int]:
-        """Yield numbers, asking rank 0 for more whenever the last batch is used up."""
+        """Ask rank 0 for more numbers whenever the last batch is used up."""
         self._turn += 1
         return iter(range(count)) if self.size == 1 else self._numbers(self._turn, count)
 
@@ -202,13 +188,11 @@ class MPIPeers:
         return int(self.receive(0, NUMBERS).view(np.int64)[0])
 
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
-        """Send a parcel through the courier."""
         assert self._courier is not None
         self.bytes_sent += parcel.nbytes
         self._courier.post(to, tag, parcel)
 
     def receive(self, source: int, tag: int) -> np.ndarray:
-        """Wait for a parcel."""
         assert self._courier is not None
         begin = time.perf_counter()
         try:
@@ -217,7 +201,6 @@ class MPIPeers:
             self.seconds_waiting += time.perf_counter() - begin
 
     def watch(self, on: bool) -> None:
-        """Start or stop expecting heartbeats. Calls nest."""
         if self._courier is not None:
             self._courier.watch(on)
 

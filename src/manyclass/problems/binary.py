@@ -16,13 +16,7 @@ from .registry import offered
 
 
 class Binary(Problem):
-    """What these losses have in common.
-
-    Parameters
-    ----------
-    pairs : bool
-        Whether to train one-vs-one instead of one-vs-rest.
-    """
+    """What these losses have in common; with `pairs`, one-vs-one instead of one-vs-rest."""
 
     kernel = "binary"
     separate = True

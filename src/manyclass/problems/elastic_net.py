@@ -10,12 +10,7 @@ from .problem import Problem, Rows
 class ElasticNet(Problem):
     """A loss with an elastic net. In the dual, `W = soft(V, lam) / tau` with `V = X' coef`.
 
-    Parameters
-    ----------
-    lam, tau : float
-        Factors of `|W|_1` and of `|W|^2 / 2`.
-    constant : bool
-        Whether the last feature is the constant one, which counts in `|W|^2` but not in `|W|_1`.
+    With `constant`, the last feature is the constant one, which counts in `|W|^2` but not in `|W|_1`.
     """
 
     parameter_names: ClassVar[tuple[str, ...]] = ("lam", "tau")

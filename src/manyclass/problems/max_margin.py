@@ -61,15 +61,7 @@ def _to_simplex(v: np.ndarray, total: float) -> np.ndarray:
 
 @offered("PD-Sparse", "PDSparse", takes_sets=True, from_store=())
 class MaxMargin(ElasticNet):
-    """`max(0, max_{n, p} 1 - (s_p - s_n))`, with `lam |W|_1 + tau/2 |W|^2`.
-
-    Parameters
-    ----------
-    lam, tau : float
-        Factors of `|W|_1` and of `|W|^2 / 2`.
-    constant : bool
-        Whether the last feature is the constant one, which has no l1 term.
-    """
+    """`max(0, max_{n, p} 1 - (s_p - s_n))`, with `lam |W|_1 + tau/2 |W|^2`."""
 
     name = "max_margin"
     distributed = False

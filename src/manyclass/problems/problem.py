@@ -11,12 +11,8 @@ Rows = np.ndarray  # or a scipy sparse matrix: only `X @ W` and `X.T @ A` are us
 def spread(largest: np.ndarray, least: np.ndarray, slack: np.ndarray) -> np.ndarray:
     """Return the violation of rows whose variables have a bounded sum.
 
-    Parameters
-    ----------
-    largest, least : ndarray
-        Largest excess of all variables, at least 0, and smallest excess of those in use.
-    slack : ndarray of bool
-        Whether the sum is below its bound. The rest is then the variable of "no violation", whose excess is 0.
+    `largest` is the largest excess of all variables, at least 0, and `least` the smallest of those in use. With
+    `slack`, the sum is below its bound, and the rest is the variable of "no violation", whose excess is 0.
     """
     return largest - np.minimum(np.where(slack, np.minimum(least, 0), least), largest)
 

@@ -53,12 +53,7 @@ def offered(
 ) -> Callable[[P], P]:
     """Register a class of formulas under its name.
 
-    Parameters
-    ----------
-    title, estimator, **facts
-        Attributes of `Loss`.
-    parameters : dict, optional
-        Arguments of the class, if it has the formulas of several losses.
+    `facts` are attributes of `Loss`; `parameters` are those of the class, if it has the formulas of several losses.
     """
 
     def enter(formulas: P) -> P:

@@ -16,13 +16,8 @@ from .registry import offered
 class SparseBinary(ElasticNet, Binary):
     """What both losses have in common.
 
-    Parameters
-    ----------
-    lam, tau, constant
-        As for `ElasticNet`.
-    draws : int
-        Number of features drawn by the size of their weights, to search for rows by these features only; 0 to search
-        by all. The optimum does not depend on it.
+    `draws` is the number of features drawn by the size of their weights, to search for rows by these only; 0 to
+    search by all. The optimum does not depend on it.
     """
 
     kernel = "sparse_binary"

@@ -12,20 +12,10 @@ from .data_sets import folder
 
 @dataclass
 class Reproduction:
-    """A table with the paper's figures next to ours.
+    """A table with the paper's figures next to ours; `None` in a row is a missing value.
 
-    Attributes
-    ----------
-    title : str
-    columns : sequence of str
-    rows : list of dict
-        One value per column; None for missing ones.
-    footnotes : list of str
-        How the rows were computed, and what explains differences.
-    missing : list of str
-        Data sets of the paper that are not available.
-    draw : callable
-        Draws the picture into a matplotlib figure.
+    The footnotes say how the rows were computed and what explains differences, and `missing` lists the paper's data
+    sets that are not available. `draw` draws the picture into a matplotlib figure.
     """
 
     title: str

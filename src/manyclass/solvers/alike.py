@@ -22,10 +22,7 @@ ROWS_AT_ONCE = 1024
 def groups_of_alike_rows(data: TrainingSet) -> tuple[np.ndarray, np.ndarray]:
     """Return groups of two or more rows, each linked to the next by a cosine of at least `ALIKE`.
 
-    Returns
-    -------
-    ptr, rows : ndarray of int64
-        Group g has the rows `rows[ptr[g] : ptr[g + 1]]`.
+    Group g has the rows `rows[ptr[g] : ptr[g + 1]]` of the result `ptr, rows`.
     """
     X = sp.csr_matrix(data.X.as_csr(), dtype=np.float64, copy=True)
     squares = np.asarray(X.multiply(X).sum(axis=1)).ravel() + data.constant**2

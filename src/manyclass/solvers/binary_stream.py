@@ -10,7 +10,7 @@ from ..problems import Binary, Problem
 from .binary_variables import count_bits, only_rows
 from .options import SolverOptions
 from .solver import Certificate, Progress, StopRule
-from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
+from .stream import MOST_ROUNDS, SETTLED, RowBlock, Stream, StreamShape, Variables
 
 # As in binary/training.hpp. The gap that a pass leaves behind is estimated as at least this share of the gap it saw.
 MOST_TRUSTED = 0.2
@@ -20,17 +20,13 @@ NEARLY_ALL = 0.7
 WAKE = 0.2
 
 
-class BinaryStream:
+class BinaryStream(Stream):
     """One-vs-rest, with any number of labels per row; see `native/binary/stream.hpp`."""
-
-    unsettled = False
 
     def __init__(self, problem: Problem, shape: StreamShape, options: SolverOptions, *, interrupt: Any):
         assert isinstance(problem, Binary)
-        self._problem, self._K = problem, shape.n_classes
-        self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
-        self._interrupt = interrupt
-        self._heads = shape.places.heads
+        super().__init__(problem, shape, options, interrupt)
+        self._loss = problem.loss
         kernel = native(core, "BinaryStream", self._dtype)
         self._kernel = kernel(self._heads, self._K, problem.loss, shape.first_class // kernel.width)
         self._B = self._kernel.vectors
@@ -53,14 +49,13 @@ class BinaryStream:
         self._visited = np.zeros(self._B)
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
-        """Load rows and their variables."""
         self._block = block
         self._kernel.swap_rows(block.layout, block.label_ptr, block.labels, block.C)
         for (begin, end), part in zip(block.parts, variables, strict=True):
             if part is None:
                 continue
             values = part["values"]
-            if project and self._problem.loss == "hinge":
+            if project and self._loss == "hinge":
                 of_row = begin + np.repeat(part["rows"], count_bits(part["lanes"]))
                 values = np.minimum(values, block.C[of_row])
             values = values.astype(self._dtype, copy=False)
@@ -68,12 +63,8 @@ class BinaryStream:
             if not project:
                 self._kernel.set_active(begin, end, part["active"])
 
-    def unload(self) -> None:
-        """Return the rows."""
-        self._kernel.return_rows(self._block.layout)
-
     def variables(self) -> list[Variables]:
-        """Return the variables of the loaded rows, by part, and which rows are still visited."""
+        """Also return which rows are still visited."""
         found = []
         for begin, end in self._block.parts:
             arrays = (*self._kernel.variables_of(begin, end), self._kernel.active_of(begin, end))
@@ -81,7 +72,6 @@ class BinaryStream:
         return found
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
-        """Return the variables of some of their rows."""
         return only_rows(variables, rows, before)
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
@@ -105,7 +95,6 @@ class BinaryStream:
         return float(0.2 * np.sqrt(tol) if rule.stop == "gap" else 0.5 * tol)
 
     def end_pass(self, rule: StopRule) -> None:
-        """Choose the classes and rows to visit in the next pass."""
         loss, gap, norm = self._seen
         working, tol = self._working, rule.tol * self._asked
         if self._all.all() and working.all():
@@ -134,16 +123,10 @@ class BinaryStream:
         primal, dual, violation = self._sums
         return Certificate(float(primal.sum()), float(dual.sum()), float(violation.max(initial=0.0)))
 
-    def add_to(self, exact: Any) -> None:
-        """Add the loaded rows to exact weights."""
-        self._kernel.add_to(exact, self._threads)
-
     def begin_certificate(self) -> None:
-        """Start a new certificate."""
         self._squares, self._measured = np.zeros((2, self._B)), np.zeros((3, self._B))
 
     def set_weights(self, exact: Any) -> None:
-        """Set the weights to exact ones, rounded."""
         self._kernel.set_weights(exact)
         first, width = exact.low // self._kernel.width, self._kernel.width
         for place, squares in enumerate(exact.squares()):
@@ -151,13 +134,12 @@ class BinaryStream:
             self._squares[place, first : first + of_vectors.size] += of_vectors
 
     def measure(self) -> None:
-        """Add the loaded rows to the certificate."""
         primal, dual, violation = np.array(self._kernel.measure(self._threads)).T
         self._measured[:2] += primal, dual
         self._measured[2] = np.maximum(self._measured[2], violation)
 
     def certificate(self, rule: StopRule) -> Certificate:
-        """Return the certificate; classes that do not meet the rule continue, to a smaller tolerance."""
+        """Classes that do not meet the rule continue, to a smaller tolerance."""
         exact, rounded = self._squares
         self._sums = np.array([self._measured[0] + rounded / 2, self._measured[1] - exact / 2, self._measured[2]])
         primal, dual, violation = self._sums
@@ -168,25 +150,6 @@ class BinaryStream:
         self._working |= ~met
         return self._total()
 
-    def best_classes(self) -> np.ndarray:
-        """Return the class with the largest score of each loaded row."""
-        return self._kernel.best_classes(self._threads)
-
-    def single_weights(self) -> tuple[np.ndarray, ...]:
-        """Return the weights of features that occur in only one row."""
-        return self._kernel.single_weights()
-
-    listed = 0  # no feature has a list of weights
-
-    def forget_lists(self) -> None:
-        """Do nothing, since there are no lists."""
-
-    def weights_of(self, heads: np.ndarray) -> np.ndarray:
-        """Return the weights of some features of the head for all classes."""
-        parts = [self._kernel.weights_of(b).reshape(self._heads, -1)[heads] for b in range(self._B)]
+    def weights_of(self, shared: np.ndarray) -> np.ndarray:
+        parts = [self._kernel.weights_of(b).reshape(self._heads, -1)[shared] for b in range(self._B)]
         return np.concatenate(parts, axis=1)[:, : self._K]
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of the weights."""
-        return self._kernel.weight_bytes

@@ -13,20 +13,15 @@ from .layout import DENSE_WAVE, WAVE, WORTH_SHARING
 from .options import SolverOptions
 from .passes import Estimate, Passes
 from .solver import Certificate, StopRule
-from .stream import MOST_ROUNDS, SETTLED, RowBlock, StreamShape, Variables
+from .stream import MOST_ROUNDS, SETTLED, RowBlock, Stream, StreamShape, Variables
 
 
-class CoupledStream:
+class CoupledStream(Stream):
     """Coupled losses and maximum entropy; see `native/coupled/solver.hpp`."""
 
-    unsettled = False
-
     def __init__(self, problem: Problem, shape: StreamShape, options: SolverOptions, *, interrupt: Any):
-        self._problem, self._K = problem, shape.n_classes
-        self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
-        self._interrupt = interrupt
-        self._width = shape.width
-        self._heads, self._tails = shape.places.heads, shape.places.tails
+        super().__init__(problem, shape, options, interrupt)
+        self._width, self._tails = shape.width, shape.places.tails
         self._maxent = problem.kernel == "maximum_entropy"
         rows = WAVE if problem.sparse_weights else DENSE_WAVE
         self._wave = rows if shape.width * self._K >= WORTH_SHARING else 1
@@ -49,7 +44,6 @@ class CoupledStream:
         self._kernel.begin_pass()
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
-        """Load rows and their variables."""
         self._block = block
         self._kernel.swap_rows(block.layout, block.labels, block.C)
         if self._maxent:
@@ -73,12 +67,7 @@ class CoupledStream:
             values = projected(self._problem, values, classes == block.labels[row], row, block.C)
         self._kernel.set_alpha(indptr, classes, values.astype(self._dtype, copy=False))
 
-    def unload(self) -> None:
-        """Return the rows."""
-        self._kernel.return_rows(self._block.layout)
-
     def variables(self) -> list[Variables]:
-        """Return the variables of the loaded rows, by part."""
         if self._maxent:
             held = self._kernel.variables.reshape(self._block.n_rows, -1)
             return [{"variables": held[begin:end].copy().reshape(-1)} for begin, end in self._block.parts]
@@ -96,7 +85,6 @@ class CoupledStream:
         return found
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
-        """Return the variables of some of their rows."""
         if self._maxent:
             return {"variables": variables["variables"].reshape(before, -1)[rows].reshape(-1)}
         matrix = sp.csr_matrix((variables["values"], variables["classes"], variables["indptr"]), (before, self._K))[
@@ -105,7 +93,7 @@ class CoupledStream:
         return {"indptr": matrix.indptr.astype(np.int64), "classes": matrix.indices, "values": matrix.data}
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
-        """Visit the rows: first all classes, then those in use where that pays."""
+        """Visit all classes first, then those in use where that pays."""
         rows = np.flatnonzero(self._block.C)
         most = MOST_ROUNDS if rounds == "tol" else int(rounds)
         first = before = 0.0
@@ -143,7 +131,6 @@ class CoupledStream:
         return not self._maxent and support * GATHER_COST < self._K
 
     def end_pass(self, rule: StopRule) -> None:
-        """Estimate the progress of the fit."""
         if self._theta < LEAST_THETA * self._waves:
             self._wave = max(1, self._wave // 2)
         loss, gap, alpha_sum = self._seen.tolist()
@@ -151,47 +138,30 @@ class CoupledStream:
         self.progress = self._passes.progress(ready=ready, pass_ended=True)
         self._begin_pass()
 
-    def add_to(self, exact: Any) -> None:
-        """Add the loaded rows to exact weights."""
-        self._kernel.add_to(exact, self._threads)
-
     def begin_certificate(self) -> None:
-        """Start a new certificate."""
         self._squares[:] = 0
         self._measured = Certificate(0.0, 0.0, 0.0)
         self.forget_lists()  # the exact weights bring them back, without entries that are no longer in use
 
     def set_weights(self, exact: Any) -> None:
-        """Set the weights to exact ones, rounded."""
         self._kernel.set_weights(exact)
         if not self._maxent:  # they include the mean
             self._kernel.training_weights.reshape(self._heads, -1)[:, self._K :] = 0
         self._squares += [squares.sum() for squares in exact.squares()]
 
     def measure(self) -> None:
-        """Add the loaded rows to the certificate."""
         primal, dual, violation = self._kernel.measure(self._threads)
         sums = self._measured
         self._measured = Certificate(sums.primal + primal, sums.dual + dual, max(sums.violation, violation))
 
     def certificate(self, rule: StopRule) -> Certificate:
-        """Return the certificate."""
         exact, rounded = self._squares.tolist()
         sums = self._measured
         found = Certificate(sums.primal + rounded / 2, sums.dual - exact / 2, sums.violation)
         self._passes.learn(found)
         return found
 
-    def best_classes(self) -> np.ndarray:
-        """Return the class with the largest score of each loaded row."""
-        return self._kernel.best_classes(self._threads)
-
-    def single_weights(self) -> tuple[np.ndarray, ...]:
-        """Return the weights of features that occur in only one row."""
-        return self._kernel.single_weights()
-
     def weights_of(self, shared: np.ndarray) -> np.ndarray:
-        """Return the weights of some features for all classes."""
         dense = self._kernel.training_weights.reshape(self._heads, -1)
         if not self._tails:
             return dense[shared, : self._K]
@@ -205,15 +175,12 @@ class CoupledStream:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the weights."""
         return self._kernel.weight_bytes + (self._kernel.list_bytes if self._tails else 0)
 
     def forget_lists(self) -> None:
-        """Free the weights in lists."""
         if self._tails:
             self._kernel.clear_lists()
 
     @property
-    def listed(self) -> int:
-        """Number of weights in lists."""
+    def listed(self) -> int:  # type: ignore[override]
         return self._kernel.list_entries if self._tails else 0

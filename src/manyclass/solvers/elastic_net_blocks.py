@@ -32,10 +32,7 @@ BLOCK: dict[str, Any] = {
 
 
 class ElasticNetBlocks(L2Blocks):
-    """Train each label on its own active set of rows; see `native/labels/training.hpp`.
-
-    A label is done when its own certificate meets the rule, independently of other labels.
-    """
+    """Train each label on its own active rows until it meets the rule by itself; see `native/labels/training.hpp`."""
 
     _typed: ClassVar[str] = "weights"
 
@@ -75,16 +72,13 @@ class ElasticNetBlocks(L2Blocks):
 
     @property
     def trained_by(self) -> type[L2Blocks]:
-        """The solver that trains these blocks, here or in a worker."""
         return ElasticNetBlocks
 
     def problems_of(self, block: int) -> range:
-        """Return the labels of a block."""
         first = self._kernel.first(block)
         return range(first, first + self._kernel.many(block))
 
     def meets(self, rule: StopRule, found: Certificate) -> bool:
-        """Whether each label of the chosen blocks meets a rule."""
         return all(self._block_meets(block, rule) for block in self._chosen)
 
     def _lines_of(self, block: int) -> np.ndarray:
@@ -96,7 +90,7 @@ class ElasticNetBlocks(L2Blocks):
         return not np.isnan(lines).any() and all(rule.met(Certificate(*line[:3])) for line in lines.tolist())
 
     def by_label(self) -> np.ndarray:
-        """Return the exit status per label: one row each, with the columns `RESULT`; NaN for labels never started."""
+        """Return one row per label with the columns `RESULT`; NaN for labels never started."""
         return self._results_by_label
 
     def _add_results(self, blocks: Sequence[int], found: Any) -> list[int]:
@@ -118,7 +112,6 @@ class ElasticNetBlocks(L2Blocks):
         return started_blocks
 
     def certificate(self) -> Certificate:
-        """Add up the certificates of all labels; a label never started has weights 0 and dual value 0."""
         found = self._results_by_label[[c for block in self._chosen for c in self.problems_of(block)]]
         started = ~np.isnan(found[:, 0])
         missing = int((~started).sum())
@@ -127,7 +120,7 @@ class ElasticNetBlocks(L2Blocks):
         return Certificate(primal + at_zero, dual, max(found[started, 2].max(initial=0.0), 1.0 * (missing > 0)))
 
     def memory(self) -> dict[str, int]:
-        """Return the bytes of the index of the rows, and of weights: those being trained and those that are done."""
+        """Return the bytes of the index of the rows, and of weights in training and finished."""
         return {
             "data": self._kernel.index_bytes,
             "weights": self._kernel.work_bytes + self._kernel.held_bytes,
@@ -135,11 +128,9 @@ class ElasticNetBlocks(L2Blocks):
         }
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Return the weights `(features, labels)`."""
         return as_matrix(self._kernel.weights(), self._features, self._problems)
 
     def untrained(self) -> np.ndarray:
-        """Return the labels that were never started."""
         return np.flatnonzero(np.isnan(self._results_by_label[:, 0]))
 
     def _hold_chosen(self) -> None:
@@ -148,14 +139,12 @@ class ElasticNetBlocks(L2Blocks):
             self._lines_of(block)[:] = np.nan
 
     def sibling(self, interrupt: Any, threads: int = 1) -> "ElasticNetBlocks":
-        """Return another solver on the same index of the rows, with no blocks chosen; both can work at once."""
         other = super().sibling(interrupt, threads)
         assert isinstance(other, ElasticNetBlocks)
         other._results_by_label = np.full_like(self._results_by_label, np.nan)
         return other
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return the dual variables by rows, as CSR arrays."""
         parts = [dict(zip(BLOCK, self._kernel.block(b), strict=True)) for b in range(self.blocks)]
         counts = [
             np.diff(part["row_ptr"]) if part["row_ptr"].size else np.zeros(len(self.problems_of(b)), np.int64)
@@ -179,10 +168,7 @@ class ElasticNetBlocks(L2Blocks):
             )
 
     def _arrays_of(self, blocks: list[int]) -> dict[str, np.ndarray]:
-        """Return all of `export_blocks` but the numbers of the blocks.
-
-        Each array of `BLOCK` holds the values of one block after the other; `sizes` has their numbers per block.
-        """
+        """Each array of `BLOCK` holds the values of one block after the other; `sizes` has their numbers."""
         parts = [self._kernel.block(b) for b in blocks]
         sizes = np.array([[array.size for array in part] for part in parts], np.int64).reshape(-1, len(BLOCK))
         labels = [label for b in blocks for label in self.problems_of(b)]

@@ -23,29 +23,24 @@ class EnclosingBallStream(BinaryStream):
 
     @property
     def unsettled(self) -> bool:  # type: ignore[override]
-        """Whether variables are stored without their factors."""
         return self._balls is not None
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
-        """Grow the balls to the rows."""
         if self._balls is None:
             self._balls = native(core, "EnclosingBalls", self._dtype)(self._B)
         self._kernel.grow_balls(self._balls, self._seed_of(pass_number), self._threads, self._interrupt)
 
     def end_pass(self, rule: StopRule) -> None:
-        """End the fit: there is no second pass."""
         self._passes += 1
         self._sums[:] = np.nan
         self.progress = self._report(ready=True, exhausted="one_pass")
 
     def begin_certificate(self) -> None:
-        """Start a new certificate with the current factors of the balls."""
         super().begin_certificate()
         if self._balls is not None:
             self._factors = self._balls.factors().reshape(self._B, -1)
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
-        """Load rows and their variables, with their factors if `project`."""
         if project and self._factors is not None:
             variables = [None if part is None else self._times_factors(part) for part in variables]
         super().load(block, variables, project=project)
@@ -58,6 +53,5 @@ class EnclosingBallStream(BinaryStream):
         return part | {"values": part["values"] * self._factors[vector, lane]}
 
     def set_weights(self, exact: Any) -> None:
-        """Set the weights to exact ones, rounded; from now on all variables include their factors."""
         super().set_weights(exact)
         self._balls = self._factors = None

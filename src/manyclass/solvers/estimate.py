@@ -67,16 +67,7 @@ def _support_per_class(n_rows: int, constant: bool) -> int:
 
 
 def expected_nonzeros(rows_of: np.ndarray, n_rows: int, n_classes: int, constant: bool) -> float:
-    """Return how many weights of one-vs-rest usually differ from 0.
-
-    Parameters
-    ----------
-    rows_of : ndarray
-        Number of rows of each feature.
-    n_rows, n_classes : int
-    constant : bool
-        Whether there is a constant feature.
-    """
+    """Return how many weights of one-vs-rest usually differ from 0, given the number of rows of each feature."""
     return _nonzeros_per_column(rows_of, n_rows, _support_per_class(n_rows, constant)) * n_classes
 
 
@@ -89,30 +80,10 @@ def estimate_memory(
     fit_intercept: bool = True,
     threads: int = 2,
 ) -> dict[str, int]:
-    """Estimate the memory of a fit before it starts.
+    """Estimate the bytes of `data`, `weights`, `dual_variables` and `scratch` of a fit, and their sum `peak`.
 
     Data and dense weights are counted exactly. The number of dual variables is only known afterwards; the estimate is
     what text usually needs.
-
-    Parameters
-    ----------
-    X : RowMatrix
-        The rows.
-    n_classes : int
-        Number of classes.
-    loss : str
-        A name in `manyclass.problems.PROBLEMS`.
-    dtype : numpy dtype
-        Dtype of the weights.
-    fit_intercept : bool
-        Whether there is a constant feature.
-    threads : int
-        Number of threads.
-
-    Returns
-    -------
-    dict
-        Bytes of `data`, `weights`, `dual_variables` and `scratch`, and their sum `peak`.
     """
     fit = _Fit(X, PROBLEMS[loss], n_classes, dtype, fit_intercept, threads)
     sizes = ESTIMATES[fit.problem.kernel](fit)
@@ -170,13 +141,7 @@ ESTIMATES = {
 
 
 def refuse_absurd_pairs(data: TrainingSet, problem: Problem, *, dtype: np.dtype, threads: int) -> None:
-    """Reject one-vs-one if it has too many problems for this machine.
-
-    Raises
-    ------
-    ValueError
-        If the fit needs more memory than is free, or more than a day.
-    """
+    """Reject one-vs-one if it needs more memory than is free, or more than a day."""
     K = data.n_classes
     needed = estimate_memory(
         data.X, K, loss=problem.name, dtype=dtype, fit_intercept=data.constant != 0, threads=threads

@@ -99,7 +99,6 @@ class FrankWolfe(Solver):
         self._order = np.random.default_rng([self._seed, new.number]).permutation(self._n)
 
     def advance(self, rule: StopRule) -> Progress:
-        """Visit some more rows of the current pass."""
         status = self._status
         if status.loaded:
             status.loaded = False
@@ -136,14 +135,12 @@ class FrankWolfe(Solver):
         self._status.sums_needed = self._kernel.entries
 
     def certificate(self) -> Certificate:
-        """Certify all variables in float64."""
         found = Certificate(*self._kernel.certificate(self._threads))
         self._refresh()
         self._status.passes.learn(found)
         return found
 
     def memory(self) -> dict[str, int]:
-        """Return the maximum bytes of data, weights and dual variables."""
         self._note_memory()
         weights, dual = self._status.weight_bytes, self._status.dual_bytes
         return {"data": self._kernel.data_bytes, "weights": weights, "dual_variables": dual}
@@ -154,15 +151,12 @@ class FrankWolfe(Solver):
         status.dual_bytes = max(status.dual_bytes, kernel.dual_bytes)
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Return the weights `(features, K)` of the dual variables."""
         return as_matrix(self._kernel.weights(self._features, self._threads), self._features, self._K)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return the dual variables by rows, of a row's own labels and of others, as CSR arrays."""
         return dict(zip(CSR, self._kernel.alpha(), strict=True))
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Start from these dual variables, projected onto the feasible set if C has become smaller."""
         indptr, classes, values = (state[name] for name in CSR)
         row = np.repeat(np.arange(self._n), np.diff(indptr))
         sums = np.bincount(row, weights=values, minlength=self._n)  # over own and other labels
@@ -171,7 +165,6 @@ class FrankWolfe(Solver):
         self._status.loaded = True  # the first certificate also sets the sums
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Return everything needed to resume with the same bits, also in the middle of a pass."""
         stored = {"status": numbers_to_array(asdict(self._status)), "pass_sums": self._kernel.pass_sums()}
         stored["ease"] = self._kernel.ease()
         # The sums carry the rounding of all steps so far, so they do not follow from the dual variables.
@@ -179,7 +172,6 @@ class FrankWolfe(Solver):
         return stored | {f"variables.{name}": array for name, array in self.state().items()}
 
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
-        """Resume from a checkpoint."""
         stored = parts[0]
         self._status = as_declared(_Status, numbers_from_array(stored["status"]), "status")
         self._begin_pass(self._status.current)

@@ -220,7 +220,6 @@ class L2Blocks(Solver):
         )
 
     def certificate(self) -> Certificate:
-        """Add up the certificates of all chosen blocks; an untrained problem has weights 0 and dual value 0."""
         found = self._sum()
         untrained = [p for b in self._chosen if b not in self._results for p in self.problems_of(b)]
         if len(untrained) == 0:
@@ -234,7 +233,7 @@ class L2Blocks(Solver):
         return Certificate(found.primal + at_zero, found.dual, max(found.violation, 1.0))
 
     def memory(self) -> dict[str, int]:
-        """Return the bytes of data, of weights (one block per thread), and of the dual variables that are kept."""
+        """Return the bytes, with weights of one block per thread."""
         block = self._kernel.width * self._dtype.itemsize
         return {
             "data": self._kernel.data_bytes,
@@ -243,15 +242,12 @@ class L2Blocks(Solver):
         }
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Return the weights `(features, problems)` of the dual variables."""
         return as_matrix(self._kernel.weights(self._features, self._threads), self._features, self._problems)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return the dual variables by rows, as CSR arrays."""
         return dict(zip(CSR, self._kernel.alpha(), strict=True))
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Start from these dual variables, projected onto the feasible set if C has become smaller."""
         self._start = state
         row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
         either = np.zeros(row.size, bool)  # positive and negative rows have the same bound
@@ -263,18 +259,10 @@ class L2Blocks(Solver):
         self._kernel.set_alpha(*(state[name] for name in CSR))
 
     def export_blocks(self, blocks: Sequence[int] | None = None) -> dict[str, np.ndarray]:
-        """Return trained blocks as plain arrays for `import_blocks`.
+        """Return blocks as plain arrays for `import_blocks`, by default all that have been started.
 
-        Parameters
-        ----------
-        blocks : sequence of int, optional
-            Blocks to export, by default all that have been started. Others export the dual variables they start from.
-
-        Returns
-        -------
-        dict of arrays
-            `blocks`, ascending; `results`, one row per block, or per label for labels with an elastic net; and the
-            dual variables and weights of the blocks.
+        `blocks` has their numbers, ascending; `results` one row per block, or per label with an elastic net. Blocks
+        not started export the dual variables they start from.
         """
         chosen = sorted(self._results if blocks is None else blocks)
         return {"blocks": np.array(chosen, np.int64), **self._arrays_of(chosen)}
@@ -282,8 +270,8 @@ class L2Blocks(Solver):
     def _arrays_of(self, blocks: list[int]) -> dict[str, np.ndarray]:
         """Return all of `export_blocks` but the numbers of the blocks.
 
-        Dual variables that are not 0 are given as `counts` of rows per block, `rows`, bits of the `lanes` in use, and
-        `values`. `columns` has the weights of started blocks if the model is dense.
+        Dual variables that are not 0 are `counts` of rows per block, `rows`, bits of the `lanes` in use, and
+        `values`; `columns` has the weights of started blocks if the model is dense.
         """
         results = [self._results.get(b, BlockResult()) for b in blocks]
         return {
@@ -295,15 +283,7 @@ class L2Blocks(Solver):
     def import_blocks(self, found: dict[str, np.ndarray]) -> None:
         """Import blocks from another solver of the same problem, as if they had been trained here.
 
-        Parameters
-        ----------
-        found : dict of arrays
-            From `export_blocks`. For blocks that have not been started, only the dual variables are imported.
-
-        Raises
-        ------
-        ValueError, IndexError
-            If the arrays do not fit this problem.
+        Raises ValueError or IndexError if the arrays do not fit this problem.
         """
         dtype = found[self._typed].dtype
         if dtype != self._dtype:
@@ -340,7 +320,6 @@ class L2Blocks(Solver):
         return self._progress()
 
     def untrained(self) -> np.ndarray:
-        """Return the problems whose block was never started."""
         started = np.zeros(self._problems, bool)
         for block in self._results:
             started[self._kernel.problems_of(block)] = True

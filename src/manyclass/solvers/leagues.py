@@ -140,7 +140,6 @@ class Leagues(Solver):
     # ---- Training
 
     def advance(self, rule: StopRule) -> Progress:
-        """Play some matchdays of the current pass."""
         status = self._status
         if status.loaded:
             status.loaded = False
@@ -257,7 +256,7 @@ class Leagues(Solver):
         return native(core, "DualRows", self._dtype)(*(held[name] for name in CSR), self._K)
 
     def certificate(self) -> Certificate:
-        """Certify all variables in float64, each process its own leagues, with recomputed weights."""
+        """Certify the leagues of each process with recomputed weights."""
         self._receive(self._missing())
         alpha, threads = self._dual_rows(), self._threads
         here = [league for league in range(self._leagues) if self._kernel.here(league)]
@@ -276,21 +275,17 @@ class Leagues(Solver):
         return found
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
-        """Return the weights `(features, K)` of the dual variables."""
         found = self._kernel.weights(self._dual_rows(), self._features, self._threads)
         return as_matrix(found, self._features, self._K)
 
     def memory(self) -> dict[str, int]:
-        """Return the bytes of data, weights and dual variables of this process."""
         kernel = self._kernel
         return {"data": kernel.data_bytes, "weights": kernel.weight_bytes, "dual_variables": kernel.dual_bytes}
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return the dual variables by rows, as CSR arrays."""
         return dict(self._all_variables())
 
     def load_state(self, state: dict[str, np.ndarray]) -> None:
-        """Start from these dual variables, projected onto the feasible set if C has become smaller."""
         row = np.repeat(np.arange(self._n), np.diff(state["indptr"]))
         values = np.minimum(state["values"], self._C[row]).astype(self._dtype)
         self._variables = state | {"values": values}
@@ -300,7 +295,6 @@ class Leagues(Solver):
         self._status.loaded = True
 
     def checkpoint(self) -> dict[str, np.ndarray]:
-        """Return the leagues and matches of this process exactly as they are."""
         self._receive(self._missing())
         matches = self._every_match()
         if not matches:
@@ -318,7 +312,7 @@ class Leagues(Solver):
         }
 
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
-        """Resume from a checkpoint: each process takes what belongs to it now."""
+        """Each process takes what belongs to it now."""
         parts = [part for part in parts if part]
         self._status = as_declared(_Status, numbers_from_array(parts[0]["status"]), "status")
         self._seen, self._variables = [], None

@@ -16,12 +16,8 @@ class SolverOptions:
 
     Attributes
     ----------
-    dtype : numpy dtype
-        Dtype of weights and dual variables.
     seed : int
         Seed for the order of the rows.
-    threads : int
-        Number of threads; the result does not depend on it.
     solver : str
         "auto", "dual", or another solver of the loss.
     leagues : int, optional

@@ -17,14 +17,7 @@ class PegasosStream(BinaryStream):
     """Visit every row once per pass; see `native/binary/pegasos.hpp`.
 
     The variable of a row is the mean of its responses, one per pass. Variables of another fit or of other penalties
-    count as one response.
-
-    Parameters
-    ----------
-    problem, shape, options, interrupt
-        As for all streams.
-    update : "row" or "block"
-        Whether the weights change after each row, or after all loaded rows.
+    count as one response. `update` says whether the weights change after each "row", or after all loaded rows.
     """
 
     def __init__(
@@ -45,13 +38,11 @@ class PegasosStream(BinaryStream):
         self._share = 1.0  # of the tolerance that an estimate has to meet
 
     def load(self, block: RowBlock, variables: Sequence[Variables | None], *, project: bool = False) -> None:
-        """Load rows and their variables."""
         super().load(block, variables, project=project)
         if project:
             self._visits = 1
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
-        """Visit the rows once."""
         begin, end = ((rows / self._n) for rows in (self._rows, self._rows + self._block.n_rows))
         time = (self._visits + begin, self._visits + end, float(self._visits), self._unit)
         seed = self._seed_of(pass_number)
@@ -62,7 +53,6 @@ class PegasosStream(BinaryStream):
         self._rows += self._block.n_rows
 
     def end_pass(self, rule: StopRule) -> None:
-        """Estimate the progress from what the rows saw just before their visits."""
         loss, gap, norm = self._seen
         self._sums = np.array([loss + norm / 2, loss + norm / 2 - gap, self._violation])
         self._passes += 1
@@ -72,18 +62,16 @@ class PegasosStream(BinaryStream):
         self._begin_pass()
 
     def begin_certificate(self) -> None:
-        """Start a new certificate, and drop an unfinished pass."""
         super().begin_certificate()
         self._rows = 0
         self._visits = max(1, self._visits)
 
     def set_weights(self, exact: Any) -> None:
-        """Set the weights to those of the mean responses, rounded."""
         super().set_weights(exact)
         self._unit = float(self._visits)
 
     def certificate(self, rule: StopRule) -> Certificate:
-        """Return the certificate; if it does not meet the rule, the next one waits for a better estimate."""
+        """If it does not meet the rule, the next one waits for a better estimate."""
         found = super().certificate(rule)
         if not rule.met(found):
             self._share /= 2

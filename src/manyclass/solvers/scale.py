@@ -12,28 +12,10 @@ from .solver import TrainingSet
 
 
 def longest_row(problem: Problem, n_classes: int, total: float, largest: float, dtype: np.dtype) -> float:
-    """Check penalties, and return the largest squared length of rows that they allow.
+    """Return the largest squared length of rows, with the constant feature, that these penalties allow in a dtype.
 
-    Parameters
-    ----------
-    problem : Problem
-        The loss.
-    n_classes : int
-        K.
-    total, largest : float
-        Sum of the penalties of all rows, or an upper bound, and the largest penalty.
-    dtype : float32 or float64
-        Dtype of the fit.
-
-    Returns
-    -------
-    float
-        Including the constant feature.
-
-    Raises
-    ------
-    ValueError
-        If the penalties, or the factors of an elastic net, are too large or too small for the dtype.
+    `total` is the sum of the penalties of all rows, or an upper bound, and `largest` the largest one. Raises
+    ValueError if they, or the factors of an elastic net, are too large or too small.
     """
     limits = np.finfo(dtype)
     most = float(limits.max)
@@ -67,13 +49,7 @@ def _check_elastic_net(problem: Problem, most: float, wider: str) -> float:
 
 
 def check_scale(problem: Problem, data: TrainingSet, dtype: np.dtype) -> None:
-    """Reject rows and penalties that overflow or vanish in the dtype of the weights.
-
-    Raises
-    ------
-    ValueError
-        If they do; says what is too large or too small, and what to change.
-    """
+    """Raise ValueError for rows and penalties that overflow or vanish in the dtype of the weights."""
     total, largest = float(data.C.sum()), float(data.C.max())
     most = longest_row(problem, data.n_classes, total, largest, dtype)
     square = data.constant * data.constant
@@ -95,18 +71,7 @@ LONG, APART = 10.0, 100.0
 
 
 def slow_because(X: RowMatrix) -> str:
-    """Explain how the scale of the rows slows down training, and what to change.
-
-    Parameters
-    ----------
-    X : RowMatrix
-        Rows of a fit that did not converge.
-
-    Returns
-    -------
-    str
-        A sentence, or "" if the rows are well scaled.
-    """
+    """Say how the scale of the rows slows down training, and what to change; "" if they are well scaled."""
     if X.dense is not None:
         squares = np.einsum("ij,ij->j", X.dense, X.dense, dtype=np.float64)
         counts = np.count_nonzero(X.dense, axis=0)

@@ -44,21 +44,9 @@ def league_count(n_classes: int) -> int:
 
 
 def divide_classes(rows_of_class: np.ndarray, leagues: int, chance: np.random.Generator | None = None) -> np.ndarray:
-    """Deal classes to leagues so that all have the same number of classes and about the same number of rows.
+    """Return the league of each class: leagues differ by at most one class, and have about the same number of rows.
 
-    Parameters
-    ----------
-    rows_of_class : ndarray of shape (K,)
-        Number of rows of each class.
-    leagues : int
-        Number of leagues, at most K.
-    chance : Generator, optional
-        Deal at random instead, almost as evenly.
-
-    Returns
-    -------
-    int32 ndarray of shape (K,)
-        League of each class. Leagues differ by at most one class.
+    With `chance`, deal at random instead, almost as evenly.
     """
     K = len(rows_of_class)
     if not 1 <= leagues <= K:
@@ -87,14 +75,7 @@ def matchdays(leagues: int) -> int:
 
 
 def places(leagues: int, day: int) -> np.ndarray:
-    """Return the position of each league on a day, even if it has no opponent.
-
-    Parameters
-    ----------
-    leagues : int
-    day : int
-        0 to `matchdays(leagues) - 1`.
-    """
+    """Return the position of each league on a day of `matchdays`, even if it has no opponent."""
     seats = _seats(leagues)
     quarter, seat = np.arange(leagues) % 4, np.arange(leagues) // 4
     if day < 2 * seats - 1:

@@ -57,15 +57,7 @@ class TrainingSet:
         return np.arange(self.codes.size + 1), self.codes
 
     def rows_by_class(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rows of each class, one class after the other.
-
-        Returns
-        -------
-        ptr : int64 ndarray of shape (n_classes + 1,)
-            Start of the rows of each class.
-        rows : int32 ndarray
-            Ascending within a class.
-        """
+        """Return where the rows of each class begin, and the rows, ascending within a class."""
         if self.Y is not None:
             by_class = self.Y.tocsc()
             by_class.sort_indices()
@@ -197,14 +189,6 @@ class Solver(ABC):
     def restore(self, parts: Sequence[dict[str, np.ndarray]]) -> Progress:
         """Resume from a checkpoint of the same problem, written with any number of threads and processes.
 
-        Parameters
-        ----------
-        parts : sequence of dict of arrays
-            The parts of all processes that wrote it.
-
-        Returns
-        -------
-        Progress
-            The last one before the checkpoint.
+        Takes the parts of all processes that wrote it; returns the last progress before it.
         """
         raise NotImplementedError(f"{type(self).__name__} keeps its dual variables in files of its own")

@@ -45,13 +45,7 @@ def weights_from_arrays(stored: dict[str, np.ndarray], weights: np.ndarray) -> N
 
 
 def fill(there: np.ndarray, name: str, found: np.ndarray) -> None:
-    """Set an array from one in a file.
-
-    Raises
-    ------
-    ValueError
-        If type or shape differ, or a value is not finite.
-    """
+    """Set an array from one in a file; raise ValueError if type or shape differ, or a value is not finite."""
     if (found.dtype, found.shape) != (there.dtype, there.shape):
         expected = f"{there.dtype} of shape {there.shape}"
         raise ValueError(f"{name} is {found.dtype} of shape {found.shape}, not {expected}")
