@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks import ours
 from benchmarks.protocol import Outcome, Request, Task, memory_status, serve
 from manyclass.data import check_matrix
-from manyclass.peers import MPIEngine, MPIPeers, all_or_none
+from manyclass.peers import MPIEngine, MPIPeers
 from manyclass.problems import PROBLEMS
 from manyclass.solvers import Leagues, SolverOptions, StopRule, TrainingSet
 
@@ -35,7 +35,7 @@ def prepare(request: Request, peers: MPIPeers) -> tuple[TrainingSet, dict[str, A
 
 def epochs(state) -> dict[str, float]:
     data, options, peers = state
-    with all_or_none(peers):
+    with peers.all_or_none():
         solver = Leagues(PROBLEMS["ww"], data, SolverOptions(**options), shrinking=False, peers=peers)
         # Seconds, seconds waiting, bytes sent; then, beside the clock, what is in use.
         each = np.array([[*_epoch(solver, peers), *_in_use(solver)] for _ in range(EPOCHS)])

@@ -16,7 +16,7 @@ import typer
 from ..engines import share_rows
 from ..estimators.predictor import put_together
 from ..model import LinearModel
-from ..peers import Alone, Peers, all_or_none, peers_of, share, started_by_mpirun, told_rank, told_size
+from ..peers import Peers, peers_of, share, started_by_mpirun, told_rank, told_size
 from .output import InputError, explained
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -27,7 +27,7 @@ PLACE = "{rank}"
 PATIENCE = 10.0
 # Defined by click, which typer imports or includes.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-_peers: Peers = Alone()
+_peers: Peers = Peers()
 
 
 class Engine(str, Enum):
@@ -49,10 +49,10 @@ def as_one(command: Command) -> Command:
         engine = kwargs.get("engine", Engine.auto)
         by_mpi = engine is Engine.mpi or (engine is Engine.auto and started_by_mpirun())
         with first_speaks():
-            _peers = peers_of("mpi") if by_mpi else Alone()
+            _peers = peers_of("mpi") if by_mpi else Peers()
         if _peers.rank > 0:
             be_silent()
-        with all_or_none(_peers, explained):
+        with _peers.all_or_none(explained):
             command(*args, **kwargs)
 
     return everywhere  # type: ignore[return-value]
@@ -101,7 +101,7 @@ def peers() -> Peers:
 
 def threads(jobs: int | None) -> int | None:
     """Return the number of threads of this rank: what was asked for, or its share of the cores."""
-    return getattr(_peers, "threads", None) if jobs is None else jobs
+    return _peers.threads if jobs is None else jobs
 
 
 def own_file(path: str) -> str:

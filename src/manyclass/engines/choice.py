@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from ..peers import MPIEngine, MPIPeers, Peers
-from ..problems import Binary, MaxMargin, Problem, SparseBinary
+from ..peers import MPIEngine, Peers
+from ..problems import Binary, MaxMargin, Problem
 from ..solvers import CoupledRows, FrankWolfe, Leagues, Solver, TrainingSet, blocks_of, check_scale
 from .class_ranges import from_disk
 from .disk_engine import DiskEngine, DiskJob
 from .dual_store import DualStore
-from .label_parallel import SentBlocks, SentElasticNetBlocks
+from .label_parallel import SENT
 from .options import FitOptions
 from .stored_rows import StoredRows
 
@@ -47,7 +47,7 @@ def disk_engine(engine: Any) -> DiskEngine:
 
 def with_threads(options: FitOptions, peers: Peers) -> FitOptions:
     """Return the options with this process's share of the host's cores, if all cores are requested."""
-    if isinstance(peers, MPIPeers) and options.n_jobs in (None, -1):
+    if peers.threads is not None and options.n_jobs in (None, -1):
         return replace(options, threads=peers.threads)
     return options
 
@@ -66,18 +66,13 @@ def make_solver(
     if isinstance(data, StoredRows):
         return from_disk(DiskJob(problem, data, disk_engine(options.engine), options, interrupt), variables)
     check_scale(problem, data, options.dtype)
+    if isinstance(problem, Binary):
+        blocks = SENT[blocks_of(problem)] if options.engine == "joblib" else blocks_of(problem)
+        return blocks(problem, data, options, interrupt=interrupt, peers=peers)
+    if isinstance(problem, MaxMargin):
+        return FrankWolfe(problem, data, options)
+    if options.solver == "leagues":
+        return Leagues(problem, data, options, peers=peers)
     if options.solver == "alternating":
         options = replace(options, solver="leagues")  # as `CoupledRows` calls it
-        return CoupledRows(problem, data, options, peers=peers)
-    return _kind(problem, options)(problem, data, options, interrupt=interrupt, peers=peers)
-
-
-def _kind(problem: Problem, options: FitOptions) -> Any:
-    """Return the solver class."""
-    if isinstance(problem, Binary):
-        if options.engine == "joblib":
-            return SentElasticNetBlocks if isinstance(problem, SparseBinary) else SentBlocks
-        return blocks_of(problem)
-    if isinstance(problem, MaxMargin):
-        return FrankWolfe
-    return Leagues if options.solver == "leagues" else CoupledRows
+    return CoupledRows(problem, data, options, peers=peers)

@@ -62,7 +62,7 @@ class SentBlocks(L2Blocks):
         options: FitOptions,
         *,
         interrupt: Any,
-        peers: Peers | None = None,
+        peers: Peers,
     ):
         self._deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
         super().__init__(problem, data, replace(options, threads=joblib.cpu_count()), interrupt=interrupt)
@@ -129,6 +129,9 @@ class SentBlocks(L2Blocks):
 
 class SentElasticNetBlocks(SentBlocks, ElasticNetBlocks):
     """`SentBlocks` for losses with an elastic net."""
+
+
+SENT: dict[type[L2Blocks], type[SentBlocks]] = {L2Blocks: SentBlocks, ElasticNetBlocks: SentElasticNetBlocks}
 
 
 # A worker thread uses the layout of the fit in its own process; a worker process keeps the last layout it made.

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..peers import MPIPeers, Peers
+from ..peers import Peers
 from ..peers.courier import ROWS
 
 logger = logging.getLogger("manyclass")
@@ -55,7 +55,7 @@ def share_rows(read: Callable[[], Rows], peers: Peers) -> Rows:
     Exception
         Whatever `read` raises, in all processes on its host.
     """
-    if not isinstance(peers, MPIPeers) or peers.size == 1:
+    if peers.size == 1:
         return read()
     first, *others = [rank for rank, host in enumerate(peers.hosts) if host == peers.hosts[peers.rank]]
     rows: Any = None
@@ -85,7 +85,7 @@ def join_rows(part: Part, join: Callable[[Sequence[Part]], Rows], peers: Peers) 
 
     `join` takes the parts of all processes, by rank.
     """
-    if not isinstance(peers, MPIPeers) or peers.size == 1:
+    if peers.size == 1:
         return join([part])
     _send(part, {peers.hosts.index(host) for host in peers.hosts} - {peers.rank}, peers)
 
@@ -107,7 +107,7 @@ class Offer(NamedTuple):
     name: str
 
 
-def _in_common(rows: Any, first: int, wanted: bool, peers: MPIPeers) -> tuple[np.ndarray | None, dict[int, str]]:
+def _in_common(rows: Any, first: int, wanted: bool, peers: Peers) -> tuple[np.ndarray | None, dict[int, str]]:
     """Map the rows of the first process on this host; also return why other ranks could not, by rank."""
     offer: Offer | OSError | None = None
     memory = reason = None

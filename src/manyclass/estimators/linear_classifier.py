@@ -31,7 +31,7 @@ from ..engines import (
 from ..model import LinearModel
 from ..model.threads import thread_count
 from ..model.weights import WideWeights
-from ..peers import all_or_none, peers_of
+from ..peers import peers_of
 from ..problems import Problem
 from ..solvers import StopRule, TrainingSet, refuse_absurd_pairs
 from .class_weights import weights_by_class
@@ -95,7 +95,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         self
         """
         try:
-            with all_or_none(peers_of(self.engine)):
+            with peers_of(self.engine).all_or_none():
                 return self._fit(X, y, sample_weight)
         finally:
             self.__dict__.pop("_provenance", None)  # applies to these rows only

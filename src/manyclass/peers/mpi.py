@@ -1,7 +1,7 @@
 """Processes started by mpirun that train one fit together.
 
 All of them run the same program on the same rows and labels; `peers.py` says how solvers use them. mpirun
-detects a process that dies, `courier.py` one that is cut off, and `all_or_none` one that raises.
+detects a process that dies, `courier.py` one that is cut off, and `Peers.all_or_none` one that raises.
 """
 
 import math
@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -21,7 +20,7 @@ import numpy as np
 
 from . import courier
 from .courier import NUMBERS, SOON, Courier, find_mpirun
-from .peers import Alone, Peers
+from .peers import Peers, as_traceback
 
 # Bytes of a gathered part that are sent along with its size.
 SHORT = 4096
@@ -79,7 +78,7 @@ def peers_of(engine: Any) -> Peers:
     """Return the processes of an engine."""
     if engine == "mpi":
         return _everyone.peers()
-    return engine.peers() if isinstance(engine, MPIEngine) else Alone()
+    return engine.peers() if isinstance(engine, MPIEngine) else Peers()
 
 
 def started_by_mpirun() -> bool:
@@ -116,7 +115,7 @@ def _world() -> Any:
     return MPI.COMM_WORLD
 
 
-class MPIPeers:
+class MPIPeers(Peers):
     """The processes of a communicator; counts the bytes it has sent and the seconds it has waited."""
 
     def __init__(self, comm: Any, silence: float):
@@ -219,6 +218,25 @@ class MPIPeers:
         self.seconds_waiting += time.perf_counter() - begin
         return done
 
+    @contextmanager
+    def all_or_none(self, explained: Callable[[BaseException], tuple[str, int]] = as_traceback) -> Iterator[None]:
+        if self.size == 1:
+            yield
+            return
+        self.watch(True)
+        try:
+            yield
+        except BaseException as error:
+            if not self.share_fate(failed=True):
+                self.abort(*explained(error))
+            raise
+        else:
+            # No process may leave while others still need it.
+            if not self.share_fate(failed=False):
+                threading.Event().wait()  # another process is about to report the error and end the job
+        finally:
+            self.watch(False)
+
     def abort(self, cause: str, code: int = 1, *, cut_off: bool = False) -> NoReturn:
         """End the job, so that mpirun exits with `code`. If other hosts are cut off, end those on this one."""
         sys.stdout.flush()
@@ -244,34 +262,3 @@ def _end_mpirun() -> None:
     if pid is not None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-
-
-def _as_traceback(error: BaseException) -> tuple[str, int]:
-    return f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error))}".rstrip(), 1
-
-
-@contextmanager
-def all_or_none(
-    peers: Peers, explained: Callable[[BaseException], tuple[str, int]] = _as_traceback
-) -> Iterator[None]:
-    """Let either all processes leave this context normally or none.
-
-    An exception raised by all processes propagates. One raised by only some of them ends the job, with the message
-    and exit code that `explained` returns for it.
-    """
-    if not isinstance(peers, MPIPeers) or peers.size == 1:
-        yield
-        return
-    peers.watch(True)
-    try:
-        yield
-    except BaseException as error:
-        if not peers.share_fate(failed=True):
-            peers.abort(*explained(error))
-        raise
-    else:
-        # No process may leave while others still need it.
-        if not peers.share_fate(failed=False):
-            threading.Event().wait()  # another process is about to report the error and end the job
-    finally:
-        peers.watch(False)

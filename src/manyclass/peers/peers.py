@@ -1,73 +1,69 @@
 """How the processes of a fit communicate."""
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 
-class Peers(Protocol):
-    """The processes of a fit, numbered from 0. All run the same program, each on its own share of the work."""
-
-    @property
-    def rank(self) -> int:
-        """Number of this process."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of processes."""
-        ...
-
-    def gather(self, value: Any) -> list[Any]:
-        """Return the values of all processes, by rank. All of them must call it."""
-        ...
-
-    def gather_bytes(self, mine: np.ndarray) -> list[np.ndarray]:
-        """Return the bytes of all processes, by rank, as they are. All of them must call it."""
-        ...
-
-    def share_out(self, count: int) -> Iterator[int]:
-        """Yield the numbers 0..count-1 in order, each to the process that asks first. All of them must call it."""
-        ...
-
-    def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
-        """Send bytes to a process without waiting for their arrival."""
-        ...
-
-    def receive(self, source: int, tag: int) -> np.ndarray:
-        """Wait for bytes from a process."""
-        ...
+def as_traceback(error: BaseException) -> tuple[str, int]:
+    """Return the message and exit code of a job that an error ends."""
+    return f"{type(error).__name__}: {error}\n{''.join(traceback.format_exception(error))}".rstrip(), 1
 
 
-class Alone:
-    """A fit in a single process."""
+class Peers:
+    """The processes of a fit, all running the same program: here a single one, in subclasses several.
+
+    Attributes
+    ----------
+    rank, size : int
+        Number of this process, from 0, and number of processes.
+    hosts : list of str
+        Host name of each rank.
+    threads : int, optional
+        Threads for this process if processes on its host share the cores.
+    """
 
     rank = 0
     size = 1
+    hosts: list[str]
+    threads: int | None = None
 
     def gather(self, value: Any) -> list[Any]:
-        """Return the value of this process."""
+        """Return the values of all processes, by rank. All of them must call it."""
         return [value]
 
     def gather_bytes(self, mine: np.ndarray) -> list[np.ndarray]:
-        """Return the bytes of this process."""
+        """Return the bytes of all processes, by rank, as they are. All of them must call it."""
         return [mine]
 
     def share_out(self, count: int) -> Iterator[int]:
-        """Yield all numbers."""
+        """Yield the numbers 0..count-1 in order, each to the process that asks first. All of them must call it."""
         return iter(range(count))
 
     def send(self, to: int, tag: int, parcel: np.ndarray) -> None:
-        """Raise an error, since there is no other process."""
+        """Send bytes to a process without waiting for their arrival."""
         raise RuntimeError("this fit runs in a single process")
 
     def receive(self, source: int, tag: int) -> np.ndarray:
-        """Raise an error, since there is no other process."""
+        """Wait for bytes from a process."""
         raise RuntimeError("this fit runs in a single process")
 
+    @contextmanager
+    def all_or_none(self, explained: Callable[[BaseException], tuple[str, int]] = as_traceback) -> Iterator[None]:
+        """Let either all processes leave this context normally or none.
 
-def share(count: int, peers: Peers, rank: int | None = None) -> tuple[int, int]:
-    """Return a process's share of `count` items as `(begin, end)`."""
-    rank = peers.rank if rank is None else rank
-    return rank * count // peers.size, (rank + 1) * count // peers.size
+        An exception raised by all processes propagates. One raised by only some of them ends the job, with the
+        message and exit code that `explained` returns for it.
+        """
+        yield
+
+
+Alone = Peers
+
+
+def share(count: int, peers: Peers) -> tuple[int, int]:
+    """Return this process's share of `count` items as `(begin, end)`."""
+    return peers.rank * count // peers.size, (peers.rank + 1) * count // peers.size

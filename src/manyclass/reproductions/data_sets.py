@@ -37,7 +37,7 @@ def folder(name: str) -> Path | None:
     return place if (place / "train.svm.xz").is_file() else None
 
 
-def load(place: Path, *, test_share: float, own_split: bool = False, seed: int = 0) -> DataSet:
+def load(place: Path, *, test_share: float, own_split: bool = False) -> DataSet:
     """Read a data set; without test rows, or with `own_split`, hold out a share of the training rows at random."""
     X, labels = load_svmlight(place / "train.svm.xz")
     if (place / "test.svm.xz").is_file() and not own_split:
@@ -46,7 +46,7 @@ def load(place: Path, *, test_share: float, own_split: bool = False, seed: int =
         X.resize(X.shape[0], width)
         X_test.resize(X_test.shape[0], width)
     else:
-        order = np.random.default_rng(seed).permutation(X.shape[0])
+        order = np.random.default_rng(0).permutation(X.shape[0])
         held_out, learn = np.split(order, [round(test_share * len(order))])
         X, X_test, labels, test_labels = X[learn], X[held_out], labels[learn], labels[held_out]
     classes, y = encode_labels(labels)

@@ -3,14 +3,12 @@
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._native import core, native
 from ..data.json_content import as_declared
-from ..peers import Peers
 from ..problems import MaxMargin
 from .layout import as_matrix, make_layout
 from .options import SolverOptions
@@ -68,15 +66,7 @@ class _Status:
 class FrankWolfe(Solver):
     """Row by row, add the most violating labels and step on all in use; see `native/max_margin/solver.hpp`."""
 
-    def __init__(
-        self,
-        problem: MaxMargin,
-        data: TrainingSet,
-        options: SolverOptions,
-        *,
-        interrupt: Any = None,
-        peers: Peers | None = None,
-    ):
+    def __init__(self, problem: MaxMargin, data: TrainingSet, options: SolverOptions):
         self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
         self._n, self._K, self._C = data.X.n_rows, data.n_classes, data.C
         self._features = data.X.n_features + (data.constant != 0)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core, native
-from ..peers import Alone, Peers
+from ..peers import Peers
 from ..problems import Binary
 from .layout import as_matrix, make_layout
 from .options import SolverOptions
@@ -69,7 +69,7 @@ class L2Blocks(Solver):
         self._n, self._problems = data.X.n_rows, problem.columns(data.n_classes)
         self._features = data.X.n_features + (data.constant != 0)
         self._kernel = self._make_kernel(problem, data, options.solver, options.keep_state)
-        self._peers = peers or Alone()
+        self._peers = peers or Peers()
         self._at_once = BLOCKS_A_THREAD * sum(self._peers.gather(options.threads))
         self._chosen = self._left = list(range(self._kernel.blocks))  # blocks to train here, and those still to train
         self._results: dict[int, BlockResult] = {}  # of blocks that have been started

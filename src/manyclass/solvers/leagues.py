@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from .._native import core, native
 from ..data.json_content import as_declared
-from ..peers import Alone, Peers
+from ..peers import Peers
 from ..problems import LOSSES, Problem
 from .layout import LISTED, as_matrix, make_layout, tail_rows
 from .options import SolverOptions
@@ -64,7 +64,6 @@ class Leagues(Solver):
         data: TrainingSet,
         options: SolverOptions,
         *,
-        interrupt: Any = None,
         peers: Peers | None = None,
         shrinking: bool = True,
     ):
@@ -75,7 +74,7 @@ class Leagues(Solver):
         self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
         self._n, self._K, self._C = data.X.n_rows, data.n_classes, data.C
         self._features = data.X.n_features + (data.constant != 0)
-        self._peers = peers or Alone()
+        self._peers = peers or Peers()
         self._leagues = options.leagues or league_count(self._K)
         self._shrinking = shrinking
         self._rows_of_class = np.bincount(data.codes, minlength=self._K)
