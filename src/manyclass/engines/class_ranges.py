@@ -51,71 +51,20 @@ def least_memory(problem: Problem, data: StoredRows, dtype: np.dtype) -> int:
     return min(at_once, model + sizes.range_of_classes(min(K, LANES)))
 
 
-class Ranges:
-    """Chooses the next classes to train, so that they and the model so far fit in memory."""
-
-    def __init__(self, sizes: Sizes, model: StreamedWeights):
-        self._sizes, self.model = sizes, model
-        self.n_classes, self._limit = sizes.job.data.n_classes, sizes.job.limit
-        self.done = 0
-        self.next()  # raises ValueError if there is no room for any class
-
-    @property
-    def room(self) -> int:
-        """Bytes that the model leaves; a model without zeros takes its final size from the start."""
-        return self._limit - self._taken
-
-    @property
-    def _taken(self) -> int:
-        return max(self.model.nbytes, self._sizes.certain_model(self.n_classes))
-
-    def next(self) -> tuple[int, int]:
-        """Return the first class of the next range, and the one after its last; raise ValueError if none fits."""
-        left, room = self.n_classes - self.done, self.room
-        least = self._sizes.range_of_classes(min(left, LANES))
-        if least > room:
-            raise ValueError(self._too_little(least))
-        # Leave room for the expected growth of the model.
-        growth = max(0, self._expected_model() - self._taken)
-        width = self._sizes.widest_range(left, room - min(growth, (room - least) // 2))
-        ranges = -(-left // width)
-        width = -(-left // (ranges * LANES)) * LANES
-        return self.done, min(self.n_classes, self.done + width)
-
-    def _expected_model(self) -> int:
-        if self.done == 0:
-            return max(self._taken, self._sizes.expected_model(self.n_classes))
-        return self.model.expected_bytes(self.done)
-
-    def _too_little(self, least: int) -> str:
-        """Return the message for a memory limit that is too small for a range of `least` bytes."""
-        model = self._expected_model()
-        start = f"{show_size(self._limit)} of memory is not enough: "
-        if self.done > 0:
-            return (
-                f"{start}the weights of {self.done:,} of {self.n_classes:,} classes already take "
-                f"{show_size(self.model.nbytes)}, and training all of them needs about {show_size(model + least)}; "
-                "give the fit more memory"
-            )
-        at_once = min(self.n_classes, LANES)
-        what = f"{self._sizes.describe(at_once)}, {show_size(model)} for the model"
-        if not self._sizes.sparse:
-            what += " (with this loss no weight is 0; with 'hinge' or 'squared_hinge' most are)"
-        return (
-            f"{start}the fit needs {show_size(model + least)} to train {at_once} classes at a time, {what}; give it "
-            "more memory, or convert the data again with less memory, which makes smaller blocks"
-        )
-
-
 class ClassRanges(Solver):
     """Trains one range of classes after another.
 
     The dual variables of finished ranges are kept if the job asks for them or they have a lasting folder.
     """
 
+    by_classes = True
+
     def __init__(self, job: DiskJob, variables: DualStore, sizes: Sizes):
         self._job, self._variables = job, variables
-        self._ranges = Ranges(sizes, StreamedWeights(job.data.shape(), job.dtype))
+        self._sizes, self._K, self._limit = sizes, job.data.n_classes, job.limit
+        self._model = StreamedWeights(job.data.shape(), job.dtype)
+        self._done = 0  # classes
+        self._next()  # raises ValueError if there is no room for any class
         self._now: FromDisk | None = None
         self._classes = (0, 0)  # current or last range
         self._found: list[Certificate] = []  # of finished ranges
@@ -140,11 +89,11 @@ class ClassRanges(Solver):
         return self._progress(seen, ended)
 
     def _begin_range(self) -> None:
-        self._classes = self._ranges.next()
+        self._classes = self._next()
         first, behind = self._classes
-        logger.info("training classes %d to %d of %d", first + 1, behind, self._ranges.n_classes)
+        logger.info("training classes %d to %d of %d", first + 1, behind, self._K)
         data = replace(self._job.data, classes=self._classes)
-        engine = replace(self._job.engine, memory=self._ranges.room)
+        engine = replace(self._job.engine, memory=self._room)
         self._now = one_range(replace(self._job, data=data, engine=engine), self._variables)
 
     def _end_range(self, found: Certificate) -> None:
@@ -161,22 +110,21 @@ class ClassRanges(Solver):
         self._memory = self.memory()
         now, self._now = self._now, None
         assert now is not None
-        now.fits.add_weights(self._ranges.model, self._classes[0])
-        self._ranges.done = self._classes[1]
+        now.fits.add_weights(self._model, self._classes[0])
+        self._done = self._classes[1]
         return now
 
     def _progress(self, seen: Progress, ended: bool) -> Progress:
         """Return the progress over all classes started so far."""
         found = [*self._found] if ended else [*self._found, Certificate(seen.primal, seen.dual, seen.violation)]
         total = _sum(found)
-        left = self._ranges.n_classes - self._ranges.done
+        left = self._K - self._done
         return Progress(
             epochs=self._epochs,
             primal=total.primal,
             dual=total.dual,
             violation=total.violation,
-            # Less than 1, so that the progress bar goes by the remaining classes.
-            active=min(left / self._ranges.n_classes, 1 - 1 / self._ranges.n_classes),
+            active=left / self._K,
             ready=left == 0,
             pass_ended=ended or seen.pass_ended,
             exhausted=seen.exhausted if left == 0 else None,
@@ -185,7 +133,7 @@ class ClassRanges(Solver):
     @property
     def _begun(self) -> int:
         """Number of classes that were trained or are being trained."""
-        return self._ranges.done if self._now is None else self._classes[1]
+        return self._done if self._now is None else self._classes[1]
 
     def certificate(self) -> Certificate:
         """Add up the certificates of all ranges. A class not yet started has weights 0 and dual value 0."""
@@ -193,26 +141,74 @@ class ClassRanges(Solver):
         if self._now is not None:
             found.append(self._now.certificate())
             self._total_C = self._now.fits.total_C
-        untrained = self._ranges.n_classes - self._begun
+        untrained = self._K - self._begun
         if untrained:
-            at_zero = self._job.problem.loss_at_zero(self._ranges.n_classes)
+            at_zero = self._job.problem.loss_at_zero(self._K)
             found.append(Certificate(untrained * self._total_C * at_zero, 0.0, 1.0))
         return _sum(found)
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         if self._now is not None:
             self._add_weights()
-        return self._ranges.model.assemble()
+        return self._model.assemble()
 
     def state(self) -> DualStore:
         return self._variables
 
     def untrained(self) -> np.ndarray:
-        return np.arange(self._begun, self._ranges.n_classes)
+        return np.arange(self._begun, self._K)
 
     def memory(self) -> dict[str, int]:
         now = self._memory if self._now is None else self._now.memory()
         return {name: max(size, self._memory.get(name, 0)) for name, size in now.items()}
+
+    # ---- Choice of the next range, so that it and the model so far fit in memory
+
+    @property
+    def _room(self) -> int:
+        """Bytes that the model leaves; a model without zeros takes its final size from the start."""
+        return self._limit - self._taken
+
+    @property
+    def _taken(self) -> int:
+        return max(self._model.nbytes, self._sizes.certain_model(self._K))
+
+    def _next(self) -> tuple[int, int]:
+        """Return the first class of the next range, and the one after its last; raise ValueError if none fits."""
+        left, room = self._K - self._done, self._room
+        least = self._sizes.range_of_classes(min(left, LANES))
+        if least > room:
+            raise ValueError(self._too_little(least))
+        # Leave room for the expected growth of the model.
+        growth = max(0, self._expected_model() - self._taken)
+        width = self._sizes.widest_range(left, room - min(growth, (room - least) // 2))
+        ranges = -(-left // width)
+        width = -(-left // (ranges * LANES)) * LANES
+        return self._done, min(self._K, self._done + width)
+
+    def _expected_model(self) -> int:
+        if self._done == 0:
+            return max(self._taken, self._sizes.expected_model(self._K))
+        return self._model.expected_bytes(self._done)
+
+    def _too_little(self, least: int) -> str:
+        """Return the message for a memory limit that is too small for a range of `least` bytes."""
+        model = self._expected_model()
+        start = f"{show_size(self._limit)} of memory is not enough: "
+        if self._done > 0:
+            return (
+                f"{start}the weights of {self._done:,} of {self._K:,} classes already take "
+                f"{show_size(self._model.nbytes)}, and training all of them needs about {show_size(model + least)}; "
+                "give the fit more memory"
+            )
+        at_once = min(self._K, LANES)
+        what = f"{self._sizes.describe(at_once)}, {show_size(model)} for the model"
+        if not self._sizes.sparse:
+            what += " (with this loss no weight is 0; with 'hinge' or 'squared_hinge' most are)"
+        return (
+            f"{start}the fit needs {show_size(model + least)} to train {at_once} classes at a time, {what}; give it "
+            "more memory, or convert the data again with less memory, which makes smaller blocks"
+        )
 
 
 def _sum(found: list[Certificate]) -> Certificate:

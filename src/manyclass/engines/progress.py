@@ -17,8 +17,8 @@ NARROW = 100
 class ProgressDisplay:
     """Show a progress bar if `verbose`, or log lines if rich is not installed."""
 
-    def __init__(self, rule: StopRule, verbose: bool):
-        self._rule = rule
+    def __init__(self, rule: StopRule, verbose: bool, *, by_classes: bool = False):
+        self._rule, self._by_classes = rule, by_classes
         self._verbose = verbose
         self._bar: Any = None
         self._task: Any = None
@@ -72,7 +72,7 @@ class ProgressDisplay:
             logger.warning("%s, %.0f %% done", text, 100 * self._share)
 
     def _done(self, value: float, progress: Progress) -> float:
-        if progress.active < 1:  # classes are finished one after another
+        if self._by_classes:
             return 1 - progress.active
         if not (math.isfinite(value) and value > 0):
             return 0.0

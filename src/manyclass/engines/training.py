@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._native import core
 from ..peers import Peers, peers_of
 from ..problems import Problem
-from ..solvers import Certificate, Progress, Solver, StopRule, TrainingSet, slow_because
+from ..solvers import Certificate, Progress, Solver, TrainingSet, slow_because
 from .choice import make_solver, with_threads
 from .disk import about_variables
 from .dual_store import DualStore
@@ -206,11 +206,9 @@ def finish(
     solver: Solver, data: Any, options: FitOptions, around: Surroundings, first: Progress | None = None
 ) -> Result:
     """Advance a solver until its rule is met or its budget is spent; `first` comes from a checkpoint."""
-    clock, peers, _, recorder, history = around
-    with ProgressDisplay(options.rule, options.verbose and peers.rank == 0) as display:
-        found, reason, epochs = _advance(
-            _pieces(solver, options.rule, clock, first), solver, options, around, display
-        )
+    clock, verbose = around.clock, options.verbose and around.peers.rank == 0
+    with ProgressDisplay(options.rule, verbose, by_classes=solver.by_classes) as display:
+        found, reason, epochs = _advance(solver, options, around, display, first)
     memory = solver.memory()
     if isinstance(data, TrainingSet):
         memory["data"] += data.X.nbytes  # the caller's rows, in addition to the solver's copy
@@ -220,12 +218,12 @@ def finish(
         weights = solver.weights()
     # The training weights are freed before the model's are made: the larger of the two counts.
     memory["weights"] = max(memory["weights"], _size(weights))
-    message = message_of(found, reason, options, "warm_start" if recorder is None else "resume", data)
+    message = message_of(found, reason, options, "warm_start" if around.recorder is None else "resume", data)
     return Result(
         weights=weights,
         untrained=untrained,
         certificate=replace(found, exit_reason=reason, message=message),
-        history=history,
+        history=around.history,
         times=clock.phases | {"total": clock.seconds},
         memory=memory,
         state=kept,
@@ -234,24 +232,18 @@ def finish(
     )
 
 
-def _pieces(solver: Solver, rule: StopRule, clock: Clock, first: Progress | None) -> Iterator[Progress]:
-    """Yield the solver's progress after each piece of work, endlessly, starting with `first` from a checkpoint."""
-    if first is not None:
-        yield first
-    while True:
-        with clock.phase("sweeps"):
-            progress = solver.advance(rule)
-        yield progress
-
-
 def _advance(
-    pieces: Iterator[Progress], solver: Solver, options: FitOptions, around: Surroundings, display: ProgressDisplay
+    solver: Solver, options: FitOptions, around: Surroundings, display: ProgressDisplay, first: Progress | None
 ) -> tuple[Certificate, str, float]:
     """Advance the solver to its end; return the last certificate, the exit reason and the number of passes."""
-    clock, peers, interrupt, recorder, history = around
-    for progress in pieces:
+    clock, recorder, history, progress = around.clock, around.recorder, around.history, first
+    while True:
+        if progress is None:
+            with clock.phase("sweeps"):
+                progress = solver.advance(options.rule)
         # Clocks and interrupts differ between processes; gather them so that all processes act alike.
-        asked = peers.gather((_budget_spent(options, clock, progress, interrupt), recorder and recorder.due()))
+        spent = _budget_spent(solver, options, around, progress)
+        asked = around.peers.gather((spent, recorder and recorder.due()))
         reason = next((spent for spent, _ in asked if spent is not None), None)
         # Write before the certificate, which recomputes the training weights: an uninterrupted fit would not do so.
         if recorder is not None and (reason is not None or asked[0][1]):
@@ -270,7 +262,7 @@ def _advance(
         if reason is not None:
             assert found is not None
             return found, reason, progress.epochs
-    raise AssertionError("the pieces of work never end")
+        progress = None
 
 
 def _recorder(problem: Problem, data: TrainingSet | StoredRows, options: FitOptions, peers: Peers) -> Recorder | None:
@@ -292,15 +284,16 @@ def _open_variables(problem: Problem, data: StoredRows, options: FitOptions, sta
     return DualStore(about, data.store.path, plan.folder, every=plan.every, resume=plan.resume)
 
 
-def _budget_spent(options: FitOptions, clock: Clock, progress: Progress, interrupt: Any) -> str | None:
-    out_of_time = options.time_limit is not None and clock.this_run >= options.time_limit
-    if interrupt.requested and not out_of_time:
+def _budget_spent(solver: Solver, options: FitOptions, around: Surroundings, progress: Progress) -> str | None:
+    out_of_time = options.time_limit is not None and around.clock.this_run >= options.time_limit
+    if around.interrupt.requested and not out_of_time:
         return "interrupted"
     if out_of_time:
         return "time_limit"
     if progress.exhausted:
         return progress.exhausted
     # Solvers that finish one class after another enforce max_iter themselves.
-    if progress.epochs >= options.max_iter and progress.active in (0.0, 1.0) and progress.pass_ended:
+    running = solver.by_classes and progress.active > 0
+    if progress.epochs >= options.max_iter and progress.pass_ended and not running:
         return "max_iter"
     return None

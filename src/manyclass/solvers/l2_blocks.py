@@ -51,6 +51,7 @@ class BlockResult(NamedTuple):
 class L2Blocks(Solver):
     """Train each block of problems by itself, on its rows; see `native/binary/blocks.hpp`."""
 
+    by_classes = True
     _typed: ClassVar[str] = "values"  # an array of `export_blocks` that has the dtype of the fit
 
     def __init__(

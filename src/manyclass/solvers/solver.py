@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -141,6 +141,9 @@ class Progress:
 
 class Solver(ABC):
     """A fit that can be advanced, certified and turned into weights at any time."""
+
+    #: Whether classes are finished one after another, which `Progress.active` then counts.
+    by_classes: ClassVar[bool] = False
 
     @abstractmethod
     def advance(self, rule: StopRule) -> Progress:
