@@ -8,7 +8,7 @@ import numpy as np
 
 from ..estimators import estimator_for
 from .data_sets import load, scale
-from .reproduction import Reproduction, paper_table
+from .reproduction import Reproduction, panels, paper_table
 
 # Name in the paper: folder, scaling, and how our rows differ from the paper's.
 DATA_SETS = {
@@ -119,22 +119,14 @@ def _explain(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _draw(figure: Any, rows: list[dict[str, Any]]) -> None:
-    names = list(dict.fromkeys(row["data set"] for row in rows))
-    if not names:
-        return
-    panels = figure.subplots(2, -(-len(names) // 2), squeeze=False, sharex=True).ravel()
-    for panel, name in zip(panels, names, strict=False):
+    for panel, of_data_set in panels(figure, rows, ncols=4, sharex=True):
         for loss, colour in zip(LOSSES, ("tab:blue", "tab:orange"), strict=True):
-            mine = [row for row in rows if row["data set"] == name and row["loss"] == loss]
+            mine = [row for row in of_data_set if row["loss"] == loss]
             x = [row["log10 C"] for row in mine]
             panel.plot(x, [row["error %"] for row in mine], "o-", color=colour, label=f"{loss.upper()}, ours")
             theirs = [np.nan if row["paper's error %"] is None else row["paper's error %"] for row in mine]
             panel.plot(x, theirs, "x--", color=colour, alpha=0.6, label=f"{loss.upper()}, paper")
-        panel.set_title(name)
         panel.set_xticks([-1, 0, 1])
         panel.set_ylim(bottom=0)
-    for panel in panels[len(names) :]:
-        panel.axis("off")
     figure.supxlabel("log10 C")
     figure.supylabel("test error, %")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=4)

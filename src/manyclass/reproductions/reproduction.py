@@ -1,7 +1,7 @@
 """The result of a reproduction: a table with footnotes, and a picture."""
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -60,3 +60,19 @@ def paper_table(name: str) -> list[dict[str, str]]:
     """Read a table of a paper, as it was printed."""
     text = resources.files(__package__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
+
+
+def panels(
+    figure: Any, rows: list[dict[str, Any]], *, ncols: int, sharex: bool = False
+) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+    """Yield a panel for each data set, with its rows, in two lines; then draw a legend with `ncols` columns."""
+    names = list(dict.fromkeys(row["data set"] for row in rows))
+    if not names:
+        return
+    all_of_them = figure.subplots(2, -(-len(names) // 2), squeeze=False, sharex=sharex).ravel()
+    for panel, name in zip(all_of_them, names, strict=False):
+        panel.set_title(name)
+        yield panel, [row for row in rows if row["data set"] == name]
+    for panel in all_of_them[len(names) :]:
+        panel.axis("off")
+    figure.legend(*all_of_them[0].get_legend_handles_labels(), loc="outside upper right", ncols=ncols)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..estimators import EdgeOfGridWarning, LinearClassifier, estimator_for, select_C
 from .data_sets import DataSet, load
-from .reproduction import Reproduction, paper_table
+from .reproduction import Reproduction, panels, paper_table
 
 # The thesis' columns: title, loss, feature reduction.
 CLASSIFIERS = {
@@ -109,21 +109,12 @@ def _row(data: DataSet, estimator: LinearClassifier) -> dict[str, Any]:
 
 
 def _draw(figure: Any, rows: list[dict[str, Any]]) -> None:
-    names = list(dict.fromkeys(row["data set"] for row in rows))
-    if not names:
-        return
-    panels = figure.subplots(2, -(-len(names) // 2), squeeze=False, sharey=False).ravel()
     labels = [label for label, _, _ in CLASSIFIERS.values()]
-    for panel, name in zip(panels, names, strict=False):
-        mine = [row for row in rows if row["data set"] == name]
+    for panel, mine in panels(figure, rows, ncols=2):
         at = np.arange(len(mine))
         panel.plot([row["test accuracy %"] for row in mine], at, "o", color="tab:blue", label="ours")
         panel.plot([row["thesis' %"] for row in mine], at, "x", color="tab:orange", label="thesis")
-        panel.set_title(name)
-        panel.set_yticks(at, labels if panel in panels[:: len(panels) // 2] else [""] * len(at), fontsize="small")
+        panel.set_yticks(at, labels if panel.get_subplotspec().is_first_col() else [""] * len(at), fontsize="small")
         panel.invert_yaxis()
         panel.grid(alpha=0.3)
-    for panel in panels[len(names) :]:
-        panel.axis("off")
     figure.supxlabel("test accuracy, %")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
