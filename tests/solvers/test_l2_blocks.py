@@ -195,5 +195,5 @@ def test_blocks_end_early_if_others_are_waiting(fit):
         pass
     assert seen.exhausted == "time_limit"
     assert one.untrained().size == 0
-    assert all(result.cut and 3 <= result.epochs < 100 for result in one._results.values())
+    assert all(result.cut and 3 <= result.passes < 100 for result in one._results.values())
     assert not one.complete()

@@ -16,7 +16,6 @@ from ..data.streams import open_output
 from ..model import LabelTree, LinearModel, load_model
 from ..model.label_sets import scores_above
 from ..model.probability import probabilities as rule_of_scores
-from ..peers import share
 from . import output, ranks
 from .inputs import naming
 from .model_inputs import ModelInput
@@ -168,13 +167,13 @@ def _pieces(predictor: _Predictor, rows: ModelInput, data: str) -> Iterable[list
     peers = ranks.peers()
 
     def lines(X: Any, ids: list[Any] | None) -> list[str]:
-        mine = slice(*((0, X.shape[0]) if rows.divided else share(X.shape[0], peers)))
+        mine = slice(*((0, X.shape[0]) if rows.divided else peers.own_range(X.shape[0])))
         return predictor.write(predictor.find(X[mine]), ids and ids[mine])
 
     if rows.store is not None:
         with naming(data):
             found = rows.for_blocks(predictor.find)
-        mine = slice(*share(rows.store.n_rows, peers))
+        mine = slice(*peers.own_range(rows.store.n_rows))
         return [predictor.write(tuple(column[mine] for column in found))]
     pieces = starmap(lines, rows.unlabelled())
     # With a file per rank, the rows are printed in the order of the ranks.

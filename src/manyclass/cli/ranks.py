@@ -16,7 +16,7 @@ import typer
 from ..engines import share_rows
 from ..estimators.predictor import put_together
 from ..model import LinearModel
-from ..peers import Peers, peers_of, share, started_by_mpirun, told_rank, told_size
+from ..peers import Peers, peers_of, started_by_mpirun, told_rank, told_size
 from .output import InputError, explained
 
 Command = TypeVar("Command", bound=Callable[..., None])
@@ -134,7 +134,7 @@ def topk(model: LinearModel, X: Any, k: int, *, jobs: int | None) -> np.ndarray:
 
 def in_shares(find: Callable[[Any], tuple[Any, ...]], X: Any) -> tuple[Any, ...]:
     """Return what `find` returns for rows that all ranks have; each rank calls it for some of them."""
-    first, last = share(X.shape[0], _peers)
+    first, last = _peers.own_range(X.shape[0])
     return gathered(find(X[first:last]))
 
 

@@ -68,7 +68,7 @@ class ClassRanges(Solver):
         self._now: FromDisk | None = None
         self._classes = (0, 0)  # current or last range
         self._found: list[Certificate] = []  # of finished ranges
-        self._epochs = 0.0
+        self._passes = 0.0
         self._total_C = np.nan
         self._memory: dict[str, int] = {}
 
@@ -77,7 +77,7 @@ class ClassRanges(Solver):
             self._begin_range()
         assert self._now is not None
         seen = self._now.advance(rule)
-        self._epochs = max(self._epochs, seen.epochs)
+        self._passes = max(self._passes, seen.epochs)
         spent = seen.exhausted is not None or (seen.pass_ended and seen.epochs >= self._job.options.max_iter)
         ended = False
         if seen.ready or spent:
@@ -120,7 +120,7 @@ class ClassRanges(Solver):
         total = _sum(found)
         left = self._K - self._done
         return Progress(
-            epochs=self._epochs,
+            epochs=self._passes,
             primal=total.primal,
             dual=total.dual,
             violation=total.violation,

@@ -44,18 +44,18 @@ def cross_validate(
     try:
         with listening(interrupt):
             fits = DiskFits(jobs[0], variables, folds)
-            for place, job in enumerate(jobs):
-                if place:
+            for c, job in enumerate(jobs):
+                if c:
                     fits.start(job)
-                _train(fits, options, interrupt, place, results)
-                results.accuracies[place] = fits.held_out_accuracies()
+                _train(fits, options, interrupt, c, results)
+                results.accuracies[c] = fits.held_out_accuracies()
     finally:
         for store in variables:
             store.close()
     return results
 
 
-def _train(fits: DiskFits, options: FitOptions, interrupt: Any, place: int, results: FoldResults) -> None:
+def _train(fits: DiskFits, options: FitOptions, interrupt: Any, c: int, results: FoldResults) -> None:
     rule, passes = options.rule, 0
     while True:
         ended = fits.advance(rule)
@@ -67,7 +67,7 @@ def _train(fits: DiskFits, options: FitOptions, interrupt: Any, place: int, resu
         if not ended or not (spent or all(progress.ready for progress in standing)):
             continue
         for fold, found in fits.certificates(rule).items():
-            results.gaps[place, fold] = found.gap
-            results.converged[place, fold] = rule.met(found)
+            results.gaps[c, fold] = found.gap
+            results.converged[c, fold] = rule.met(found)
         if spent or not fits.progress():
             return

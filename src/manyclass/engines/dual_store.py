@@ -116,12 +116,12 @@ class DualStore:
     def put(self, block: str, ids: np.ndarray, variables: Variables) -> None:
         """Store the variables of a block."""
         self._drop(block)
-        kept = variables | {"ids": ids}
-        size = _bytes(kept)
+        held = variables | {"ids": ids}
+        size = _bytes(held)
         if self.nbytes + size > self.room:
-            self._write(block, kept)
+            self._write(block, held)
         else:
-            self._held[block] = kept
+            self._held[block] = held
             self.nbytes += size
             self._unwritten.add(block)
         if self._folder is not None and time.monotonic() - self._written_at > self._every:
@@ -200,13 +200,13 @@ class DualStore:
         self.nbytes -= _bytes(self._held.pop(block, {}))
         self._unwritten.discard(block)
 
-    def _write(self, block: str, kept: Variables) -> None:
+    def _write(self, block: str, held: Variables) -> None:
         if self._folder is None and self._own is None:
             self._own = OwnFolder(self._beside)
         folder = self._where
         assert folder is not None
         with open_atomic(folder / f"{block}{SUFFIX}", durable=folder is self._folder) as out:
-            out.writelines(tensor_file_content(kept, {}, checked=True))
+            out.writelines(tensor_file_content(held, {}, checked=True))
 
 
 def variables_of_rows(

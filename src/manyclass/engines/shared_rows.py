@@ -111,10 +111,10 @@ def _in_common(rows: Any, first: int, wanted: bool, peers: Peers) -> tuple[np.nd
     """Map the rows of the first process on this host; also return why other ranks could not, by rank."""
     offer: Offer | OSError | None = None
     memory = reason = None
-    with ExitStack() as kept:  # until all have mapped it
+    with ExitStack() as offers:  # until all have mapped it
         if wanted and peers.rank == first:
             try:
-                offer = kept.enter_context(_offered(rows))
+                offer = offers.enter_context(_offered(rows))
             except OSError as error:
                 offer = error
         offer = peers.gather(offer)[first]

@@ -160,11 +160,11 @@ class BlockReader:
         with np.errstate(over="ignore"):
             longest = int(np.argmax(rows.multiply(rows).sum(axis=1).A1))
         row = rows[longest]
-        place = int(np.argmax(np.abs(row.data)))
+        at = int(np.argmax(np.abs(row.data)))
         most = min(self._longest, float(np.finfo(self._dtype).max)) ** 0.5
         raise ValueError(
-            f"{self._data.store.path}: the row with id {block.ids[longest]} has {row.data[place]:g} at column "
-            f"{row.indices[place]}, too large to train in {self._dtype} with these penalties, where rows can have a "
+            f"{self._data.store.path}: the row with id {block.ids[longest]} has {row.data[at]:g} at column "
+            f"{row.indices[at]}, too large to train in {self._dtype} with these penalties, where rows can have a "
             f"length of at most {most:.3g}; scale the features, lower C, or use float64"
         )
 

@@ -212,7 +212,7 @@ def finish(
     memory = solver.memory()
     if isinstance(data, TrainingSet):
         memory["data"] += data.X.nbytes  # the caller's rows, in addition to the solver's copy
-    kept = solver.state() if options.keep_state else None
+    state = solver.state() if options.keep_state else None
     with clock.phase("weights"):
         untrained = solver.untrained()
         weights = solver.weights()
@@ -226,7 +226,7 @@ def finish(
         history=around.history,
         times=clock.phases | {"total": clock.seconds},
         memory=memory,
-        state=kept,
+        state=state,
         n_iter=max(1, int(np.ceil(epochs))),
         by_label=solver.by_label(),
     )

@@ -32,9 +32,9 @@ def gather_range(variables: DualStore, data: StoredRows, dtype: np.dtype) -> Non
     """
     K = int(data.store.classes.size)
     low, high = data.classes or (0, K)
-    kept = _pieces_by_block(variables, K)
+    stored = _pieces_by_block(variables, K)
     for block, name in zip(StoredRows(data.store, data.C).block_names, data.block_names, strict=True):
-        touching = [piece for piece in kept.get(block, []) if piece.low < high and low < piece.high]
+        touching = [piece for piece in stored.get(block, []) if piece.low < high and low < piece.high]
         if [(piece.low, piece.high) for piece in touching] in ([], [(low, high)]):
             continue
         _gather(variables, touching, Piece(low, high, name), block, dtype)
@@ -42,13 +42,13 @@ def gather_range(variables: DualStore, data: StoredRows, dtype: np.dtype) -> Non
 
 
 def _pieces_by_block(variables: DualStore, n_classes: int) -> dict[str, list[Piece]]:
-    kept: dict[str, list[Piece]] = {}
+    pieces: dict[str, list[Piece]] = {}
     for name in variables.names():
         found = re.fullmatch(r"(.+)\.(\d+)-(\d+)", name)
         block, low, high = (found[1], int(found[2]), int(found[3])) if found else (name, 0, n_classes)
         if 0 <= low < high <= n_classes:
-            kept.setdefault(block, []).append(Piece(low, high, name))
-    return {block: sorted(pieces) for block, pieces in kept.items()}
+            pieces.setdefault(block, []).append(Piece(low, high, name))
+    return {block: sorted(of_block) for block, of_block in pieces.items()}
 
 
 def _gather(variables: DualStore, pieces: list[Piece], wanted: Piece, block: str, dtype: np.dtype) -> None:

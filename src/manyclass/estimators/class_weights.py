@@ -45,7 +45,7 @@ def _fill(weights: np.ndarray, class_weight: dict[Any, float], classes: np.ndarr
     weights[codes[known]] = np.array([*class_weight.values()], float)[known]
     if not known.all() and np.count_nonzero(known) < len(classes):
         missing = np.delete(classes, codes[known]).tolist()
-        unknown = [keys[place] for place in np.flatnonzero(~known)]
+        unknown = [keys[k] for k in np.flatnonzero(~known)]
         raise ValueError(
             f"the classes {_shown(missing)} are not in class_weight, and its keys {_shown(unknown)} are not in y; "
             "correct the keys, or give every class in y a weight"

@@ -74,7 +74,7 @@ class DiSMEC(LabelBatches):
         self.dropped_ = 1 - kept / max(1, found)
         return result
 
-    def _kept(self, weights: Any) -> sp.csr_matrix:
+    def _pruned(self, weights: Any) -> sp.csr_matrix:
         W = sp.csr_matrix(weights)
         end = W.indptr[-2] if self.fit_intercept else W.nnz
         small = np.abs(W.data[:end]) < self.threshold

@@ -59,7 +59,7 @@ class LabelBatches(LinearClassifier):
         """Return the number of labels per batch, or None to train all at once."""
         return None if self.shards is None else max(LABELS_A_SHARD, -(-data.n_classes // MOST_SHARDS))
 
-    def _kept(self, weights: Any) -> Any:
+    def _pruned(self, weights: Any) -> Any:
         """Return the weights of a batch that the model keeps. The last feature may be the constant one."""
         return weights
 
@@ -100,7 +100,7 @@ class LabelBatches(LinearClassifier):
 
         fit = BatchedFit(problem, data, options, [_as_done(*one) for one in done])
         for batch in fit.batches(at_once):
-            weights = self._kept(batch.result.weights)
+            weights = self._pruned(batch.result.weights)
             if writer is not None and batch.complete and peers_of(self.engine).rank == 0:
                 labels = slice(batch.begin, batch.end)
                 part = super()._make_model(replace(batch.result, weights=weights), classes[labels], options.seed)

@@ -147,12 +147,12 @@ def _from_rows(
             worker.set_params(n_jobs=1 if fold < alone else of_others)
         worker._stop_with = stop
         given = None if weights is None else weights[learn]
-        for place, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):
+        for c, fitted in enumerate(worker.path(matrix[learn], codes[learn], Cs, given)):
             best = fitted.predict_topk(matrix[held_out], 1)[0][:, 0]
             right = codes[held_out, best] if several else best == codes[held_out]
-            accuracies[place, fold] = np.mean(right)
-            gaps[place, fold] = fitted.certificate_.gap
-            converged[place, fold] = fitted.certificate_.exit_reason == "converged"
+            accuracies[c, fold] = np.mean(right)
+            gaps[c, fold] = fitted.certificate_.gap
+            converged[c, fold] = fitted.certificate_.exit_reason == "converged"
             if fitted.certificate_.exit_reason == "interrupted":
                 stop.request()
             if stop.requested:

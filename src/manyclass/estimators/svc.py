@@ -85,7 +85,7 @@ class MulticlassSVC(LinearClassifier):
             raise ValueError(f'C=inf is only available for loss="llw", not for {self.loss!r}; give a finite C')
         if sample_weight is not None or self.class_weight is not None:
             raise ValueError("sample_weight and class_weight have no effect with C=inf; leave them out")
-        given, kept = self.C, self.warm_start
+        C_given, warm_start = self.C, self.warm_start
         self._one_of_several = True
         try:
             for C in UNCONSTRAINED:
@@ -96,9 +96,9 @@ class MulticlassSVC(LinearClassifier):
                     self.C_ = C
                     return self
         finally:
-            self.set_params(C=given, warm_start=kept)
+            self.set_params(C=C_given, warm_start=warm_start)
             del self._one_of_several
-            if not kept:
+            if not warm_start:
                 self._dual_state = None
         raise ValueError(f"C=inf has no solution: some rows still have a loss at C={C:g}; give a finite C")
 

@@ -139,34 +139,34 @@ class Courier(threading.Thread):
         message = self._parcels.Improbe(MPI.ANY_SOURCE, MPI.ANY_TAG, status)
         if message is None:
             return False
-        place = status.source, status.tag
-        if place not in self._coming:
+        sender = status.source, status.tag
+        if sender not in self._coming:
             size = np.zeros(1, np.int64)
             message.Recv(size)
-            self._coming[place] = np.empty(int(size[0]), np.uint8), []
+            self._coming[sender] = np.empty(int(size[0]), np.uint8), []
         else:
-            parcel, requests = self._coming[place]
+            parcel, requests = self._coming[sender]
             # Do not wait for it: the cable may be cut while it travels.
             requests.append(message.Irecv(parcel[len(requests) * PIECE : (len(requests) + 1) * PIECE]))
-        parcel, requests = self._coming[place]
+        parcel, requests = self._coming[sender]
         if len(requests) == -(-parcel.nbytes // PIECE):
-            self._arriving.append((place, *self._coming.pop(place)))
+            self._arriving.append((sender, *self._coming.pop(sender)))
         return True
 
     def _deliver(self) -> None:
         """Hand over complete parcels; those with the same source and tag in the order they were sent."""
         late = []
-        places = set()
-        for place, parcel, requests in self._arriving:
-            if place in places or not all(request.Test() for request in requests):
-                late.append((place, parcel, requests))
-                places.add(place)
+        awaited = set()
+        for sender, parcel, requests in self._arriving:
+            if sender in awaited or not all(request.Test() for request in requests):
+                late.append((sender, parcel, requests))
+                awaited.add(sender)
                 continue
-            if place[1] == NUMBERS and self._parcels.rank == 0:
-                self._answer(place[0], parcel)
+            if sender[1] == NUMBERS and self._parcels.rank == 0:
+                self._answer(sender[0], parcel)
                 continue
             with self._arrived:
-                self._inbox[place].append(parcel)
+                self._inbox[sender].append(parcel)
                 self._arrived.notify_all()
         self._arriving = late
 

@@ -125,11 +125,11 @@ class MPIPeers(Peers):
             raise RuntimeError("engine='mpi' needs an MPI library with MPI_THREAD_MULTIPLE")
         self._all, self._fates = comm.Dup(), comm.Dup()
         self.rank, self.size = comm.rank, comm.size
-        places = self._all.allgather((platform.node(), os.sched_getaffinity(0)))
-        self.hosts = [host for host, _ in places]
-        here = [cores for host, cores in places if host == self.hosts[self.rank]]
+        cores_of = self._all.allgather((platform.node(), os.sched_getaffinity(0)))
+        self.hosts = [host for host, _ in cores_of]
+        here = [cores for host, cores in cores_of if host == self.hosts[self.rank]]
         # mpirun may have bound each process to its own cores.
-        self.threads = max(1, min(len(places[self.rank][1]), len(set().union(*here)) // len(here)))
+        self.threads = max(1, min(len(cores_of[self.rank][1]), len(set().union(*here)) // len(here)))
         self.bytes_sent = 0
         self.seconds_waiting = 0.0
         self._turn = 0

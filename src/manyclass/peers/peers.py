@@ -51,6 +51,10 @@ class Peers:
         """Wait for bytes from a process."""
         raise RuntimeError("this fit runs in a single process")
 
+    def own_range(self, count: int) -> tuple[int, int]:
+        """Return which of `count` items are this process's, as `(begin, end)`."""
+        return self.rank * count // self.size, (self.rank + 1) * count // self.size
+
     @contextmanager
     def all_or_none(self, explained: Callable[[BaseException], tuple[str, int]] = as_traceback) -> Iterator[None]:
         """Let either all processes leave this context normally or none.
@@ -62,8 +66,3 @@ class Peers:
 
 
 Alone = Peers
-
-
-def share(count: int, peers: Peers) -> tuple[int, int]:
-    """Return this process's share of `count` items as `(begin, end)`."""
-    return peers.rank * count // peers.size, (peers.rank + 1) * count // peers.size

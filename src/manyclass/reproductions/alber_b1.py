@@ -60,10 +60,10 @@ def alber_b1(report: Callable[[str], None], n_jobs: int | None = None) -> Reprod
     out = Reproduction("Alber et al., Table B.1: WW and LLW", COLUMNS, draw=lambda figure: _draw(figure, out.rows))
     paper = paper_table("alber_b1")
     for name in dict.fromkeys(row["dataset"] for row in paper):
-        if (place := out.place_of(name, DATA_SETS)) is None:
+        if (path := out.folder_of(name, DATA_SETS)) is None:
             continue
         _, scaling, split = DATA_SETS[name]
-        data = scale(load(place, test_share=0.1), scaling)
+        data = scale(load(path, test_share=0.1), scaling)
         note = out.add_note(f"{name}: {split}; scaling: {scaling}.")
         for printed in (row for row in paper if row["dataset"] == name):
             for loss in LOSSES:

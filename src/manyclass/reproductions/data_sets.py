@@ -33,15 +33,15 @@ def folder(name: str) -> Path | None:
     root = os.environ.get(VARIABLE)
     if root is None:
         raise ValueError(f"set {VARIABLE} to a folder with one subfolder per data set (iris/train.svm.xz, ...)")
-    place = Path(root) / name
-    return place if (place / "train.svm.xz").is_file() else None
+    path = Path(root) / name
+    return path if (path / "train.svm.xz").is_file() else None
 
 
-def load(place: Path, *, test_share: float, own_split: bool = False) -> DataSet:
+def load(path: Path, *, test_share: float, own_split: bool = False) -> DataSet:
     """Read a data set; without test rows, or with `own_split`, hold out a share of the training rows at random."""
-    X, labels = load_svmlight(place / "train.svm.xz")
-    if (place / "test.svm.xz").is_file() and not own_split:
-        X_test, test_labels = load_svmlight(place / "test.svm.xz", n_features=None)
+    X, labels = load_svmlight(path / "train.svm.xz")
+    if (path / "test.svm.xz").is_file() and not own_split:
+        X_test, test_labels = load_svmlight(path / "test.svm.xz", n_features=None)
         width = max(X.shape[1], X_test.shape[1])
         X.resize(X.shape[0], width)
         X_test.resize(X_test.shape[0], width)

@@ -25,12 +25,12 @@ class Reproduction:
     missing: list[str] = field(default_factory=list)
     draw: Callable[[Any], None] = lambda figure: None
 
-    def place_of(self, name: str, data_sets: Mapping[str, Sequence[str]]) -> Path | None:
+    def folder_of(self, name: str, data_sets: Mapping[str, Sequence[str]]) -> Path | None:
         """Return the folder of a data set, given first in its entry; if there is none, list it as missing."""
-        place = folder(data_sets[name][0]) if name in data_sets else None
-        if place is None:
+        path = folder(data_sets[name][0]) if name in data_sets else None
+        if path is None:
             self.missing.append(name)
-        return place
+        return path
 
     def add_note(self, text: str) -> str:
         """Add a footnote, and return its mark."""

@@ -64,9 +64,9 @@ def thesis_5(report: Callable[[str], None], n_jobs: int | None = None) -> Reprod
     kept = {row["dataset"]: row for row in paper_table("thesis_4_1")}
     for printed in paper_table("thesis_5_4"):
         name = printed["dataset"]
-        if (place := out.place_of(name, DATA_SETS)) is None:
+        if (path := out.folder_of(name, DATA_SETS)) is None:
             continue
-        data = load(place, test_share=0.2, own_split=name in OWN_SPLIT)
+        data = load(path, test_share=0.2, own_split=name in OWN_SPLIT)
         note = out.add_note(f"{name}: {DATA_SETS[name][1]}; features are not scaled.")
         for column, (label, loss, reduced) in CLASSIFIERS.items():
             report(f"{name}, {label}")

@@ -129,9 +129,9 @@ class BinaryStream(Stream):
     def set_weights(self, exact: Any) -> None:
         self._kernel.set_weights(exact)
         first, width = exact.low // self._kernel.width, self._kernel.width
-        for place, squares in enumerate(exact.squares()):
+        for row, squares in enumerate(exact.squares()):
             of_vectors = np.add.reduceat(squares, np.arange(0, squares.size, width))
-            self._squares[place, first : first + of_vectors.size] += of_vectors
+            self._squares[row, first : first + of_vectors.size] += of_vectors
 
     def measure(self) -> None:
         primal, dual, violation = np.array(self._kernel.measure(self._threads)).T

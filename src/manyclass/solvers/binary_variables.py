@@ -20,15 +20,15 @@ def count_bits(lanes: np.ndarray) -> np.ndarray:
 def only_rows(variables: Variables, rows: np.ndarray, before: int) -> Variables:
     """Select rows, ascending, of the `before` rows that `variables` belong to."""
     vectors = variables["counts"].size
-    place = np.full(before, -1, np.int32)
-    place[rows] = np.arange(rows.size)
-    kept = place[variables["rows"]] >= 0
-    of_vector = np.repeat(np.arange(vectors), variables["counts"])[kept]
+    new_row = np.full(before, -1, np.int32)
+    new_row[rows] = np.arange(rows.size)
+    wanted = new_row[variables["rows"]] >= 0
+    of_vector = np.repeat(np.arange(vectors), variables["counts"])[wanted]
     return {
         "counts": np.bincount(of_vector, minlength=vectors),
-        "rows": place[variables["rows"][kept]],
-        "lanes": variables["lanes"][kept],
-        "values": variables["values"][np.repeat(kept, count_bits(variables["lanes"]))],
+        "rows": new_row[variables["rows"][wanted]],
+        "lanes": variables["lanes"][wanted],
+        "values": variables["values"][np.repeat(wanted, count_bits(variables["lanes"]))],
         "active": _pack(_marks(variables, before)[:, rows]),
     }
 

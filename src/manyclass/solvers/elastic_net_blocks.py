@@ -200,7 +200,7 @@ def _result_of(labels: np.ndarray) -> BlockResult:
         primal=math.fsum(column["primal"]),
         dual=math.fsum(column["dual"]),
         violation=float(column["violation"].max()),
-        epochs=int(column["rounds"].max()),
+        passes=int(column["rounds"].max()),
         visited=float(column["visited"].sum()),
         done=not cut and bool(column["done"].all()),
         cut=cut,

@@ -31,7 +31,7 @@ class BlockResult(NamedTuple):
     primal: float = 0.0
     dual: float = 0.0
     violation: float = 0.0
-    epochs: int = 0
+    passes: int = 0
     visited: float = 0.0
     done: bool = False
     cut: bool = False
@@ -39,13 +39,13 @@ class BlockResult(NamedTuple):
     @classmethod
     def from_numbers(cls, numbers: Sequence[float]) -> "BlockResult":
         """Create one from the numbers of the core or of an array."""
-        primal, dual, violation, epochs, visited, done, cut = numbers
-        return cls(primal, dual, violation, int(epochs), visited, bool(done), bool(cut))
+        primal, dual, violation, passes, visited, done, cut = numbers
+        return cls(primal, dual, violation, int(passes), visited, bool(done), bool(cut))
 
     @property
     def started(self) -> bool:
         """Whether the block was trained at all."""
-        return self.epochs > 0 or self.done
+        return self.passes > 0 or self.done
 
 
 class L2Blocks(Solver):
@@ -64,7 +64,7 @@ class L2Blocks(Solver):
         peers: Peers | None = None,
     ):
         self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
-        self._max_epochs, self._interrupt = options.max_iter, interrupt
+        self._max_passes, self._interrupt = options.max_iter, interrupt
         self._problem, self._C = problem, data.C
         self._C_of_class = np.bincount(data.codes, data.C, data.n_classes) if problem.pairs else np.empty(0)
         self._n, self._problems = data.X.n_rows, problem.columns(data.n_classes)
@@ -145,7 +145,7 @@ class L2Blocks(Solver):
             self._deal(),
             rule.stop == "gap",
             rule.tol,
-            self._max_epochs,
+            self._max_passes,
             self._seed,
             max(1, min(self._threads, len(self._left))),
             self._interrupt,
@@ -192,7 +192,7 @@ class L2Blocks(Solver):
     def _progress(self) -> Progress:
         so_far = self._sum()
         return Progress(
-            epochs=max((r.epochs for r in self._results.values()), default=0),
+            epochs=max((r.passes for r in self._results.values()), default=0),
             primal=so_far.primal,
             dual=so_far.dual,
             violation=so_far.violation,
@@ -316,7 +316,7 @@ class L2Blocks(Solver):
         self.import_blocks(stored)
         rule = numbers_from_array(stored["rule"])
         self._rule = StopRule(**rule) if rule else None
-        out = [b for b, result in self._results.items() if not result.done and result.epochs < self._max_epochs]
+        out = [b for b, result in self._results.items() if not result.done and result.passes < self._max_passes]
         self._left = sorted(self._left + out)
         return self._progress()
 
