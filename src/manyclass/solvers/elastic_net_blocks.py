@@ -138,11 +138,9 @@ class ElasticNetBlocks(L2Blocks):
             self._kernel.clear(block)
             self._lines_of(block)[:] = np.nan
 
-    def sibling(self, interrupt: Any, threads: int = 1) -> "ElasticNetBlocks":
-        other = super().sibling(interrupt, threads)
-        assert isinstance(other, ElasticNetBlocks)
-        other._results_by_label = np.full_like(self._results_by_label, np.nan)
-        return other
+    def _start_empty(self) -> None:
+        super()._start_empty()
+        self._results_by_label = np.full_like(self._results_by_label, np.nan)
 
     def state(self) -> dict[str, np.ndarray]:
         parts = [dict(zip(BLOCK, self._kernel.block(b), strict=True)) for b in range(self.blocks)]

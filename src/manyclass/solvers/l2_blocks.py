@@ -135,8 +135,11 @@ class L2Blocks(Solver):
         other = kind.__new__(kind)  # not type(self), which may advance in another way
         other.__dict__ |= self.__dict__
         other._kernel, other._interrupt, other._threads = self._kernel.sibling(), interrupt, threads
-        other._chosen, other._left, other._results = [], [], {}
+        other._start_empty()
         return other
+
+    def _start_empty(self) -> None:
+        self._chosen, self._left, self._results = [], [], {}
 
     def advance(self, rule: StopRule) -> Progress:
         """Train the next blocks together with the other processes: each takes the next block when it is free."""
