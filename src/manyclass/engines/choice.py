@@ -73,6 +73,4 @@ def make_solver(
         return FrankWolfe(problem, data, options)
     if options.solver == "leagues":
         return Leagues(problem, data, options, peers=peers)
-    if options.solver == "alternating":
-        options = replace(options, solver="leagues")  # as `CoupledRows` calls it
     return CoupledRows(problem, data, options, peers=peers)

@@ -63,6 +63,3 @@ class Peers:
         message and exit code that `explained` returns for it.
         """
         yield
-
-
-Alone = Peers

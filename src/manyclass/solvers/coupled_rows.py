@@ -4,14 +4,13 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._native import core, native
 from ..data.json_content import as_declared
-from ..peers import Alone, Peers
+from ..peers import Peers
 from ..problems import Problem
 from .alike import groups_of_alike_rows
 from .closed_form import bounds_are_optimal, state_at_bounds
@@ -125,14 +124,13 @@ class CoupledRows(Solver):
         data: TrainingSet,
         options: SolverOptions,
         *,
-        interrupt: Any = None,
         peers: Peers | None = None,
     ):
         if problem.kernel not in KERNELS:
             raise ValueError(f"this solver trains coupled losses; {problem.name!r} is {problem.kernel!r}")
         self._problem, self._codes, self._C = problem, data.codes, data.C
         self._dtype, self._seed, self._threads = np.dtype(options.dtype), options.seed, options.threads
-        self._alternating = options.solver == "leagues"
+        self._alternating = options.solver == "alternating"
         self._n, self._K = data.X.n_rows, data.n_classes
         self._features = data.X.n_features + (data.constant != 0)
         self._width = data.X.nnz / max(1, self._n) + (data.constant != 0)
@@ -145,11 +143,11 @@ class CoupledRows(Solver):
             data.C.astype(self._dtype),
             self._K,
             problem.name,
-            getattr(problem, "gamma", 0.5),
+            problem.parameters.get("gamma", 0.5),
             data.reduced,
         )
         self._status = _Status.at_start(wave_size(data, problem))
-        self._join(peers or Alone(), data)
+        self._join(peers or Peers(), data)
         self._team = {full: TeamSize(self._threads) for full in (True, False)}
         self._groups: tuple[np.ndarray, np.ndarray] | None = None  # groups of alike rows; None for an easy fit
         # The rows of a fit that may turn out to be hard.
@@ -169,7 +167,7 @@ class CoupledRows(Solver):
                 bounds = [self._chunks[p * CHUNKS // peers.size] for p in range(peers.size + 1)]
             self._kernel.join(peers.gather_bytes, bounds, peers.rank)
         elif peers.size > 1:
-            logger.info("rows are too little work to be shared among processes: each trains by itself")
+            logger.info("a row is too little work to share among processes: each process trains the whole model")
 
     def _begin_pass(self, new: _Pass) -> None:
         self._kernel.begin_pass()
