@@ -154,7 +154,7 @@ def within_limit(session: Session, case: Case) -> list[Row]:
 
 def _ending(group: MemoryLimit, code: int, said: str) -> str:
     if group.kills:
-        return "killed by the system for want of memory"
+        return "killed by the system for lack of memory"
     return said or ("it has read the rows" if code == 0 else f"it ended with exit code {code}")
 
 
@@ -166,8 +166,8 @@ def _above_memory(case: Case, runs: list[Run], memory: int) -> Row:
 
 def _told(size: int, limit: int, memory: int, baseline: int, shortfall: str) -> str:
     limits = (
-        f"{size / 1e6:.0f} MB of rows, limit {limit / 1e6:.0f} MB, memory={memory / 1e6:.0f} MB: the limit less "
-        f"{baseline / 1e6:.0f} MB of the program after its imports"
+        f"{size / 1e6:.0f} MB of rows, limit {limit / 1e6:.0f} MB, memory={memory / 1e6:.0f} MB: the limit minus the "
+        f"{baseline / 1e6:.0f} MB that the program takes after its imports"
     )
     return f"{shortfall}; {limits}" if shortfall else limits
 

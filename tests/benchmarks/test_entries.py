@@ -215,7 +215,7 @@ def test_training_from_disk_is_compared_with_memory(session):
 
 def test_a_peer_within_the_limit_is_told_by_its_end(session):
     (row,) = ENTRIES["disk-vs-memory"].cases[-1].run(session)
-    assert row.value == -9 and row.note.startswith("killed by the system for want of memory: 3 non-zeros")
+    assert row.value == -9 and row.note.startswith("killed by the system for lack of memory: 3 non-zeros")
 
 
 def test_a_curve_is_measured_against_the_optimum(session):

@@ -56,8 +56,11 @@ def test_document_and_plot_follow_from_the_figures(tmp_path, monkeypatch):
     document.write_text(DOCUMENT.read_text())
     write(tmp_path / "results.csv", document, plot)
     text = document.read_text()
-    assert "0.2 ns a multiply-add, 3 ns a read of the own class's weight, 0.5 µs a visit, 1 ns an update;" in text
-    assert "off by 0% to 0%" in text and "it is 20% over the first ten epochs" in text
+    assert (
+        "0.2 ns per multiply-add, 3 ns per read of the weight of a row's own class, 0.5 µs per visit, 1 ns per"
+        in text
+    )
+    assert "off by 0% to 0%" in text and "it is 20% over the first ten passes" in text
     assert len([line for line in text.splitlines() if line.startswith("| wordnet | 32 |")]) == len(SETUPS)
     # 600 ranks need more leagues than LSHTC-small has classes.
     assert "| lshtc-2011 | 600 | 1,200 |" in text and "| lshtc-small | 600 |" not in text

@@ -80,6 +80,6 @@ def test_figures_of_stores_are_shown_with_their_bars(document, tmp_path):
     write_rows(tmp_path / "results.csv", rows)
     write_stores(tmp_path / "results.csv", document)
     text = document.read_text()
-    assert "| convert | MB of text a second | 101.2 | >= 60 |" in text and "| 3 |" not in text
+    assert "| convert | MB of text per second | 101.2 | >= 60 |" in text and "| 3 |" not in text
     assert "| cs | peak | -7 | <= 64 |" in text and "420 MB of rows." in text
     assert without_tables(text) == without_tables(DOCUMENT.read_text())
