@@ -1,4 +1,4 @@
-"""From measured figures to the document, with figures that the model itself makes up."""
+"""From measured figures to the document, with figures computed by the model itself."""
 
 import pytest
 from benchmarks.cost_model import Machine, Shape, epoch_seconds, league_bytes, packing_work, parcels
@@ -19,7 +19,7 @@ SHAPES = {
 
 
 def rows_of(monkeypatch):
-    """What the benchmark would write, if machines were as the model says."""
+    """Write what the benchmark would measure on a machine that follows the model."""
     monkeypatch.setattr("benchmarks.results.processor", lambda: "A Processor, at 2 GHz, 2 cores")
     for problem, shape in SHAPES.items():
         first = epochs_of_leagues(LEAGUES[problem]).name
@@ -65,7 +65,7 @@ def test_document_and_plot_follow_from_the_figures(tmp_path, monkeypatch):
     # 600 ranks need more leagues than LSHTC-small has classes.
     assert "| lshtc-2011 | 600 | 1,200 |" in text and "| lshtc-small | 600 |" not in text
     assert plot.read_bytes().startswith(b"\x89PNG")
-    # Again, it changes nothing; and what is not between markers stays as it was.
+    # Writing again changes nothing, and the text outside the markers stays as it was.
     write(tmp_path / "results.csv", document, plot)
     assert document.read_text() == text
     plain = [between(between(each, "measured", ""), "predicted", "") for each in (text, DOCUMENT.read_text())]

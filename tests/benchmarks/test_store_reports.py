@@ -1,4 +1,4 @@
-"""From measured figures to the document and the plots, with figures that are made up."""
+"""From measured figures to the document and the plots, with invented figures."""
 
 import re
 
@@ -25,7 +25,7 @@ def document(tmp_path):
 
 
 def rows_of_block_minimisation():
-    """As if every curve fell to a tenth with each pass, but StreamSVM's, which has one point."""
+    """As if every pass divided the difference by ten, except for StreamSVM, which has one point."""
     for place, case in enumerate(ENTRIES["block-minimisation"].cases):
         if case.measure in (curve, in_memory):
             passes = 1 if case.ours.name == "StreamSVM" else 4
