@@ -45,11 +45,11 @@ def against_penalties(session: Session, case: Case) -> list[Row]:
     """Measure test accuracy and log loss along a path of C."""
     problem = _part(session, case.problem)
     solver = "newton" if case.ours.loss == "logistic" and case.problem in DENSE else "auto"
-    machine = estimator_for(case.ours.loss, solver=solver, max_iter=3000, n_jobs=2)
+    estimator = estimator_for(case.ours.loss, solver=solver, max_iter=3000, n_jobs=2)
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for fitted in machine.path(problem.X, problem.y, PENALTIES):
+        for fitted in estimator.path(problem.X, problem.y, PENALTIES):
             found = judge(fitted.predict_log_proba(problem.X_test), problem.y_test)
             note = f"gap {fitted.certificate_.gap:.2g}"
             rows += [case.row(f"{name} at C = {fitted.C:g}", found[name], note=note) for name in SHOWN]
@@ -63,8 +63,8 @@ def calibrated(session: Session, case: Case) -> list[Row]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for method in ("temperature", "sigmoid"):
-            machine = estimator_for(case.ours.loss, max_iter=300, n_jobs=2)
-            fitted = CalibratedClassifier(machine, method=method).fit(problem.X, problem.y)
+            estimator = estimator_for(case.ours.loss, max_iter=300, n_jobs=2)
+            fitted = CalibratedClassifier(estimator, method=method).fit(problem.X, problem.y)
             found = judge(fitted.predict_log_proba(problem.X_test), problem.y_test)
             rows += [case.row(f"{name} by {method}", value) for name, value in found.items()]
     return rows

@@ -42,7 +42,7 @@ def test_what_costs_nothing_to_send_is_shared_out_evenly(ranks, threads):
 
 
 def test_what_travels_is_hidden_behind_other_matches():
-    """Of eight matches a rank and day, a league leaves after the first, or after one in eight where all leave."""
+    """With eight matches per rank and day, a league leaves after the first, or after each match if all leave."""
     free = epoch_seconds(SHAPE, 64, 4, MACHINE, FREE)
     match = alone(SHAPE, 64) / 64 / 32
     hidden = epoch_seconds(SHAPE, 64, 4, MACHINE, Network(np.inf, 5.9 * match))
@@ -101,7 +101,7 @@ def test_packing_is_work_of_the_ranks():
 
 def test_bytes_of_a_league():
     # 1024 / 32 classes, a tenth of the weights: of 1,000 frequent features with 32 bits each, of 2,000 rare ones with
-    # places and a count; a sum a row.
+    # places and a count; one sum per row.
     assert league_bytes(SHAPE, 32) == 1000 * 4 + 3200 * 4 + 6400 * 6 + 2000 * 4 + 200 * 4
     assert density_of(SHAPE, 32, league_bytes(SHAPE, 32)) == pytest.approx(0.1)
 
