@@ -1,7 +1,7 @@
-"""Measure the project's claims about speed and memory, side by side with its peers.
+"""Measure the project's claims about speed and memory, side by side with other libraries.
 
-Run ``python -m benchmarks --list`` from the root of the repository. A measurement always happens in a
-fresh process that loads a stored problem, trains, and answers with JSON (`protocol`); the peers live in
-environments of their own (`environments`); one function computes the objective value of every solver's
-weights (`objective`); each claim is one named entry (`entries`).
+Run ``python -m benchmarks --list`` from the root of the repository. Every measurement runs in a fresh process that
+loads a stored problem, trains, and answers with JSON (`protocol`). The other libraries (`peers`) have their own
+virtual environments (`environments`). One function computes the objective value of every solver's weights
+(`objective`), and each claim is one named entry (`entries`).
 """

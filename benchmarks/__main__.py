@@ -21,13 +21,13 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the requested benchmarks. A missed bar is reported but is not an error, because the machine may be busy."""
+    """Run the requested benchmarks. A missed target is reported but is not an error: the machine may be busy."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("entry", nargs="*", help="names of entries; all by default")
     parser.add_argument("--list", action="store_true", help="list the entries")
     parser.add_argument("--quick", action="store_true", help="the small cases only, one repetition")
     parser.add_argument("--problem", action="append", help="only this problem (may be repeated)")
-    parser.add_argument("--repetitions", type=int, help="fits timed a figure (5; with --quick 1)")
+    parser.add_argument("--repetitions", type=int, help="timed fits per figure (5; with --quick 1)")
     parser.add_argument("--timeout", type=float, default=3600.0, help="seconds a single fit may take (3600)")
     asked = parser.parse_args(arguments)
     console = Console()
@@ -54,7 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
             every += rows
     count = Counter(row.met for row in every)
     console.print(
-        f"{count['met']} bars met, {count['missed']} missed, {count['not measured']} not measured; "
+        f"{count['met']} targets met, {count['missed']} missed, {count['not measured']} not measured; "
         f"all figures are in {target}",
         soft_wrap=True,
     )

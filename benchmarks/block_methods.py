@@ -1,6 +1,6 @@
-"""Who takes part in the experiments of Yu et al. (KDD 2010): methods, splits, numbers of blocks, compressions.
+"""The methods, splits, numbers of blocks and compressions compared in the experiments of Yu et al. (KDD 2010).
 
-All train one-vs-rest with the hinge, but StreamSVM. Blocks of the paper's methods are visited alone.
+All train one-vs-rest with the hinge, except StreamSVM. The paper's methods visit one block at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from benchmarks.solvers import Solver, by_passes, ours
 
 NAME = "block-minimisation"
 BLOCKS = 40
-# Relative differences to the optimum: those that are waited for, and the one at which a curve ends.
+# Relative differences to the optimum: those that are timed, and the one at which a curve ends.
 WITHIN = (1e-2, 1e-3)
 NEAR = 1e-4
 
@@ -31,7 +31,7 @@ METHODS = (
     DEFAULT,
     IN_MEMORY,
 )
-# Figure 3: blocks of consecutive rows that are sorted by class, and the same order of blocks in every pass.
+# Figure 3: blocks of consecutive rows sorted by class, and the same order of blocks in every pass.
 RAW = by_passes("BLOCK-L-D, raw", **UNTIL_SETTLED)
 SAME_ORDER = by_passes("BLOCK-L-D, same order", same_order=True, **UNTIL_SETTLED)
 RAW_SAME_ORDER = by_passes("BLOCK-L-D, raw, same order", same_order=True, **UNTIL_SETTLED)

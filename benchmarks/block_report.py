@@ -1,7 +1,7 @@
-"""What docs/store.md shows of block minimisation: plots after figures 2 to 4 of Yu et al., and tables.
+"""Write the tables and plots of docs/store.md on block minimisation, after figures 2 to 4 of Yu et al.
 
-``python -m benchmarks block-minimisation`` measures and then writes it; ``python -m benchmarks.block_report`` writes
-it again from what was measured last.
+``python -m benchmarks block-minimisation`` measures and then writes them; ``python -m benchmarks.block_report``
+writes them again from the latest measurements.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ DOCUMENT = ROOT / "docs" / "store.md"
 IMAGES = ROOT / "docs" / "images"
 METHODS_PLOT, BLOCKS_PLOT = "block-methods.png", "block-splits.png"
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, and markers for those who see none.
+# Okabe and Ito's colours, which are safe for colour-blind readers, and a marker for each.
 COLOURS = ("#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00", "#CC79A7", "#000000", "#888888")
 MARKERS = ("o", "s", "^", "v", "D", "*", "P", "x")
-# In Figure 4 the colour tells the number of blocks.
+# Figure 4: one colour per number of blocks.
 SHADES = ("#0072B2", "#000000", "#E69F00", "#CC79A7")
 SPLIT_NAMES = ("random split, new order", "random split, same order", "raw split, new order", "raw split, same order")
 
@@ -58,7 +58,7 @@ def write(results: Path, document: Path = DOCUMENT, images: Path = IMAGES) -> No
     """Write the tables between their markers, and the plots."""
     series = results.with_name(f"{NAME}.csv")
     if not series.exists():
-        return  # nothing could be measured
+        return  # nothing was measured
     curves, figures = read_curves(series), read_figures(results)
     text = document.read_text()
     text = between(text, "methods", methods_part(figures))
@@ -83,7 +83,7 @@ def read_curves(path: Path) -> Curves:
 
 
 def read_figures(path: Path) -> Figures:
-    """Return the single figures."""
+    """Return the figures that are not curves."""
     found: Figures = {}
     with path.open(newline="") as file:
         for record in csv.DictReader(file):
@@ -127,9 +127,9 @@ def _cells(own: dict[str, float]) -> list[str]:
 
 
 def compression_table(figures: Figures) -> str:
-    """Return section 7.6 as Markdown."""
+    """Return the comparison of compressions (section 7.6) as Markdown."""
     lines = [
-        "| problem | compression | bytes a non-zero | seconds of ten passes | seconds to read and decode once |",
+        "| problem | compression | bytes per non-zero | seconds of ten passes | seconds to read and decode once |",
         "|---|---|---|---|---|",
     ]
     for problem, solvers in figures.items():

@@ -1,20 +1,19 @@
-"""What an epoch of leagues costs on R ranks of T threads: pure functions, no measuring, no files.
+"""Predict how long a pass of leagues takes on R ranks of T threads. Pure functions: no measuring, no files.
 
 A visit of a row to a league of k classes, with h non-zeros of frequent features in the row, costs
 
-    h * padded(k) multiply-adds, h reads of the own class's weights, a visit, and
-    h updates for each variable in use
+    h * padded(k) multiply-adds, h reads of the weights of the row's own class, a visit, and
+    h updates per variable in use
 
-so many seconds each (`Machine`). Leagues travel with 4 bytes a weight that is not 0 (6 if its feature is rare), a bit
-for each class of a frequent feature, and 4 bytes a rare feature and a row, over a line that a rank has to itself
-(`Network`), and are packed and unpacked by the ranks.
+each of which takes a fixed time (`Machine`). A league travels over a link that a rank has to itself (`Network`), with
+4 bytes per weight that is not 0 (6 if its feature is rare), one bit per class and frequent feature, and 4 bytes per
+rare feature and per row. Ranks pack and unpack leagues.
 
-On each day a rank plays first the matches after which a league travels, and last those that wait for a league. A
-league leaves when its match has ended, one after the other over the rank's line: so the first arrives early, and the
-last one when the line has carried all of them, or after the last match of those that leave. Ranks wait for nothing
-else.
+On each day a rank first plays the matches after which a league travels, and plays last those that wait for a league.
+Leagues leave one after the other as their matches end. So the first arrives early, and the last when the link has
+carried all of them, or after the last match of a league that leaves. Ranks wait for nothing else.
 
-It leaves out rare features, caches, and the certificate.
+Rare features, caches and the certificate are not modelled.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from scipy.optimize import nnls
 
 from manyclass.solvers.schedule import hosts, matchdays, places, positions
 
-LANES = 16  # float32 in a vector: leagues are padded to whole ones
+LANES = 16  # float32 per vector; leagues are padded to whole vectors
 INDEX_BYTES, VALUE_BYTES, COUNT_BYTES = 2, 4, 4
 
 
@@ -39,11 +38,11 @@ class Shape:
     ----------
     rows, classes : int
     nonzeros : float
-        Non-zeros a row of features that have a dense row of weights ("heads").
+        Non-zeros per row of features that have a dense row of weights ("heads").
     heads, shared : int
-        How many such features there are; how many that more than one row has, which all have weights.
+        Number of such features; number of features of more than one row, which all have weights.
     density, support : float
-        Share of the weights of shared features that are not 0; dual variables in use a row.
+        Share of the weights of shared features that are not 0; dual variables in use per row.
     """
 
     rows: int
@@ -62,9 +61,9 @@ class Machine:
     Attributes
     ----------
     multiply_add, own_read, visit, update : float
-        Of matches.
+        For matches.
     scan, entry, feature : float
-        To pack and unpack a league: for a weight, one that is not 0 besides, and a feature.
+        To pack and unpack a league: per weight, per non-zero weight (in addition), and per feature.
     """
 
     multiply_add: float
@@ -78,7 +77,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Sample:
-    """An epoch on one core: seconds, and seconds to pack and unpack a league."""
+    """A pass measured on one core: its seconds, and the seconds to pack and unpack a league."""
 
     shape: Shape
     leagues: int
@@ -95,24 +94,24 @@ class Network:
 
 
 def padded(classes: float) -> int:
-    """Classes of a league as they are stored."""
+    """Return the number of classes for which a league has room."""
     return int(-(-classes // LANES) * LANES)
 
 
 def work(shape: Shape, leagues: int) -> np.ndarray:
-    """Multiply-adds, reads of the own class, visits and updates of an epoch: a visit changes all that is in use."""
+    """Return multiply-adds, reads of the own class, visits and updates of a pass: a visit updates all in use."""
     visits, h = shape.rows * leagues, shape.nonzeros
     return visits * np.array([h * padded(shape.classes / leagues), h, 1.0, h * shape.support / leagues])
 
 
 def packing_work(shape: Shape, leagues: int) -> np.ndarray:
-    """Weights, weights that are not 0, and features that are packed and unpacked with a league."""
+    """Return the weights, non-zero weights and features that are packed and unpacked with a league."""
     classes = shape.classes / leagues
     return np.array([shape.heads * classes, shape.density * shape.shared * classes, shape.shared])
 
 
 def fit_machine(samples: Sequence[Sample]) -> Machine:
-    """Fit the machine constants to epochs measured on one core, minimising the relative error."""
+    """Fit the machine constants to passes measured on one core, minimising the relative error."""
 
     def fitted(parts: list[np.ndarray], seconds: list[float]) -> list[float]:
         return nnls(np.array(parts) / np.array(seconds)[:, None], np.ones(len(seconds)))[0].tolist()
@@ -124,20 +123,20 @@ def fit_machine(samples: Sequence[Sample]) -> Machine:
 
 
 def league_bytes(shape: Shape, leagues: int) -> float:
-    """Of a league when it travels."""
+    """Return the bytes of a league when it travels."""
     classes, tails = shape.classes / leagues, shape.shared - shape.heads
     weights = shape.density * classes * (shape.shared * VALUE_BYTES + tails * INDEX_BYTES)
     return weights + shape.heads * padded(classes) / 8 + tails * COUNT_BYTES + shape.rows / leagues * VALUE_BYTES
 
 
 def density_of(shape: Shape, leagues: int, measured: float) -> float:
-    """The share of weights that are not 0, where leagues have `measured` bytes when they travel."""
+    """Return the share of weights that are not 0 if leagues that travel have `measured` bytes."""
     none, all_of_them = (league_bytes(replace(shape, density=density), leagues) for density in (0.0, 1.0))
     return (measured - none) / (all_of_them - none)
 
 
 def parcels(leagues: int, ranks: int) -> int:
-    """Return the number of leagues that change ranks in an epoch, including the way back."""
+    """Return the number of leagues that change ranks in a pass, including the way back."""
     at = np.array([hosts(leagues, day % matchdays(leagues), ranks) for day in range(matchdays(leagues) + 1)])
     return int((at[1:] != at[:-1]).sum())
 
@@ -153,18 +152,18 @@ def epoch_seconds(
     rows_of_league: np.ndarray | None = None,
     cores: int | None = None,
 ) -> float:
-    """Seconds of an epoch.
+    """Return the seconds of a pass.
 
     Parameters
     ----------
     shape, leagues, ranks, machine, network
-        No more ranks than there are positions.
+        There must be at least as many positions as ranks.
     threads : int
-        Of each rank.
+        Per rank.
     rows_of_league : ndarray, optional
-        By default all have the same number.
+        By default, all leagues have the same number of rows.
     cores : int, optional
-        That all ranks share; by default there are enough.
+        Shared by all ranks; by default there are enough.
     """
     if not 1 <= ranks <= positions(leagues):
         raise ValueError(f"{leagues} leagues on {ranks} ranks: there must be two for each rank")
@@ -178,11 +177,11 @@ def epoch_seconds(
     first = np.searchsorted(rank_of, np.arange(ranks))
 
     def played(seconds: np.ndarray) -> np.ndarray:
-        """By ranks: as long as the longest match, or as all of them on all threads."""
+        """Return by rank the larger of the longest match and all matches divided among the threads."""
         return np.maximum(np.maximum.reduceat(seconds, first), np.add.reduceat(seconds, first) / threads)
 
     def share(waits: np.ndarray) -> np.ndarray:
-        """By ranks: the share of these matches that one of them takes."""
+        """Return by rank the share of these matches that a single one takes."""
         return 1 / np.maximum(1, np.add.reduceat(waits, first))
 
     now = hosts(leagues, 0, ranks)

@@ -1,7 +1,7 @@
-"""What docs/choosing.md shows of the defaults: accuracy and log loss against C, and ways to calibrate scores.
+"""Write the tables of docs/choosing.md: accuracy and log loss against C, and ways to calibrate scores.
 
 ``python -m benchmarks penalties calibration`` measures and then writes them; ``python -m benchmarks.defaults_report``
-writes them again from what was measured last.
+writes them again from the latest measurements.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from benchmarks.league_report import between
 DOCUMENT = ROOT / "docs" / "choosing.md"
 SHOWN = ("0.25", "1", "4", "8", "16", "64")
 METHODS = ("temperature", "sigmoid")
-MEASURES = ("log loss", "Brier score", "calibration error, %", "accuracy, %")
+METRICS = ("log loss", "Brier score", "calibration error, %", "accuracy, %")
 Figures = dict[tuple[str, str], dict[str, float]]
 
 
@@ -30,7 +30,7 @@ def write(results: Path, document: Path = DOCUMENT) -> None:
 
 
 def read(results: Path, benchmark: str) -> Figures:
-    """Figures by problem and loss, and by their names."""
+    """Return the figures by problem and loss, and by metric."""
     found: Figures = {}
     with results.open(newline="") as file:
         for record in csv.DictReader(file):
@@ -50,10 +50,10 @@ def against_penalties(found: Figures) -> str:
 
 
 def by_method(found: Figures) -> str:
-    """Return a table with one row per problem and loss and one column per measure, with one figure per method."""
-    lines = [f"| rows | loss | {' | '.join(MEASURES)} |", "|---" * (len(MEASURES) + 2) + "|"]
+    """Return a table with one row per problem and loss and one column per metric, with one figure per method."""
+    lines = [f"| rows | loss | {' | '.join(METRICS)} |", "|---" * (len(METRICS) + 2) + "|"]
     for (problem, loss), own in found.items():
-        shown = [" / ".join(f"{own[f'{measure} by {method}']:.3g}" for method in METHODS) for measure in MEASURES]
+        shown = [" / ".join(f"{own[f'{metric} by {method}']:.3g}" for method in METHODS) for metric in METRICS]
         lines.append(f"| {problem} | `{loss}` | {' | '.join(shown)} |")
     return "\n".join(lines)
 

@@ -1,7 +1,7 @@
-"""Virtual environments of the peers, created from PyPI on first use.
+"""Virtual environments of the other libraries, created from PyPI on first use.
 
-Peers cannot share one environment: liblinear-official and liblinear-multicore have the same import name, and
-libpecos wants older versions of NumPy and SciPy.
+They cannot share one: liblinear-official and liblinear-multicore have the same import name, and libpecos needs older
+versions of NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class UnavailableError(Exception):
-    """A peer or data set is not available here. The message says why and what to do."""
+    """A library or data set is not available here. The message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment: pip's arguments, step by step, and the Python versions that have wheels."""
+    """A virtual environment: the arguments of each call of pip, and the Python versions that have wheels."""
 
     name: str
     steps: tuple[tuple[str, ...], ...]
@@ -41,7 +41,7 @@ class Environment:
         Raises
         ------
         UnavailableError
-            If no fitting Python is found, or pip fails.
+            If no suitable Python is found, or pip fails.
         """
         recipe = "\n".join(" ".join(step) for step in self.steps)
         done = self.folder / ".done"
@@ -59,15 +59,15 @@ class Environment:
             return sys.executable
         for major, minor in self.pythons:
             found = shutil.which(f"python{major}.{minor}")
-            # A version manager's launcher may exist for a version that is not switched on.
+            # A version manager may have a launcher for a version that is not enabled.
             if found and subprocess.run([found, "--version"], capture_output=True).returncode == 0:
                 return found
         wanted = " or ".join(f"{major}.{minor}" for major, minor in self.pythons)
         raise UnavailableError(f"{self.name} has wheels for Python {wanted} only, and none of these is on the path")
 
 
-# XLinearModel imports neither torch nor transformers, which libpecos lists for its other models: several
-# gigabytes less when its dependencies are named here instead of resolved.
+# XLinearModel needs neither torch nor transformers, which libpecos lists for its other models. Naming its
+# dependencies here, instead of resolving them, saves several gigabytes.
 ENVIRONMENTS = {
     environment.name: environment
     for environment in (
@@ -87,4 +87,4 @@ def _call(command: list[str], name: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
-        raise UnavailableError(f"the environment of {name} could not be made: {' '.join(last)}")
+        raise UnavailableError(f"the environment of {name} could not be created: {' '.join(last)}")

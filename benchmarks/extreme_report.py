@@ -1,8 +1,8 @@
-"""What docs/extreme-tables.md shows: tables of training, of methods and of growing labels, and a plot of the last.
+"""Write the tables and the plot of docs/extreme-tables.md.
 
-``python -m benchmarks ppdsparse-training extreme-tables label-scaling ppdsparse-memory`` measures and then writes it;
-``python -m benchmarks.extreme_report`` writes it again from what was measured last. `published.csv` has figures of
-Yen et al. (PPDSparse, KDD 2017), tables 1 to 3, for the data sets that are at hand.
+``python -m benchmarks ppdsparse-training extreme-tables label-scaling ppdsparse-memory`` measures and then writes
+them; ``python -m benchmarks.extreme_report`` writes them again from the latest measurements. `published.csv`
+has figures of Yen et al. (PPDSparse, KDD 2017), tables 1 to 3, for the data sets available here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from benchmarks.environments import ROOT
 from benchmarks.league_report import between
 from benchmarks.measure import TOPS
 from benchmarks.problems import FIVE_ROWS, FIXED_ROWS
+from benchmarks.results import printed
 from benchmarks.solvers import NAPKINXC, PECOS_DEFAULTS
 
 DOCUMENT = ROOT / "docs" / "extreme-tables.md"
@@ -24,7 +25,7 @@ PUBLISHED = Path(__file__).with_name("published.csv")
 BENCHMARKS = ("ppdsparse-training", "extreme-tables", "label-scaling", "ppdsparse-memory")
 
 SERIES = {
-    "five rows a label": [f"five-rows-{number}" for number in FIVE_ROWS],
+    "five rows per label": [f"five-rows-{number}" for number in FIVE_ROWS],
     "500,000 rows": [f"labels-{number}" for number in FIXED_ROWS],
 }
 PEERS = {"napkinXC": NAPKINXC.name, "PECOS": PECOS_DEFAULTS.name}
@@ -33,7 +34,7 @@ Figures = dict[tuple[str, str, str], dict[str, float]]  # by problem, solver and
 
 
 def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
-    """Write what was measured between the markers of each benchmark, and the plot."""
+    """Write the tables between the markers of their benchmarks, and the plot."""
     text = document.read_text()
     for benchmark, table in zip(BENCHMARKS, (training_table, methods_table, scaling_part, memory_table), strict=True):
         figures, processor = read(results, benchmark)
@@ -72,7 +73,7 @@ def published() -> dict[tuple[str, str], dict[str, float]]:
 
 
 def training_table(figures: Figures) -> str:
-    """Return a table with one row per peer: time, precision, size and memory of both."""
+    """Return a table with one row per other method: time, precision, size and memory of both."""
     heads = ("problem", "against", "times faster", "seconds", "P@1, P@3, P@5", "MB of the model", "peak MB")
     lines = _head(heads)
     for (problem, _, peer), own in figures.items():
@@ -92,9 +93,9 @@ def methods_table(figures: Figures) -> str:
         "problem",
         "method",
         "P@1, P@3, P@5",
-        "the paper's",
+        "the same in the paper",
         "seconds",
-        "the paper's",
+        "seconds in the paper",
         "MB of the model",
         "density",
     )
@@ -118,7 +119,7 @@ def methods_table(figures: Figures) -> str:
 
 
 def scaling_part(figures: Figures) -> str:
-    """The plot, and a line a number of labels."""
+    """Return the plot and a table with one row per number of labels."""
     heads = ("labels", "rows", "seconds", "ms per label", "support per label", "weights per label", "MB of the model")
     lines = [f"![Cost and size per label against the number of labels](images/{PLOT.name})", ""]
     lines += _head((*heads, "peak MB", "P@1", *(f"seconds of {peer}" for peer in PEERS)))
@@ -141,15 +142,15 @@ def scaling_part(figures: Figures) -> str:
 
 
 def memory_table(figures: Figures) -> str:
-    """All that was measured."""
+    """Return a table with one row per figure."""
     lines = _head(("problem", "what", "figure"))
     for (problem, _, _), own in figures.items():
-        lines += [_line(problem, metric, f"{value:.4g}") for metric, value in own.items()]
+        lines += [_line(problem, printed(metric), f"{value:.4g}") for metric, value in own.items()]
     return "\n".join(lines)
 
 
 def seconds_of(figures: Figures, problem: str, peer: str) -> float | None:
-    """Return the seconds of a peer on a problem, if measured."""
+    """Return the seconds of another library on a problem, if measured."""
     for (name, _, other), own in figures.items():
         if (name, other) == (problem, peer):
             return own.get("seconds of the peer")
@@ -200,10 +201,10 @@ def draw(target: Path, figures: Figures) -> None:
         if known:
             shown = [(K, 1e3 * taken / K) for K, taken in sorted(known)]
             panels[0].plot(
-                *zip(*shown, strict=True), color="#888888", marker="x+"[place], label=f"{name}, five rows a label"
+                *zip(*shown, strict=True), color="#888888", marker="x+"[place], label=f"{name}, five rows per label"
             )
     for axes, what in zip(
-        panels, ("milliseconds a label", "KB of the model a label", "peak GB above imports"), strict=True
+        panels, ("milliseconds per label", "KB of the model per label", "peak GB beyond imports"), strict=True
     ):
         _axes(axes, what)
     panels[2].set(yscale="linear", ylim=(0, None))

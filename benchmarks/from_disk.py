@@ -1,10 +1,10 @@
-"""Stores, measured by the protocol of the peers.
+"""Stores, measured by the protocol of all solvers.
 
-convert    LIBSVM text to a store
-decode     all blocks read, one after the other
-fit        a whole fit: from the store with so many bytes of `memory`, or, without, with all rows in memory
-passes     training pass by pass, with the objective and the test accuracy after each; for these, and while the page
-           cache forgets the blocks before a pass, the clock stands still
+convert    convert LIBSVM text to a store
+decode     read all blocks, one after the other
+fit        a whole fit: from the store within `memory` bytes or, without `memory`, with all rows in memory
+passes     train pass by pass, with the objective and the test accuracy after each; the clock is stopped while these
+           are computed, and while the blocks are evicted from the page cache before a pass
 """
 
 from __future__ import annotations
@@ -101,16 +101,17 @@ class Plan:
     store : str
         The folder.
     test : str, optional
-        The test rows; without them nothing but the time is measured.
+        The test rows; without them, only the time is measured.
     loss : str
     engine : dict
         Parameters of the `DiskEngine`.
     same_order : bool
-        Whether blocks have the same order in each pass.
-    threads, passes : int
-        How many; the latter at the most.
+        Whether to visit the blocks in the same order in each pass.
+    threads : int
+    passes : int
+        Maximum number of passes.
     seconds : float
-        After these the pass under way is the last.
+        No pass begins after this time.
     enough : float
         The objective value at which to stop.
     """
@@ -140,7 +141,7 @@ def prepare_passes(request: Request):
 
 
 def passes(state) -> dict[str, list[float]]:
-    """Training time at the end of each pass, and what was reached."""
+    """Return the training time at the end of each pass, with the objective and the accuracy reached."""
     plan, test = state
     taken, solver = 0.0, None
     found: dict[str, list[float]] = {"pass": [], "seconds": [], "primal": [], "accuracy": []}

@@ -1,9 +1,9 @@
-"""``python -m benchmarks.label_trees``: what a tree over labels finds of the exact best five, and how fast.
+"""``python -m benchmarks.label_trees``: the share of the exact best five labels that a tree finds, and its speed.
 
     python -m benchmarks.label_trees --labels 50000              random weights around cluster centres
     python -m benchmarks.label_trees --model MODEL --rows FILE   a model, and rows in svmlight text
 
-One thread, and processor time, which other programs disturb less than time by the clock.
+It uses one thread and measures processor time, which other programs affect less than wall-clock time.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from manyclass.data import load_svmlight
 from manyclass.model import LabelTree, LinearModel, load_model
 from manyclass.model.label_tree import BRANCHING, recall_of
 
-LABELS_A_CENTRE = 20
+LABELS_PER_CENTRE = 20
 SHARED, OWN, NEGATIVE = 30, 20, 30
 TIMED_AT_LEAST = 1.0
 
 
 def clustered_model(labels: int, rows: int, seed: int = 0) -> tuple[LinearModel, sp.csr_matrix]:
-    """A model with 80 weights a label, and rows of 50 features, 30 of which speak for one label.
+    """Return a model with 80 weights per label, and rows of 50 features, 30 of which speak for one label.
 
-    Labels have half of the 60 features of their centre, with weights near the centre's, and some of their own. There
-    are as many features as labels, with popularities as of words: `1 / rank^0.9`.
+    Labels have half of the 60 features of their centre, with similar weights, and some of their own. There are as
+    many features as labels, and feature frequencies follow those of words, `1 / rank^0.9`.
     """
     rng = np.random.default_rng(seed)
     d = max(10_000, labels)
@@ -38,7 +38,7 @@ def clustered_model(labels: int, rows: int, seed: int = 0) -> tuple[LinearModel,
     def draw(*shape: int) -> np.ndarray:
         return np.searchsorted(popularity, rng.random(shape) * popularity[-1]).clip(max=d - 1)
 
-    centres = max(1, labels // LABELS_A_CENTRE)
+    centres = max(1, labels // LABELS_PER_CENTRE)
     of = rng.integers(centres, size=labels)
     kept = np.argsort(rng.random((labels, 2 * SHARED)), axis=1)[:, :SHARED]
     shared = np.take_along_axis(draw(centres, 2 * SHARED)[of], kept, 1)
@@ -70,7 +70,7 @@ def processor_time(task: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def report(model: LinearModel, X: sp.csr_matrix, branching: int, beams: list[int]) -> list[str]:
-    """Lines of a Markdown table, and what the tree takes above it."""
+    """Return the lines of a Markdown table, below a line with the sizes and times of the tree."""
     (exact, _), plain = processor_time(lambda: model.topk(X, 5, n_jobs=1))
     begin = time.process_time()
     tree = LabelTree.build(model, branching=branching, n_jobs=1)
@@ -81,9 +81,9 @@ def report(model: LinearModel, X: sp.csr_matrix, branching: int, beams: list[int
     lines = [
         f"{model.n_classes:,} labels, {X.shape[0]:,} rows with {X.nnz / X.shape[0]:.0f} features; model "
         f"{model.nbytes / 1e6:.0f} MB; tree of {tree.levels} levels, {tree.nbytes / 1e6:.0f} MB, "
-        f"clustered in {build:.1f} s, made ready in {load:.1f} s",
+        f"clustered in {build:.1f} s, loaded in {load:.1f} s",
         "",
-        "| beam | best label found | best five found | microseconds a row | times faster |",
+        "| beam | best label found | best five found | microseconds per row | times faster |",
         "|---|---|---|---|---|",
     ]
     for beam in beams:
@@ -97,11 +97,11 @@ def report(model: LinearModel, X: sp.csr_matrix, branching: int, beams: list[int
 def main(arguments: list[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.label_trees", description=__doc__)
-    parser.add_argument("--labels", type=int, default=50_000, help="of random weights (50000)")
-    parser.add_argument("--model", help="a model instead")
-    parser.add_argument("--rows", help="its rows")
-    parser.add_argument("--branching", type=int, default=BRANCHING, help=f"children of a node ({BRANCHING})")
-    parser.add_argument("--beams", default="5,10,20,50,100", help="widths of the beam (5,10,20,50,100)")
+    parser.add_argument("--labels", type=int, default=50_000, help="number of labels with random weights (50000)")
+    parser.add_argument("--model", help="a model file, instead of random weights")
+    parser.add_argument("--rows", help="rows for --model")
+    parser.add_argument("--branching", type=int, default=BRANCHING, help=f"children per node ({BRANCHING})")
+    parser.add_argument("--beams", default="5,10,20,50,100", help="beam widths (5,10,20,50,100)")
     asked = parser.parse_args(arguments)
     if asked.model is None:
         model, X = clustered_model(asked.labels, 2000)

@@ -1,7 +1,7 @@
-"""The tolerance that just reaches a peer's objective value.
+"""The tolerance that just reaches the objective value of another library.
 
-Stopping rules differ between solvers, so time is compared at equal quality: the loosest tolerance of a fixed
-ladder whose finished fit has a primal value of at most 1.001 times the peer's.
+Stopping rules differ between solvers, so times are compared at equal quality: at the loosest tolerance of a fixed
+ladder whose fit has a primal value of at most 1.001 times that of the other library.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ WITHIN = 1.001
 def loosest(
     primal_at: Callable[[float], float], peer_primal: float, tolerances: Sequence[float] = TOLERANCES
 ) -> float:
-    """The first tolerance, from loose to tight, whose primal value is at most ``WITHIN * peer_primal``.
+    """Return the first tolerance, from loose to tight, whose primal value is at most ``WITHIN * peer_primal``.
 
-    Tighter fits cost more, so the search from the loose end costs little more than its last step.
+    Tighter fits take longer, so searching from the loose end costs little more than the last step.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""What docs/leagues.md shows of the scaling of leagues: two tables and a plot, from the measured figures.
+"""Write the tables and the plot of docs/leagues.md on how leagues scale.
 
-``python -m benchmarks league-scaling`` measures and then writes it; ``python -m benchmarks.league_report`` writes it
-again from what was measured last.
+``python -m benchmarks league-scaling`` measures and then writes them; ``python -m benchmarks.league_report`` writes
+them again from the latest measurements.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from manyclass.solvers.schedule import divide_classes, league_count
 DOCUMENT = ROOT / "docs" / "leagues.md"
 PLOT = ROOT / "docs" / "images" / "league-scaling.png"
 
-# Between processes of one machine: an assumption too. A parcel is copied twice, and looked for every 0.2 ms.
+# Between processes of one machine: also an assumption. A parcel is copied twice, and ranks poll every 0.2 ms.
 LOCAL = Network(bandwidth=2e9, latency=5e-4)
 NETWORKS = {"10 Gbit/s": Network(1.25e9, 3e-4), "100 Gbit/s": Network(12.5e9, 3e-4)}
 RANKS = (4, 16, 64, 256, 1024)
-# Counted in the synthetic text of these shapes: non-zeros a row of frequent features, how many these are, and how
-# many features more than one row has. Then the share of weights that are not 0 at the optimum for C = 1 on the real
-# data, from Table 3 of Alber et al.
+# Counted in synthetic text of these shapes: non-zeros of frequent features per row, frequent features, and features
+# of more than one row. Last, the share of weights that are not 0 at the optimum for C = 1 on the real data, from
+# Table 3 of Alber et al.
 PAPER = {
     "lshtc-small": (124.3, 15_646, 35_306, 0.0574),
     "lshtc-large": (106.1, 36_524, 285_967, 0.0161),
@@ -55,7 +55,7 @@ Predicted = dict[str, dict[str, dict[int, tuple[int, float, float]]]]  # by shap
 
 @dataclass(frozen=True)
 class Measured:
-    """Ten epochs of a problem on a setup, with the predictions of the cost model."""
+    """Ten passes over a problem on one setup, with the predictions of the cost model."""
 
     problem: str
     leagues: int
@@ -75,7 +75,7 @@ def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
     """Write the tables between their markers, and the plot."""
     found, cores = read(results)
     if not any(setup[1] > 1 for _, setup, _ in measured(found)):
-        return  # without mpirun, or without data, there is nothing to tell
+        return  # nothing to show without mpirun or without data
     shapes = {problem: shape_of(figures) for problem, figures in found.items()}
     machine = fit_machine(
         [
@@ -99,7 +99,7 @@ def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
 
 
 def read(results: Path) -> tuple[Figures, int]:
-    """Figures by problem and by leagues, ranks and threads; and the cores of the machine."""
+    """Return the figures by problem and setup, and the number of cores of the machine."""
     found: Figures = {}
     cores = 1
     with results.open(newline="") as file:
@@ -114,7 +114,7 @@ def read(results: Path) -> tuple[Figures, int]:
 
 
 def measured(found: Figures) -> Iterator[tuple[str, Setup, dict[str, float]]]:
-    """Return the setups of each problem that could be measured."""
+    """Yield the setups that could be measured, with their problems and figures."""
     for problem, setups in found.items():
         for setup, figures in setups.items():
             if "seconds an epoch" in figures:
@@ -122,7 +122,7 @@ def measured(found: Figures) -> Iterator[tuple[str, Setup, dict[str, float]]]:
 
 
 def shape_of(setups: dict[Setup, dict[str, float]]) -> Shape:
-    """The shape of a problem, which is among the figures of its first setup."""
+    """Return the shape of a problem, which is among the figures of its first setup."""
     figures = next(figures for figures in setups.values() if "rows" in figures)
     return Shape(
         rows=int(figures["rows"]),
@@ -134,13 +134,13 @@ def shape_of(setups: dict[Setup, dict[str, float]]) -> Shape:
 
 
 def in_use(shape: Shape, leagues: int, figures: dict[str, float]) -> Shape:
-    """Return the shape updated with the usage found in a run."""
+    """Return the shape with the density and support found in a run."""
     density = density_of(shape, leagues, 1e6 * figures["MB of a league"])
     return replace(shape, density=density, support=figures["dual variables a row"])
 
 
 def compare(found: Figures, shapes: dict[str, Shape], machine: Machine, cores: int) -> Iterator[Measured]:
-    """Measured and modelled, for the number of leagues that the solver chooses."""
+    """Yield measurements with their predictions, for the number of leagues that the solver chooses."""
     for problem, (leagues, ranks, threads), figures in measured(found):
         if leagues == league_count(shapes[problem].classes):
             shape = in_use(shapes[problem], leagues, figures)
@@ -150,7 +150,7 @@ def compare(found: Figures, shapes: dict[str, Shape], machine: Machine, cores: i
 
 
 def predict(machine: Machine) -> Predicted:
-    """By data set, network and ranks: leagues, seconds an epoch, and bytes that a rank sends in it."""
+    """Return leagues, seconds per pass and bytes that a rank sends in it, by data set, network and ranks."""
     found: Predicted = {}
     for name, (nonzeros, heads, shared, density) in PAPER.items():
         text = PRESETS[name]
@@ -171,10 +171,10 @@ def predict(machine: Machine) -> Predicted:
 
 
 def measured_table(runs: list[Measured], machine: Machine) -> str:
-    """Markdown, with the constants that were fitted."""
+    """Return the measurements as a Markdown table, followed by the fitted constants."""
     lines = [
-        "| problem | leagues | ranks x threads | seconds an epoch | of these waiting | seconds by the model "
-        "| MB exchanged | MB by the model | peak GB a rank |",
+        "| problem | leagues | ranks x threads | seconds per pass | of which waiting | seconds predicted "
+        "| MB exchanged | MB predicted | peak GB per rank |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for run in runs:
@@ -187,22 +187,22 @@ def measured_table(runs: list[Measured], machine: Machine) -> str:
     off = [abs(run.seconds / run.figures["seconds an epoch"] - 1) for run in runs if run.ranks > 1]
     lines += [
         "",
-        f"The model's constants, from the runs on one core: {1e9 * machine.multiply_add:.3g} ns a multiply-add, "
-        f"{1e9 * machine.own_read:.3g} ns a read of the own class's weight, {1e6 * machine.visit:.3g} µs a visit, "
-        f"{1e9 * machine.update:.3g} ns an update; "
-        f"to pack and unpack a league {1e9 * machine.scan:.3g} ns a weight, {1e9 * machine.entry:.3g} ns more if it "
-        f"is not 0, and {1e9 * machine.feature:.3g} ns a feature. On two and four ranks its times are off by "
+        f"The model's constants, from the runs on one core: {1e9 * machine.multiply_add:.3g} ns per multiply-add, "
+        f"{1e9 * machine.own_read:.3g} ns per read of the weight of a row's own class, "
+        f"{1e6 * machine.visit:.3g} µs per visit, {1e9 * machine.update:.3g} ns per update; "
+        f"to pack and unpack a league, {1e9 * machine.scan:.3g} ns per weight, {1e9 * machine.entry:.3g} ns more if "
+        f"it is not 0, and {1e9 * machine.feature:.3g} ns per feature. On two and four ranks its times are off by "
         f"{min(off):.0%} to {max(off):.0%}.",
     ]
     return "\n".join(lines)
 
 
 def predicted_table(predicted: Predicted, runs: list[Measured]) -> str:
-    """Markdown."""
+    """Return the predictions as a Markdown table, followed by their assumptions."""
     names = list(NETWORKS)
     heads = " | ".join(f"{name}: seconds | speed-up" for name in names)
     lines = [
-        f"| shape | ranks | leagues | {heads} | MB a rank sends |",
+        f"| shape | ranks | leagues | {heads} | MB sent per rank |",
         "|---|---|---|" + "---|" * (2 * len(names) + 1),
     ]
     for shape, networks in predicted.items():
@@ -216,17 +216,17 @@ def predicted_table(predicted: Predicted, runs: list[Measured]) -> str:
     if own is not None:
         lines += [
             "",
-            f"The share of weights that are not 0 is that of the real data, {PAPER['lshtc-small'][3]:.1%} for "
-            f"LSHTC-small to {PAPER['lshtc-2011'][3]:.1%}; on our synthetic text in the shape of LSHTC-small it is "
-            f"{own.density:.0%} over the first ten epochs, which begin with every class, and rows have "
-            f"{own.support:.0f} dual variables in use instead of the {PROBLEMS['ww'].typical_support} that are "
+            f"The share of weights that are not 0 is that of the real data: from {PAPER['lshtc-small'][3]:.1%} for "
+            f"LSHTC-small down to {PAPER['lshtc-2011'][3]:.1%} for LSHTC-2011. On our synthetic text in the shape of "
+            f"LSHTC-small it is {own.density:.0%} over the first ten passes, which start with every class, and rows "
+            f"have {own.support:.0f} dual variables in use instead of the {PROBLEMS['ww'].typical_support} that are "
             "assumed here.",
         ]
     return "\n".join(lines)
 
 
 def between(text: str, name: str, content: str) -> str:
-    """Insert content between the markers of this name."""
+    """Return the text with new content between the markers of this name."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         raise ValueError(f"the document must have one {begin} and one {end}")
@@ -254,8 +254,8 @@ def draw(target: Path, runs: list[Measured], predicted: Predicted) -> None:
         x = np.arange(len(own)) + 0.25 * (k - 1)
         measured, modelled = ([one / t for t in times] for times in zip(*map(_both, own.values()), strict=True))
         left.bar(x, measured, 0.23, color=f"C{k}", label=problem)
-        left.plot(x, modelled, "k_", ms=11, mew=2, label="the model" if k == 0 else None)
-    left.set(xticks=range(len(setups)), xticklabels=setups, xlabel="ranks x threads", ylabel="speed-up of an epoch")
+        left.plot(x, modelled, "k_", ms=11, mew=2, label="predicted" if k == 0 else None)
+    left.set(xticks=range(len(setups)), xticklabels=setups, xlabel="ranks x threads", ylabel="speed-up of a pass")
     left.set_title("measured, one machine", size=11)
     left.set_ylim(0, 1.35 * left.get_ylim()[1])
     left.legend(frameon=False, fontsize=9, loc="upper left", ncols=2)
@@ -272,7 +272,7 @@ def draw(target: Path, runs: list[Measured], predicted: Predicted) -> None:
     right.set_xlabel("ranks of one thread")
     right.minorticks_off()
     right.set_title(f"predicted: {', '.join(reversed(list(NETWORKS)))} (dashed)", size=11)
-    right.set_ylabel("speed-up of an epoch")
+    right.set_ylabel("speed-up of a pass")
     right.legend(frameon=False, fontsize=9)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

@@ -1,11 +1,11 @@
-"""Leagues, measured by the protocol of the peers, on the processes of mpirun.
+"""Measure leagues on the processes of mpirun, by the protocol of all solvers.
 
-    epochs    ten epochs of Weston-Watkins, C = 1, without shrinking: the measurement of Alber et al., Figure 2. The
-              solver is driven directly, so that an epoch can be looked at by itself: no certificate, no model
+    epochs    ten passes of Weston-Watkins, C = 1, without shrinking: the measurement of Alber et al., Figure 2. It
+              drives the solver directly, to measure passes alone: no certificate, no model
     train     a whole fit with engine="mpi"
 
-Figures of an epoch are means over the ten, of the rank that has most of it: seconds in all and seconds waiting;
-bytes exchanged are those of all ranks together.
+Figures are means over the ten passes. Seconds, and seconds spent waiting, are those of the rank that has most; bytes
+exchanged are those of all ranks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def epochs(state) -> dict[str, float]:
     data, options, peers = state
     with peers.all_or_none():
         solver = Leagues(PROBLEMS["ww"], data, SolverOptions(**options), shrinking=False, peers=peers)
-        # Seconds, seconds waiting, bytes sent; then, beside the clock, what is in use.
+        # Seconds, seconds waiting and bytes sent; then, off the clock, what is in use.
         each = np.array([[*_epoch(solver, peers), *_in_use(solver)] for _ in range(EPOCHS)])
         packing = _seconds_packing(solver)
         ranks = np.array(peers.gather([*each.mean(axis=0), memory_status("VmHWM"), packing]))
@@ -54,7 +54,7 @@ def epochs(state) -> dict[str, float]:
 
 
 def _epoch(solver: Leagues, peers: MPIPeers) -> tuple[float, float, int]:
-    peers.gather(None)  # all begin at once
+    peers.gather(None)  # so that all start at once
     sent, waited = peers.bytes_sent, peers.seconds_waiting
     begin = time.perf_counter()
     while not solver.advance(NEVER).pass_ended:
@@ -64,13 +64,13 @@ def _epoch(solver: Leagues, peers: MPIPeers) -> tuple[float, float, int]:
 
 
 def _in_use(solver: Leagues) -> tuple[int, int]:
-    """Bytes of the leagues that are here, as they would travel, and dual variables: a checkpoint has both."""
+    """Return the bytes of the local leagues when they travel, and the number of dual variables, from a checkpoint."""
     held = solver.checkpoint()
     return sum(array.nbytes for name, array in held.items() if name.startswith("league.")), held["duels.values"].size
 
 
 def _seconds_packing(solver: Leagues) -> float:
-    """Time packing, releasing and unpacking the local leagues."""
+    """Time the packing, releasing and unpacking of the local leagues."""
     kernel = solver._kernel
     here = [league for league in range(solver._leagues) if kernel.here(league)]
     begin = time.perf_counter()

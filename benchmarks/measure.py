@@ -25,10 +25,10 @@ from benchmarks.protocol import Reply, Request, load_weights, store_problem
 from benchmarks.solvers import Solver
 from manyclass.metrics import precisions_at_k
 
-# Of how many best labels the precision is told.
+# The values of k for which P@k is reported.
 TOPS = (1, 3, 5)
 
-# Open MPI does not run as root unless it is told twice; in a container there may be nobody else.
+# Open MPI refuses to run as root unless both are set; in a container there may be no other user.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -62,9 +62,9 @@ class Runner:
     Parameters
     ----------
     folder : Path
-        Where problems, requests and weights are stored; the caller removes it.
+        For problems, requests and weights; the caller removes it.
     timeout : float
-        Seconds after which a child is ended and its measurement given up.
+        Seconds after which a child is killed and its measurement given up.
     """
 
     def __init__(self, folder: Path, timeout: float = 3600.0):
@@ -95,7 +95,7 @@ class Runner:
             return Run(reply, value, error, options)
 
     def rank(self, solver: Solver, problem: Problem, **options: Any) -> Run:
-        """Train; then the solver finds the best labels of the test rows, and tells the size of its model."""
+        """Train, let the solver find the best labels of the test rows, and measure the size of its model."""
         fields = {"problem": str(self._stored(problem)), "test": str(self._stored(problem, test=True))}
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             best = Path(scratch) / "best.npy"
@@ -104,7 +104,7 @@ class Runner:
             return Run(reply, options=options, precision=dict(zip(TOPS, precisions, strict=True)))
 
     def epochs(self, solver: Solver, problem: Problem) -> Run:
-        """Run some epochs of leagues; see `benchmarks/leagues.py`."""
+        """Run some passes of leagues; see `benchmarks/leagues.py`."""
         stored = self._stored(problem)
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             return Run(self._ask(solver, "epochs", scratch, False, problem=str(stored), options={}))
@@ -122,14 +122,14 @@ class Runner:
         return stored
 
     def read(self, solver: Solver, path: Path) -> Run:
-        """Read a LIBSVM text on one core."""
+        """Read LIBSVM text on one core."""
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             return Run(self._ask(solver, "read", scratch, one_core=True, options={"path": str(path)}))
 
     def do(
         self, solver: Solver, task: str, *, one_core: bool = False, limit: MemoryLimit | None = None, **options: Any
     ) -> Run:
-        """A task whose options name the files it works on, perhaps with a limit to its memory."""
+        """Run a task whose options name its files, within a memory limit if one is given."""
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             return Run(self._ask(solver, task, scratch, one_core, limit, options=options), options=options)
 
@@ -143,7 +143,7 @@ class Runner:
     def _ask(self, solver: Solver, *asked: Any, **fields: Any) -> Reply:
         done, reply = self._run(solver, *asked, **fields)
         if done.returncode != 0:
-            # After a rank's last words mpirun has its own, framed by lines of dashes.
+            # mpirun adds its own message below that of the rank, between lines of dashes.
             said = [line.strip() for line in done.stderr.splitlines() if line.strip(" -")]
             last = said[-8:] if solver.ranks else said[-1:]
             raise UnavailableError(f"{solver.name} failed: {'; '.join(last) or f'exit code {done.returncode}'}")
@@ -160,7 +160,7 @@ class Runner:
         options: dict[str, Any],
         **fields: Any,
     ) -> tuple[subprocess.CompletedProcess[str], Path]:
-        """Run a process to its end; where its reply is, if there is one."""
+        """Run a process to its end; return it and the path of its reply, which exists if it succeeded."""
         reply = Path(scratch) / "reply.json"
         request = Request(task=task, reply=str(reply), options=solver.options | options, **fields)
         question = Path(scratch) / "request.json"
@@ -183,12 +183,12 @@ class Runner:
                 capture_output=True,
                 text=True,
                 env=os.environ | AS_ROOT,
-                # mpirun ends its processes by itself.
+                # mpirun has its own timeout for its processes.
                 timeout=self.timeout + (60 if solver.ranks else 0),
                 preexec_fn=begin if one_core or limit is not None else None,
             )
         except subprocess.TimeoutExpired:
-            raise UnavailableError(f"{solver.name} was ended after {self.timeout:.0f} s without a result") from None
+            raise UnavailableError(f"{solver.name} was stopped after {self.timeout:.0f} s without a result") from None
         return done, reply
 
 
@@ -197,7 +197,7 @@ def alternate(
 ) -> tuple[list[Run], list[Run]]:
     """Alternate two measurements, so that changes in the machine's load affect both.
 
-    The one with fewer repetitions stops early.
+    The one with fewer repetitions finishes first.
     """
     done: tuple[list[Run], list[Run]] = ([], [])
     for turn in range(max(repetitions)):
@@ -213,7 +213,7 @@ def seconds(runs: list[Run]) -> list[float]:
 
 
 def shortfalls(*runs: Run) -> str:
-    """Return the distinct notes about runs that fell short."""
+    """Return the distinct notes of runs that missed their tolerance."""
     return "; ".join(dict.fromkeys(run.shortfall for run in runs if run.shortfall))
 
 
@@ -225,7 +225,7 @@ def times_faster(ours: list[Run], peer: list[Run]) -> float:
 @contextmanager
 def busy_cores(count: int | None = None) -> Iterator[list[subprocess.Popen]]:
     """Keep `count` cores (by default all) busy while the block runs."""
-    # Each spins only as long as its parent lives, so that none outlives an aborted benchmark.
+    # Each spins only while its parent lives, so none outlives an aborted benchmark.
     spin = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(1_000_000))"
     processes: list[subprocess.Popen] = []
     try:
@@ -242,6 +242,6 @@ def _mpirun(ranks: int, timeout: float) -> list[str]:
     beside = Path(sys.executable).parent / "mpirun"
     found = str(beside) if beside.exists() else shutil.which("mpirun")
     if found is None:
-        raise UnavailableError('there is no mpirun; pip install "manyclass[mpi]"')
-    # Ranks may be more than cores, and are not bound to any: other entries let the system choose too.
+        raise UnavailableError('mpirun was not found; pip install "manyclass[mpi]"')
+    # There may be more ranks than cores. They are not bound to cores, because the other entries are not either.
     return [found, "-n", str(ranks), "--oversubscribe", "--bind-to", "none", "--timeout", str(int(timeout))]

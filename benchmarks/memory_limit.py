@@ -18,12 +18,12 @@ from benchmarks.environments import UnavailableError
 class Hierarchy:
     """Where control groups are created, and the names of their files.
 
-    `without_swap` is what the file of the second limit is given: memory and swap together, or swap alone. A system
-    without swap may not have it.
+    `without_swap` is written to the file `swap`, which limits memory and swap together, or swap alone. A system
+    without swap may not have this file.
     """
 
     root: Path
-    sign: str  # a file that tells whether groups of this kind are to be had
+    sign: str  # a file that exists if groups of this kind are available
     limit: str
     swap: str
     without_swap: str
@@ -77,12 +77,12 @@ class MemoryLimit:
 
 @contextmanager
 def memory_limit(limit: int) -> Iterator[MemoryLimit]:
-    """A group that may use so many bytes and no swap, while the block runs.
+    """Create a group that may use at most `limit` bytes and no swap, for the duration of a `with` block.
 
     Raises
     ------
     UnavailableError
-        If this process may not make one.
+        If this process is not allowed to create one.
     """
     hierarchy = FIRST if (FIRST.root / FIRST.sign).exists() else SECOND
     folder = hierarchy.root / f"manyclass-bench-{uuid.uuid4().hex}"
@@ -91,7 +91,9 @@ def memory_limit(limit: int) -> Iterator[MemoryLimit]:
             (hierarchy.root / hierarchy.sign).write_text("+memory")
         folder.mkdir()
     except OSError as error:
-        raise UnavailableError(f"a memory limit needs a control group, which cannot be made here: {error}") from None
+        raise UnavailableError(
+            f"a memory limit needs a control group, which cannot be created here: {error}"
+        ) from None
     try:
         _set(folder, hierarchy, limit)
         yield MemoryLimit(folder, hierarchy)
@@ -109,7 +111,7 @@ def _set(folder: Path, hierarchy: Hierarchy, limit: int) -> None:
 
 
 def _remove(folder: Path) -> None:
-    for _ in range(50):  # a process that has just ended may still be counted
+    for _ in range(50):  # the group may still count a process that has just ended
         with contextlib.suppress(OSError):
             folder.rmdir()
             return

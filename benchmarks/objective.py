@@ -11,9 +11,9 @@ With scores s_ic = w_c·x_i, hinge(m) = max(0, 1 - m) and P(W) = 1/2 sum_c |w_c|
     llw            loss_i = sum_{c != y_i} hinge(-s_ic)
     ovo_squared_hinge    the same as squared_hinge for each pair of classes a < b, over the rows of these two
 
-Weights are feature-major, d x K, dense or sparse. With d + 1 rows the last row belongs to a constant
-feature of value 1: the intercept, regularised as the other weights are. All sums are in float64, and
-scores exist for one block of classes at a time.
+Weights are feature-major, d x K, dense or sparse. With d + 1 rows, the last row belongs to a constant feature of
+value 1: the intercept, which is regularised like the other weights. All sums are in float64, and scores exist for one
+block of classes at a time.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def _pairs(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def error_rate(X: sp.csr_matrix, y: np.ndarray, W, block: int = BLOCK, pairs: bool = False) -> float:
-    """Share of the rows whose highest-scoring class is not `y` (a code of -1 is always an error).
+    """Return the share of rows whose highest-scoring class is not `y` (a code of -1 is always an error).
 
-    `pairs`: columns are pairs of classes, and most votes win; of equal votes the larger sum of margins.
+    With `pairs`, columns are pairs of classes, and the class with most votes wins; the sum of margins breaks ties.
     """
     X = _with_constant(X, W)
     if pairs:

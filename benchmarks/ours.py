@@ -1,6 +1,6 @@
-"""manyclass itself, measured by the protocol of the peers: a fit, predictions, or the reading of a LIBSVM text.
+"""manyclass itself, measured by the protocol of all solvers: a fit, predictions, or reading LIBSVM text.
 
-The time of a fit is the whole of ``fit``, the certificate at its end included.
+The time of a fit is that of ``fit``, including the certificate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Top-5 prediction, measured in the same way for all: all rows in one call, or one call per row.
+"""Top-5 prediction, measured in the same way for all libraries: all rows in one call, or one call per row.
 
-The weights are (d + 1) x K with the intercept in the last row, and the same for all; so is what they predict.
-This file is imported in every environment: it needs NumPy and SciPy and nothing else.
+All get the same weights, (d + 1) x K with the intercept in the last row, and must predict the same. Every environment
+imports this file, so it may only need NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ K = 5
 SINGLE_ROWS = 2000
 # Calls with all rows; the median counts.
 ROUNDS = 5
-# Who is slow is asked less often: after these seconds no more, but so many times at least.
+# Slow libraries are measured less often: not again after PATIENCE seconds, but at least LEAST times.
 PATIENCE, LEAST = 20.0, 3
 
-# Gives the codes (n x k) of the best classes of some rows.
+# Returns the codes (n x k) of the best classes of some rows.
 TopK = Callable[[sp.csr_matrix], np.ndarray]
 
 
 @dataclass
 class Prediction:
-    """Who predicts, and for which rows; `seconds` are of each call."""
+    """A model and the rows to predict, with the seconds and the first class of each call."""
 
     topk: TopK
     parts: list[sp.csr_matrix]
@@ -39,10 +39,10 @@ class Prediction:
 
 
 def prepare(request: Request, make: Callable[[sp.csr_matrix, int], TopK]) -> Prediction:
-    """Load rows and weights, make a model of them (`make` gets weights and threads), and predict once unmeasured."""
+    """Load rows and weights, build a model (`make` takes weights and threads), and predict once without measuring."""
     X, codes = load_rows(request.options["rows"])
     single = request.options["single"]
-    # A row alone is no work for two threads: they would only wait for each other.
+    # One row is not enough work for two threads: they would only wait for each other.
     threads = 1 if single else request.options["threads"]
     topk = make(sp.csr_matrix(load_weights(request.options["weights"])), threads)
     if single:
@@ -76,5 +76,5 @@ def outcome(prediction: Prediction) -> Outcome:
 
 
 def task(make: Callable[[sp.csr_matrix, int], TopK]) -> Task:
-    """The task of one who predicts."""
+    """Return the task that measures a library, given how it builds a model."""
     return Task(lambda request: prepare(request, make), predict, outcome)

@@ -1,7 +1,7 @@
-"""What docs/prediction.md shows: the comparison with peers, and what smaller models cost, from the measured figures.
+"""Write the tables of docs/prediction.md: the comparison with other libraries, and what smaller models cost.
 
 ``python -m benchmarks prediction compression`` measures and then writes them; ``python -m
-benchmarks.prediction_report`` writes them again from what was measured last.
+benchmarks.prediction_report`` writes them again from the latest measurements.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks.environments import ROOT
 from benchmarks.league_report import between
+from benchmarks.results import printed
 
 DOCUMENT = ROOT / "docs" / "prediction.md"
 
@@ -29,9 +30,10 @@ def write(results: Path, document: Path = DOCUMENT) -> None:
 
 def against_peers(records: list[dict[str, str]]) -> str:
     """Return a table with one row per figure."""
-    lines = ["| against | what | figure | wanted |", "|---|---|---|---|"]
+    lines = ["| against | what | figure | target |", "|---|---|---|---|"]
     for record in records:
-        lines.append(f"| {record['peer']} | {record['metric']} | {float(record['value']):.3g} | {record['bar']} |")
+        value = f"{float(record['value']):.3g}"
+        lines.append(f"| {record['peer']} | {printed(record['metric'])} | {value} | {record['bar']} |")
     return "\n".join(lines)
 
 
@@ -41,10 +43,10 @@ def by_size(records: list[dict[str, str]]) -> str:
     for problem in dict.fromkeys(record["problem"] for record in records):
         own = [record for record in records if record["problem"] == problem]
         metrics = list(dict.fromkeys(record["metric"] for record in own))
-        lines = [f"| {problem} | {' | '.join(metrics)} |", "|---" * (len(metrics) + 1) + "|"]
+        lines = [f"| {problem} | {' | '.join(map(printed, metrics))} |", "|---" * (len(metrics) + 1) + "|"]
         for name in dict.fromkeys(record["ours"] for record in own):
             values = {record["metric"]: float(record["value"]) for record in own if record["ours"] == name}
-            lines.append(f"| {name} | {' | '.join(f'{values[metric]:.4g}' for metric in metrics)} |")
+            lines.append(f"| {printed(name)} | {' | '.join(f'{values[metric]:.4g}' for metric in metrics)} |")
         tables.append("\n".join(lines))
     return "\n\n".join(tables)
 

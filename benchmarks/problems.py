@@ -1,20 +1,20 @@
-"""The problems measured, as sparse rows and class codes, or sets of labels.
+"""The measured problems, as sparse rows with class codes or sets of labels.
 
-    bench-1k        synthetic text: n = 5,000, K = 1,000, d = 50,000, 61 non-zeros a row
-    lshtc-small     synthetic text in the shape of LSHTC-small: n = 4,463, K = 1,139, d = 51,033, 149 non-zeros a row
-    text-12m        synthetic text: n = 200,000, K = 50, d = 100,000, 60 non-zeros a row
-    text-2m, lshtc-2012, text-700m    synthetic text that is made as it is read, a part at a time: 2 million
-                    non-zeros; the shape of LSHTC-2012, 57 million; 8.3 GB at 12 bytes a non-zero, n = 7,000,000
+    bench-1k        synthetic text: n = 5,000, K = 1,000, d = 50,000, 61 non-zeros per row
+    lshtc-small     synthetic text in the shape of LSHTC-small: n = 4,463, K = 1,139, d = 51,033, 149 per row
+    text-12m        synthetic text: n = 200,000, K = 50, d = 100,000, 60 non-zeros per row
+    text-2m, lshtc-2012, text-700m    synthetic text, generated part by part as it is read: 2 million non-zeros; the
+                    shape of LSHTC-2012, 57 million; 8.3 GB at 12 bytes per non-zero, n = 7,000,000
     wordnet-min5    WordNet glosses, class = direct hypernym with five members or more: K = 4,796, d = 38,523
     wordnet         the same with every hypernym: K = 12,582
     news20          20 newsgroups, by date: K = 20
     letter, usps, satimage    small and dense: K = 26, 10, 6
-    clinc150, cve-cwe, reuters    text with one label per row (the rows of the files that have one): K = 150, 486, 115
-    bibtex, delicious, corel5k    sets of labels: K = 159, 983, 374; rows of length 1, as all the others of text
-    labels-2k to labels-200k      synthetic text, n = 500,000, d = 200,000, 40 non-zeros a row, and so many classes
-    five-rows-1k to five-rows-100k    the same with five rows a class
+    clinc150, cve-cwe, reuters    text, the rows with exactly one label: K = 150, 486, 115
+    bibtex, delicious, corel5k    sets of labels: K = 159, 983, 374; rows of unit length, like all other texts
+    labels-2k to labels-200k      synthetic text, n = 500,000, d = 200,000, 40 non-zeros per row, K in the name
+    five-rows-1k to five-rows-100k    the same with five rows per class
 
-All others are read from the folder that the environment variable MANYCLASS_DATA names, which holds
+The others are read from the folder that the environment variable MANYCLASS_DATA names, which holds
 ``wordnet_hyper_min5/``, ``wordnet_hyper/``, ``news20_bydate/``, ``letter/``, ``usps/`` and ``satimage/`` with
 train.svm.xz and test.svm.xz in each, and ``bibtex/``, ``delicious/``, ``corel5k/``, ``clinc150/``, ``cve_cwe/`` and
 ``reuters21578/`` with train.txt.xz and test.txt.xz in the format of the extreme-classification repository.
@@ -41,9 +41,9 @@ FOLDERS = {"wordnet-min5": "wordnet_hyper_min5", "wordnet": "wordnet_hyper", "ne
 FOLDERS |= {name: name for name in ("letter", "usps", "satimage")}
 # Rows with sets of labels.
 SETS = ("bibtex", "delicious", "corel5k")
-# The same format, of which the rows with one label are taken.
+# The same format, of which only rows with one label are used.
 SINGLE = {"clinc150": "clinc150", "cve-cwe": "cve_cwe", "reuters": "reuters21578"}
-# Numbers of classes by the part of a name that tells them.
+# Numbers of classes, by the last part of the name.
 FIXED_ROWS = {"2k": 2_000, "6k": 6_000, "20k": 20_000, "60k": 60_000, "200k": 200_000}
 FIVE_ROWS = {"1k": 1_000, "3k": 3_000, "10k": 10_000, "30k": 30_000, "100k": 100_000}
 # Arguments of `make_text_like`, and of `iter_text_like`.
@@ -68,9 +68,9 @@ NAMES = (*SYNTHETIC, *STREAMED, *FOLDERS, *SETS, *SINGLE)
 
 @dataclass(frozen=True)
 class Problem:
-    """Training and test rows; codes are 0 to K - 1, and -1 for a test class that no training row has.
+    """Training and test rows. Codes are 0 to K - 1, or -1 for a test class that no training row has.
 
-    Where rows have sets of labels, `y` and `y_test` are csr_matrices of ones with K columns.
+    If rows have sets of labels, `y` and `y_test` are csr_matrices of ones with K columns.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Problem:
         return self.y.shape[1] if sp.issparse(self.y) else int(self.y.max()) + 1
 
     def test_sets(self) -> sp.csr_matrix:
-        """Sets of labels of the test rows, with one more column that no row has: the code -1 names it."""
+        """Return the label sets of the test rows, with an empty last column, to which the code -1 refers."""
         return label_sets(self.y_test, self.K + 1)
 
 
@@ -95,7 +95,7 @@ def load(name: str) -> Problem:
     Raises
     ------
     UnavailableError
-        If its files are not at hand.
+        If its files are missing.
     """
     if name in SYNTHETIC:
         from manyclass.data import make_text_like
@@ -130,7 +130,7 @@ def stream(name: str) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
 
 
 def encode(name: str, X, y, X_test, y_test) -> Problem:
-    """A `Problem` from rows with any labels and, between the two parts, any number of columns."""
+    """Return a `Problem`. Labels may be of any type, and the two parts may differ in their number of columns."""
     features = max(X.shape[1], X_test.shape[1])
     X, X_test = (sp.csr_matrix((m.data, m.indices, m.indptr), (m.shape[0], features)) for m in (X, X_test))
     classes, codes = np.unique(y, return_inverse=True)
@@ -140,7 +140,7 @@ def encode(name: str, X, y, X_test, y_test) -> Problem:
 
 
 def file_of(name: str, part: str) -> Path:
-    """Return the compressed text of a part of a problem, "train" or "test"."""
+    """Return the path of a part of a problem, "train" or "test"."""
     folder = os.environ.get("MANYCLASS_DATA")
     own = (FOLDERS | SINGLE).get(name, name)
     if not folder:

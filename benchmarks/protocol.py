@@ -3,18 +3,18 @@
 The parent writes a request (JSON) and starts ``python -m <module> request.json``. The child loads the
 problem, trains, and writes a reply (JSON). A task has three steps and only the middle one is timed:
 
-    prepare(request) -> state      reading and conversion, which every solver does its own way
+    prepare(request) -> state      read and convert the problem for the solver
     fit(state) -> model            what is measured: seconds and peak memory
-    outcome(model) -> Outcome      weights and what the solver says about itself
+    outcome(model) -> Outcome      weights, and what the solver reports about the fit
 
-Where the labels of test rows are asked for, two more follow, untimed as well:
+If the request asks for the labels of test rows, two more follow, also untimed:
 
-    best(model, X, k) -> codes     the k best labels of rows, by the solver's own prediction
-    save(model, folder)            the model as the solver keeps it on disk: its size is told
+    best(model, X, k) -> codes     the k best labels of each row, predicted by the solver's own code
+    save(model, folder)            write the model as the solver stores it, to measure its size
 
-Of the processes of mpirun all do the task, and one answers.
+Under mpirun, all processes do the task, and one answers.
 
-This file is imported in every environment: it needs NumPy and SciPy and nothing else.
+Every environment imports this file, so it may only need NumPy and SciPy.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# So many labels of a test row are asked for.
+# Number of labels to predict per test row.
 BEST = 5
 
-# Class codes, or where rows have sets of labels a csr_matrix of ones of shape (rows, labels).
+# Class codes, or a csr_matrix of ones of shape (rows, labels) if rows have sets of labels.
 Labels = np.ndarray | sp.csr_matrix
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a child is asked to do; `weights` is a path without suffix, or None if nobody needs them.
+    """What a child is asked to do. `weights` is a path without suffix, or None if they are not needed.
 
-    With `test`, a path to rows, it writes the codes of their best labels to the path `best`.
+    If `test`, a path to rows, is given, the child writes the codes of their best labels to the path `best`.
     """
 
     task: str
@@ -57,13 +57,13 @@ class Request:
     options: dict[str, Any] = field(default_factory=dict)
 
     def load_problem(self) -> tuple[sp.csr_matrix, Labels]:
-        """The stored rows (float32) and their class codes, or sets of labels."""
+        """Return the stored rows (float32) and their class codes or sets of labels."""
         return load_rows(self.problem)
 
 
 @dataclass(kw_only=True)
 class FitRecord:
-    """What a fit reports; `series` are figures of several moments, such as its passes."""
+    """What a fit reports; `series` holds one figure per step, such as a pass."""
 
     iterations: int | None = None
     certificate: dict[str, float] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class FitRecord:
 
 @dataclass(kw_only=True)
 class Outcome(FitRecord):
-    """What is known after a fit; `weights` is d x K, or (d + 1) x K with the intercept in the last row."""
+    """The result of a fit; `weights` is d x K, or (d + 1) x K with the intercept in the last row."""
 
     weights: Any = None
 
@@ -92,7 +92,7 @@ class Reply(FitRecord):
 
 @dataclass(frozen=True)
 class Task:
-    """The steps of a measurement; `best` gives -1 where a row has fewer labels than were asked for."""
+    """The steps of a measurement; `best` returns -1 where a row has fewer labels than requested."""
 
     prepare: Callable[[Request], Any]
     fit: Callable[[Any], Any]
@@ -126,7 +126,7 @@ def _matrix(stored: Mapping[str, np.ndarray], prefix: str) -> sp.csr_matrix:
 
 
 def label_sets(y: Labels, K: int | None = None) -> sp.csr_matrix:
-    """Labels of either kind as a csr_matrix of ones of K columns; a code of -1 gives an empty row."""
+    """Return labels of either kind as a csr_matrix of ones with K columns; a code of -1 gives an empty row."""
     if sp.issparse(y):
         return sp.csr_matrix((np.ones(y.nnz, np.float32), y.indices, y.indptr), (y.shape[0], K or y.shape[1]))
     known = y >= 0
@@ -153,7 +153,7 @@ def load_weights(stem: str) -> Any:
 def serve(tasks: Mapping[str, Task], packages: tuple[str, ...], answers: bool = True) -> None:
     """Answer the request named on the command line: the main function of every measured module.
 
-    With `answers=False` do everything but answer, as one of several processes.
+    With `answers=False`, do everything except answer, as one of several processes.
     """
     request = Request(**json.loads(Path(sys.argv[1]).read_text()))
     task = tasks[request.task]
@@ -198,9 +198,9 @@ def _version(package: str) -> str:
 
 
 def memory_status(name: str) -> int:
-    """A line of /proc/self/status in bytes.
+    """Return a value of /proc/self/status in bytes.
 
-    getrusage's ru_maxrss survives exec and would start at the parent's size; VmHWM belongs to this program.
+    ru_maxrss of getrusage survives exec, so it would start at the size of the parent; VmHWM is this program's own.
     """
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{name}:"):
@@ -209,7 +209,6 @@ def memory_status(name: str) -> int:
 
 
 def _reset_peak() -> None:
-    # What reading the problem needed for a moment is not the solver's. Where the kernel refuses, the peak
-    # simply includes it.
+    # The peak should not include what reading the problem took. If the kernel refuses, it does.
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")

@@ -1,10 +1,11 @@
-"""Results: rows, their bars, the CSV file and the table for the terminal."""
+"""Results: figures with their bars, the CSV file and the table for the terminal."""
 
 from __future__ import annotations
 
 import csv
 import os
 import platform
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from benchmarks.measure import Run
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar for a figure: at least or at most `limit`."""
+    """A target for a figure: at least or at most `limit`."""
 
     limit: float
     at_least: bool = True
@@ -31,9 +32,9 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. `value` is None where nothing could be measured; `note` then says why.
+    """One figure. `value` is None if it could not be measured; `note` then says why.
 
-    `series` are columns of numbers that the figure was taken from; they get a file of their own.
+    `series` are the columns of numbers behind the figure; they go to a separate file.
     """
 
     benchmark: str
@@ -76,8 +77,30 @@ class Row:
         }
 
 
+# How names of metrics, which are keys of the CSV file, read in tables.
+PRINTED = (
+    (r"\b(microseconds) of (ours|the peer), median", r"\1, median, of \2"),
+    (r",? of ours\b", ", manyclass"),
+    (r",? of the peer\b", ", the other library"),
+    (r"\bweights from (\S+) on\b", r"weights of at least \1"),
+    (r"\bsize of block files, of\b", "size of block files relative to"),
+    (r"\babove imports and memory=", "beyond imports and `memory` (negative: below the limit)"),
+    (r"\babove imports\b", "beyond imports"),
+    (r"\ban epoch\b", "per pass"),
+    (r"\bepochs\b", "passes"),
+    (r"(?<=\w) an? (?=(row|second|non-zero|class|label)\b)", " per "),
+)
+
+
+def printed(name: str) -> str:
+    """Return the name of a metric or a model as tables print it."""
+    for pattern, words in PRINTED:
+        name = re.sub(pattern, words, name)
+    return name
+
+
 def versions_of(*runs: Run) -> dict[str, str]:
-    """The versions that took part in some runs; the last Python named wins, as it is the peer's."""
+    """Return the versions used in some runs; the last Python wins, which is that of the other library."""
     merged: dict[str, str] = {}
     for run in runs:
         merged |= run.reply.versions
@@ -97,8 +120,8 @@ def processor() -> str:
 def write(path: Path, rows: Iterable[Row]) -> None:
     """Write rows to a CSV file, replacing those of the same benchmarks and problems.
 
-    A full run takes long; its parts can be repeated one by one without losing the others. Series of a benchmark are
-    written likewise, to a file of its name beside.
+    So the parts of a long run can be repeated one by one. Series are written in the same way, to a file named after
+    their benchmark.
     """
     rows = list(rows)
     _replace(path, [row.record() for row in rows], ("benchmark", "problem"))
@@ -147,7 +170,7 @@ def table(title: str, rows: Sequence[Row]) -> Table:
         shown.add_row(
             row.problem,
             row.ours + against,
-            Text.assemble(row.metric, "\n" if row.metric and more else "", (more, "dim")),
+            Text.assemble(printed(row.metric), "\n" if row.metric and more else "", (more, "dim")),
             "" if row.value is None else f"{row.value:.4g}",
             record["bar"],
             Text(row.met, style),

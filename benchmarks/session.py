@@ -1,4 +1,4 @@
-"""One run of the benchmarks: its thoroughness and its cases."""
+"""One run of the benchmarks: its settings and its cases."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Session:
     ----------
     runner : Runner
     repetitions : int
-        Fits timed a figure.
+        Timed fits per figure.
     patience : float
-        Seconds a peer may use for further repetitions of one fit: slow peers run once.
+        Seconds that another library may take to repeat a fit: slow ones run only once.
     gap : float
         Relative duality gap at which manyclass is compared with itself.
     tolerances : tuple of float
-        Those that a comparison with a peer tries.
+        Tolerances to try in a comparison with another library.
     load : callable
-        Gives a problem by its name.
+        Returns a problem by its name.
     stream : callable
-        Gives the rows of one that is too large to be held, a part at a time.
+        Yields the rows of a problem that does not fit in memory, part by part.
     """
 
     runner: Runner
@@ -66,7 +66,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Case:
-    """One solver on one problem, beside a peer or alone; `measure` says what is compared."""
+    """One solver on one problem, alone or compared with another (`peer`); `measure` does the measuring."""
 
     benchmark: str
     problem: str
@@ -78,12 +78,12 @@ class Case:
     one_core: bool = False
 
     def row(self, metric: str, value: float | None, **more: Any) -> Row:
-        """A figure of this case."""
+        """Return a figure of this case."""
         peer = self.peer.name if self.peer else ""
         return Row(self.benchmark, self.problem, self.ours.name, metric, value, peer=peer, **more)
 
     def timed(self, metric: str, runs: list[Run]) -> Row:
-        """The median time of some runs of ours."""
+        """Return the median time of some of our runs."""
         times = seconds(runs)
         return self.row(
             metric,
@@ -94,7 +94,7 @@ class Case:
         )
 
     def compared(self, metric: str, value: float, ours: list[Run], peer: list[Run], note: str = "") -> Row:
-        """A figure that compares runs of ours with runs of the peer."""
+        """Return a figure that compares our runs with those of the peer."""
         return self.row(
             metric,
             value,
@@ -105,7 +105,7 @@ class Case:
         )
 
     def run(self, session: Session) -> list[Row]:
-        """Return the figures of the case, or one without a value that says why it could not be measured."""
+        """Return the figures of the case, or a single row without a value, whose note says why."""
         try:
             return self.measure(session, self)
         except UnavailableError as reason:

@@ -15,7 +15,7 @@ SVMS = ("ww", "cs", "hinge", "squared_hinge")
 class Solver:
     """A module that implements the protocol, and its environment (None for the current one).
 
-    With `ranks`, as many processes of mpirun.
+    `ranks` is the number of mpirun processes, if any.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Solver:
 
 
 def ours(loss: str, threads: int = 2, **settings: Any) -> Solver:
-    """manyclass with C = 1, seed 0 and no intercept, as LIBLINEAR; further settings are the estimator's."""
+    """Return manyclass with C = 1, seed 0 and no intercept, like LIBLINEAR, and further settings of the estimator."""
     fixed = {"C": 1.0, "fit_intercept": False, "random_state": 0}
     options = {"loss": loss, "n_jobs": threads} | fixed | settings
     plural = "thread" if threads == 1 else "threads"
@@ -36,7 +36,7 @@ def ours(loss: str, threads: int = 2, **settings: Any) -> Solver:
 
 
 def estimator(name: str, threads: int = 2, **settings: Any) -> Solver:
-    """An estimator of manyclass with its own defaults and seed 0; settings that differ are part of the name."""
+    """Return an estimator of manyclass with its defaults and seed 0; other settings become part of the name."""
     options = {"estimator": name, "n_jobs": threads, "random_state": 0} | settings
     chosen = "".join(f", {key}={value:g}" for key, value in settings.items() if not isinstance(value, str))
     kind = "".join(f"({value!r})" for value in settings.values() if isinstance(value, str))
@@ -44,32 +44,32 @@ def estimator(name: str, threads: int = 2, **settings: Any) -> Solver:
 
 
 def ours_on_ranks(ranks: int, **settings: Any) -> Solver:
-    """Weston-Watkins by leagues, on processes of one thread each."""
+    """Return Weston-Watkins by leagues, on processes of one thread each."""
     options = ours("ww", threads=1, solver="leagues", engine="mpi", **settings).options
     return Solver(f"manyclass ww, leagues, {ranks} ranks", "benchmarks.leagues", None, "ww", options, ranks)
 
 
 def epochs_of_leagues(leagues: int, ranks: int = 1, threads: int = 1) -> Solver:
-    """Ten epochs of so many leagues, C = 1, without shrinking; see `benchmarks/leagues.py`."""
+    """Return ten passes with this number of leagues, C = 1, without shrinking; see `benchmarks/leagues.py`."""
     options = {"leagues": leagues, "threads": threads}
     name = f"leagues: {leagues}, ranks: {ranks}, threads: {threads}"
     return Solver(name, "benchmarks.leagues", None, "ww", options, ranks)
 
 
 def converter(memory: str) -> Solver:
-    """Convert LIBSVM text to a store with a given memory budget."""
+    """Return the conversion of LIBSVM text to a store with a given memory budget."""
     return Solver(
         f"manyclass convert, {memory}", "benchmarks.from_disk", None, options={"memory": parse_size(memory)}
     )
 
 
 def ours_from_disk(loss: str) -> Solver:
-    """The same on the rows of a store, two threads; see `benchmarks/from_disk.py`."""
+    """Return `ours` on the rows of a store, with two threads; see `benchmarks/from_disk.py`."""
     return replace(ours(loss), name=f"manyclass {loss} from disk, 2 threads", module="benchmarks.from_disk")
 
 
 def by_passes(name: str, loss: str = "hinge", *, same_order: bool = False, **engine: Any) -> Solver:
-    """One-vs-rest from disk, pass by pass, as an engine of these parameters does it."""
+    """Return one-vs-rest from disk, pass by pass, with a `DiskEngine` of these parameters."""
     options = {"loss": loss, "engine": engine, "same_order": same_order}
     return Solver(name, "benchmarks.from_disk", None, loss, options)
 
@@ -101,7 +101,7 @@ MULTICORE_SQUARED_HINGE = Solver(
     {"solver": 1, "threads": 2},
 )
 PECOS = Solver("PECOS XLinearModel, 2 threads", "benchmarks.peers.pecos", "pecos", "squared_hinge", {"threads": 2})
-# As both are without being told more.
+# Both with their defaults.
 PECOS_DEFAULTS = replace(
     PECOS, name="PECOS XLinearModel, weights below 0.1 dropped, 2 threads", options={"threads": 2, "threshold": 0.1}
 )

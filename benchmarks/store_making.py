@@ -1,4 +1,4 @@
-"""Create stores and texts to measure, from streams that never fit in memory or from matrices."""
+"""Create stores and texts to measure, from matrices or from streams that do not fit in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def store_of_matrix(X: sp.csr_matrix, y: np.ndarray, folder: Path, blocks: int, 
 
 
 def store_in_order(X: sp.csr_matrix, y: np.ndarray, folder: Path, blocks: int) -> BlockStore:
-    """A store whose blocks are consecutive rows, sorted by class: the raw split of Yu et al., at its worst."""
+    """Create a store whose blocks are consecutive rows sorted by class: the worst raw split of Yu et al."""
     by_class = np.argsort(y, kind="stable")
     for number, rows in enumerate(np.array_split(by_class, min(blocks, len(y)))):
         part = MatrixRows(X[rows], y[rows])
@@ -39,7 +39,7 @@ def store_in_order(X: sp.csr_matrix, y: np.ndarray, folder: Path, blocks: int) -
 
 
 def write_text(parts: Parts, path: Path, least: float = np.inf) -> int:
-    """Write rows as LIBSVM text, until these are as many non-zeros as wanted; tell how many they are."""
+    """Write rows as LIBSVM text until they have at least `least` non-zeros; return the number of non-zeros."""
     nonzeros = 0
     with path.open("wb") as out:
         for X, y in parts:
@@ -61,7 +61,7 @@ def drop_from_cache(folder: Path) -> None:
         if path.is_file():
             file = os.open(path, os.O_RDONLY)
             try:
-                os.fdatasync(file)  # what is not on the disk yet would stay
+                os.fdatasync(file)  # pages that are not on disk yet would stay
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
             finally:
                 os.close(file)

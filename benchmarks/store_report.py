@@ -1,7 +1,7 @@
-"""What docs/store.md shows of conversion and of training from disk: a table each, from the measured figures.
+"""Write the tables of docs/store.md on conversion and on training from disk.
 
 ``python -m benchmarks store-conversion disk-vs-memory`` measures and then writes them; ``python -m
-benchmarks.store_report`` writes them again from what was measured last.
+benchmarks.store_report`` writes them again from the latest measurements.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from pathlib import Path
 
 from benchmarks.environments import ROOT
 from benchmarks.league_report import between
+from benchmarks.results import printed
 
 DOCUMENT = ROOT / "docs" / "store.md"
-# The problems that say something of times; others are there to try the measurement out.
+# The problems whose times are meaningful; others only try out the measurement.
 SHOWN = {"store-conversion": "lshtc-2012", "disk-vs-memory": "text-700m"}
 
 
@@ -31,9 +32,10 @@ def write(results: Path, document: Path = DOCUMENT) -> None:
 
 def table(records: list[dict[str, str]]) -> str:
     """Return Markdown, followed by the notes and the machine."""
-    lines = ["| | what | figure | wanted |", "|---|---|---|---|"]
+    lines = ["| | what | figure | target |", "|---|---|---|---|"]
     for record in records:
-        lines.append(f"| {record['ours']} | {record['metric']} | {float(record['value']):.4g} | {record['bar']} |")
+        value = f"{float(record['value']):.4g}"
+        lines.append(f"| {record['ours']} | {printed(record['metric'])} | {value} | {record['bar']} |")
     notes = dict.fromkeys(record["note"] for record in records if len(record["note"].split()) > 1)
     return "\n".join([*lines, "", f"{records[0]['processor']}. {'. '.join(notes)}."])
 

@@ -2,11 +2,11 @@
 
     python scripts/build_wordnet.py [folder of data.noun and data.verb] [file to write]
 
-A row is the gloss of a noun or verb synset, examples included; its class is the first direct hypernym. The
-file is text, to be looked at with xzcat:
+A row is the gloss of a noun or verb synset, including examples; its class is the first direct hypernym. The file is
+text (use xzcat to look at it):
 
     = name of a class
-      gloss of a training row (after two blanks)
+      gloss of a training row (after two spaces)
     ? gloss of a test row
 
 The same input gives the same bytes.
@@ -50,7 +50,7 @@ def read_synsets(source: Path, part: str) -> list[Synset]:
         hypernyms = [
             (pointers[4 * k + 2], pointers[4 * k + 1])
             for k in range(n_pointers)
-            if pointers[4 * k] in ("@", "@i")  # an instance (Paris) belongs to its class (city) as a kind does
+            if pointers[4 * k] in ("@", "@i")  # an instance (Paris) belongs to its class (city), like a kind
         ]
         synsets.append(
             Synset((part, words[0]), words[4], " ".join(gloss.split()), hypernyms[0] if hypernyms else None)
@@ -71,7 +71,7 @@ def read_senses(source: Path, part: str) -> dict[tuple[str, Key], int]:
 
 
 def name_classes(classes: list[Synset], senses: dict[tuple[str, Key], int]) -> dict[Key, str]:
-    """Name each class by its first word and part of speech; if two are alike but for case, add the sense."""
+    """Name each class by its first word and part of speech; if names only differ in case, add the sense."""
     plain = {synset.key: f"{synset.word.replace('_', ' ')} ({PARTS[synset.key[0]]})" for synset in classes}
     taken: dict[str, int] = {}
     for name in plain.values():
@@ -88,7 +88,7 @@ def name_classes(classes: list[Synset], senses: dict[tuple[str, Key], int]) -> d
 
 
 def share(synset: Synset) -> float:
-    """Map a synset to a number in [0, 1) that depends on nothing but the synset."""
+    """Map a synset to a number in [0, 1) that depends only on the synset."""
     digest = hashlib.blake2b(" ".join(synset.key).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64
 
@@ -121,7 +121,7 @@ def build(source: Path) -> str:
 
 
 def main() -> None:
-    """Read the folder given, or Debian's, and write the file given, or the package's."""
+    """Build the file of the package from Debian's folder, unless others are given."""
     source = Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT_SOURCE
     target = Path(sys.argv[2]) if len(sys.argv) > 2 else DEFAULT_TARGET
     packed = lzma.compress(build(source).encode("ascii"), preset=9 | lzma.PRESET_EXTREME)

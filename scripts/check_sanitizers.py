@@ -6,7 +6,7 @@ import sys
 
 from manyclass._native import core
 
-# What the sanitizer in charge says about each fault.
+# What the sanitizer reports for each fault.
 REPORTS = {
     "address": "heap-buffer-overflow",
     "undefined": "signed integer overflow",
@@ -22,5 +22,5 @@ for name in sys.argv[1:]:
     command = [sys.executable, __file__, "--commit", name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0 or REPORTS[name] not in done.stderr:
-        sys.exit(f"the sanitizer is not at work: the deliberate fault {name!r} went unnoticed\n{done.stderr}")
-    print(f"the sanitizer is at work: it found {REPORTS[name]} in the deliberate fault {name!r}")
+        sys.exit(f"the sanitizer does not work: it did not detect the deliberate fault {name!r}\n{done.stderr}")
+    print(f"the sanitizer works: it found a {REPORTS[name]} in the deliberate fault {name!r}")

@@ -13,10 +13,10 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from manyclass.solvers.schedule import hosts, matchday, matchdays, places, positions
 
 LEAGUES, RANKS = 8, 2
-BANDS = ("#dcebf7", "#fbe6d4")  # behind the matches of rank 0, of rank 1
-TRAVELS = ("#1f6fb2", "#b5541c")  # a league that leaves rank 0, rank 1
+BANDS = ("#dcebf7", "#fbe6d4")  # background of the matches of ranks 0 and 1
+TRAVELS = ("#1f6fb2", "#b5541c")  # leagues that leave ranks 0 and 1
 STAYS = "#a8a8a8"
-DAY, BOX = 2.2, (1.2, 0.52)  # positions are at a distance of 1
+DAY, BOX = 2.2, (1.2, 0.52)  # the distance of positions is 1
 
 
 def position(league: int, day: int) -> int:
@@ -28,7 +28,7 @@ def rank(league: int, day: int) -> int:
 
 
 def draw_ranks(axes: Axes, left: float, right: float) -> None:
-    """The positions of each rank, as a band behind its matches."""
+    """Draw the positions of each rank as a band behind its matches."""
     for worker in range(RANKS):
         rows = sorted({position(league, 0) for league in range(LEAGUES) if rank(league, 0) == worker})
         bottom, top = -rows[-1] - 0.5, -rows[0] + 0.5
@@ -39,7 +39,7 @@ def draw_ranks(axes: Axes, left: float, right: float) -> None:
 
 
 def draw_moves(axes: Axes, day: int) -> None:
-    """Where the leagues of a day are on the next one: those that change ranks travel."""
+    """Draw arrows from the leagues of a day to where they are on the next; those that change ranks travel."""
     for league in range(LEAGUES):
         begin = DAY * day + BOX[0] / 2, -position(league, day)
         end = DAY * (day + 1) - BOX[0] / 2, -position(league, day + 1)
@@ -60,7 +60,7 @@ def draw_moves(axes: Axes, day: int) -> None:
 
 
 def draw_matches(axes: Axes, day: int, alpha: float) -> None:
-    """The matches of a day, with the leagues that travel after it in the colour of their arrows."""
+    """Draw the matches of a day; leagues that travel after it have the colour of their arrows."""
     for match in matchday(LEAGUES, day % matchdays(LEAGUES)):
         x, y = DAY * day, -match.position
         corner = x - BOX[0] / 2, y - BOX[1] / 2
@@ -76,8 +76,8 @@ def draw_matches(axes: Axes, day: int, alpha: float) -> None:
 
 
 def main(target: Path) -> None:
-    """Draw it."""
-    # The same bytes for the same picture, and letters rather than their outlines.
+    """Draw the picture and write it to a file."""
+    # Reproducible bytes, and text instead of outlines.
     plt.rcParams |= {"svg.hashsalt": "matchdays", "svg.fonttype": "none", "font.size": 12}
     days = matchdays(LEAGUES)
     left, right = -0.45 * DAY, (days + 0.45) * DAY
@@ -88,7 +88,7 @@ def main(target: Path) -> None:
         draw_matches(axes, day, alpha=1)
         axes.text(DAY * day, 0.62, f"day {day}", ha="center", va="bottom", size=10)
     draw_matches(axes, days, alpha=0.35)
-    axes.text(DAY * days, 0.62, "day 0 of the\nnext epoch", ha="center", va="bottom", size=10, color="#777777")
+    axes.text(DAY * days, 0.62, "day 0 of the\nnext pass", ha="center", va="bottom", size=10, color="#777777")
     axes.set(xlim=(left - 2.1, right), ylim=(-positions(LEAGUES) + 0.45, 1.35), aspect="equal")
     axes.axis("off")
     target.parent.mkdir(parents=True, exist_ok=True)

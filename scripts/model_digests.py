@@ -35,14 +35,14 @@ from manyclass.estimators import estimator_for
 from manyclass.problems import PROBLEMS
 
 SOLVERS = ("auto", "dual", "newton", "leagues")
-FROM_DISK = ("pegasos", "streamsvm")  # methods of `DiskEngine` beside the dual
+FROM_DISK = ("pegasos", "streamsvm")  # methods of `DiskEngine` other than the dual
 KEY = ("loss", "solver", "engine", "workers", "variant")
 DIGESTS = ("model", "file")
 RANKS = 2
 
 
 class Variant(NamedTuple):
-    """What is trained on, and how."""
+    """The type and labels of the training rows, and whether there is an intercept."""
 
     name: str
     dtype: str
@@ -58,7 +58,7 @@ VARIANTS = (
 
 
 def rows_for(loss: str, variant: Variant) -> tuple[sp.csr_matrix, Any]:
-    """Draw sparse rows of unit length: features of one row, of a few and of most; fewer classes for pairs."""
+    """Draw sparse rows of unit length, with frequent and rare features; fewer classes for losses on pairs."""
     n, d, K, nnz = 400, 600, 30 if loss.startswith("ovo_") else 150, 40
     rng = np.random.default_rng(7)
     y = np.append(np.arange(K), rng.integers(0, K, n - K))
@@ -77,7 +77,7 @@ def rows_for(loss: str, variant: Variant) -> tuple[sp.csr_matrix, Any]:
 
 
 def digests_of(fitted: Any) -> dict[str, str]:
-    """Hash a model: its tensors with its certificate, and the file."""
+    """Hash the tensors and the certificate of a model, and its file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         save_model(fitted, path)
@@ -93,7 +93,7 @@ def digests_of(fitted: Any) -> dict[str, str]:
 
 
 def fits(engine: str, workers: int, folder: Path) -> Iterator[dict[str, str]]:
-    """Train all that an engine supports; `workers` are threads, those of joblib, or the ranks of mpirun."""
+    """Train everything that an engine supports; `workers` are threads, joblib workers or MPI ranks."""
     for loss in PROBLEMS:
         for variant in VARIANTS:
             X, y = rows_for(loss, variant)
@@ -125,7 +125,7 @@ def _store(path: Path, X: sp.csr_matrix, y: Any, dtype: str) -> BlockStore:
 
 
 def fits_of_ranks() -> list[dict[str, str]]:
-    """Start this script under mpirun."""
+    """Run this script under mpirun and return its table."""
     mpirun = Path(sys.executable).with_name("mpirun")
     command = [mpirun if mpirun.exists() else shutil.which("mpirun") or "mpirun", "--oversubscribe", "-n", str(RANKS)]
     environment = os.environ | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--compare", type=Path, metavar="FILE", help="exit with 1 if a line differs from this table")
     parser.add_argument("--rank", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    warnings.simplefilter("ignore")  # some fits stop early: their bits count all the same
+    warnings.simplefilter("ignore")  # some fits stop early; their bits are compared all the same
     if given.rank:
         table = list(fits("mpi", RANKS, given.rank.parent))
         if os.environ["OMPI_COMM_WORLD_RANK"] == "0":

@@ -2,9 +2,9 @@
 
     .venv/bin/python scripts/mutate.py src/manyclass/problems/binary.py tests/problems -k "hinge or logistic"
 
-Everything after the file goes to pytest. The mutated source exists only in memory. Each mutant runs in a fork of a
-process that has already imported what the tests import, so that it costs little more than the tests themselves. Tests
-that start other interpreters run the unmutated file there.
+Everything after the file is passed to pytest. The mutated source exists only in memory. Each mutant runs in a fork of
+a process that has already imported what the tests import, so it costs little more than the tests. Tests that start
+other interpreters run the original file there.
 """
 
 import argparse
@@ -38,7 +38,7 @@ REMOVED = (ast.Raise, ast.Assign, ast.AugAssign, ast.Expr, ast.Delete, ast.Conti
 
 
 def variants(node: ast.AST) -> Iterator[ast.AST | str]:
-    """What to put in place of a node: another expression, or the text of a statement."""
+    """Yield replacements for a node: other expressions, or the text of a statement."""
     match node:
         case ast.Compare(left, operators, right):
             for place, operator in enumerate(operators):
@@ -69,7 +69,7 @@ def variants(node: ast.AST) -> Iterator[ast.AST | str]:
 
 
 def below(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes to mutate: no types, no messages."""
+    """Yield the nodes to mutate, without annotations and messages."""
     yield node
     if isinstance(node, ast.Raise | ast.JoinedStr):
         return
@@ -81,7 +81,7 @@ def below(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def mutants(source: bytes) -> Iterator[tuple[int, str, bytes]]:
-    """Line, the line as mutated, and the whole mutated source."""
+    """Yield the number and the new text of each mutated line, and the whole mutated source."""
     begins = [0]
     for line in source.splitlines(keepends=True):
         begins.append(begins[-1] + len(line))
@@ -98,7 +98,7 @@ def mutants(source: bytes) -> Iterator[tuple[int, str, bytes]]:
 
 
 class Mutated(importlib.machinery.SourceFileLoader):
-    """Finds and loads one module from a source that is not in its file."""
+    """Finds one module and loads it from mutated source instead of its file."""
 
     def __init__(self, path: Path, source: bytes):
         parts = path.relative_to(ROOT / "src").with_suffix("").parts
@@ -118,7 +118,7 @@ def run_tests(arguments: list[str]) -> int:
 
 
 def passes(path: Path, source: bytes, tests: list[str], seconds: int) -> bool:
-    """Whether the tests pass with this source, in a fork of this process."""
+    """Return whether the tests pass with this source, in a fork of this process."""
     child = os.fork()
     if child == 0:
         try:
@@ -151,7 +151,7 @@ def main() -> None:
         run_tests(["--collect-only", *tests])
         started = time.monotonic()
         if not passes(path, source, tests, 3600):
-            sys.exit("the tests fail without a mutant")
+            sys.exit("the tests fail without any mutation")
         seconds = 10 + 3 * round(time.monotonic() - started)
 
         found = list(mutants(source))
@@ -162,7 +162,7 @@ def main() -> None:
                 survivors += 1
                 print(f"{options.file}:{line}: {changed}", flush=True)
     killed = len(tried) - survivors
-    print(f"{options.file}: killed {killed} of {len(tried)} mutants tried, of {len(found)}")
+    print(f"{options.file}: killed {killed} of {len(tried)} mutants ({len(found)} possible)")
 
 
 if __name__ == "__main__":

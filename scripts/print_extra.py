@@ -1,6 +1,6 @@
 """Print the requirements of an extra of the installed package, one per line.
 
-`make` installs these by themselves: `pip install -e ".[test]"` would compile the core once more.
+`make` installs these directly, because `pip install -e ".[test]"` would compile the core again.
 """
 
 import re

@@ -1,11 +1,11 @@
 """Run scikit-learn's own tests, unmodified, with our estimators in place of theirs.
 
     python scripts/run_sklearn_tests.py                     all four files: about five minutes
-    python scripts/run_sklearn_tests.py test_svm.py -v      one of them, with the tests that did not pass
+    python scripts/run_sklearn_tests.py test_svm.py -v      one of them, listing the tests that did not pass
 
-The tests are those of the scikit-learn that is installed; `sklearn_stand_ins.py` has the classes they are given.
-`sklearn_tests.csv` lists tests that are known to fail, or that are not applicable although they run, each with the
-reason. The script ends with 1 if any other test fails.
+The tests are those of the installed scikit-learn; `sklearn_stand_ins.py` has the classes that they get. Known
+failures, and tests that run but do not apply, are listed in `sklearn_tests.csv` with the reason. If any other test
+fails, the exit code is 1.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ OUTCOMES = ("pass", "fail", "not applicable")
 def main() -> int:
     """Run the named files, print counts, and exit with an error if a test that is not in the table fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="*", help=f"of {', '.join(MODULES)}; all by default")
-    parser.add_argument("-v", "--verbose", action="store_true", help="the reason for each test that did not pass")
+    parser.add_argument("file", nargs="*", help=f"any of {', '.join(MODULES)}; all by default")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="print the reason for each test that did not pass"
+    )
     asked = parser.parse_args()
     if unknown := set(asked.file) - set(MODULES):
         parser.error(f"no file {', '.join(sorted(unknown))}; there are {', '.join(MODULES)}")
@@ -58,7 +60,7 @@ def main() -> int:
 
 
 def run(files: list[str]) -> list[dict[str, Any]]:
-    """Run pytest without our own settings, and collect what the stand-ins wrote."""
+    """Run pytest without the settings of this repository, and collect the outcomes that the stand-ins write."""
     with tempfile.TemporaryDirectory() as folder:
         outcomes = Path(folder, "outcomes")
         path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
@@ -66,7 +68,7 @@ def run(files: list[str]) -> list[dict[str, Any]]:
         done = subprocess.run(
             [*command, "--tb=no", "--pyargs", *(MODULES[file] for file in files)],
             cwd=folder,
-            # One thread for their linear algebra as well: the problems are tiny.
+            # One thread for linear algebra, too: the problems are tiny.
             env=os.environ | {"PYTHONPATH": path, "SKLEARN_OUTCOMES": str(outcomes), "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
@@ -77,7 +79,7 @@ def run(files: list[str]) -> list[dict[str, Any]]:
 
 
 def judged(test: dict[str, Any], known: list[dict[str, str]]) -> dict[str, Any]:
-    """A test with the reason that the table gives; what it lists as not applicable does not count as a failure."""
+    """Return a test with its reason from the table, which may also turn a failure into "not applicable"."""
     matches = (line for line in known if line["file"] == test["file"] and fnmatchcase(test["test"], line["test"]))
     line = next(matches, None) if test["outcome"] == "fail" else None
     more = {"found": test["outcome"], "line": line, "reason": line["reason"] if line else test["why"]}
@@ -87,7 +89,7 @@ def judged(test: dict[str, Any], known: list[dict[str, str]]) -> dict[str, Any]:
 
 
 def show(tests: list[dict[str, Any]], files: list[str], verbose: bool) -> None:
-    """Counts per file, then how often each reason occurs."""
+    """Print counts per file, then how often each reason occurs."""
     print(f"scikit-learn {sklearn.__version__}")
     print(f"{'':22}" + "".join(f"{outcome:>16}" for outcome in OUTCOMES))
     for file in [*files, "together"]:

@@ -1,4 +1,4 @@
-"""Our estimators under scikit-learn's names and with its parameters, as a plugin of pytest.
+"""A pytest plugin with our estimators under scikit-learn's names and with its parameters.
 
 `run_sklearn_tests.py` loads it before scikit-learn's own test files, which then import these classes in place of
 LinearSVC, LogisticRegression, OneVsRestClassifier, OneVsOneClassifier and CalibratedClassifierCV. A test that asks
@@ -40,7 +40,7 @@ OriginalCalibrated = sklearn.calibration.CalibratedClassifierCV
 NOT_APPLICABLE = "not applicable: "
 UNTOUCHED = "trains none of the classes that are replaced"
 
-# Parameters with the same name and meaning, and what their others mean here: None for n_jobs is one thread.
+# Parameters with the same name and meaning; n_jobs=None means one thread here.
 SHARED = ("C", "tol", "fit_intercept", "intercept_scaling", "class_weight", "random_state", "verbose")
 SETTINGS: dict[str, Any] = {"stop": "kkt", "dtype": "float64", "n_jobs": 1}
 
@@ -48,13 +48,13 @@ in_use: set[str] = set()  # the stand-ins that the running test has called
 
 
 def not_applicable(reason: str) -> NoReturn:
-    """End a test of something that manyclass does not offer."""
+    """Skip a test of something that manyclass does not offer."""
     in_use.add(reason)
     pytest.skip(NOT_APPLICABLE + reason)
 
 
 def calling_itself(name: str, *kinds: type) -> Iterator[type]:
-    """Our estimators, which in messages have the name of the class that they stand in for."""
+    """Yield our estimators under the name, in messages, of the class that they stand in for."""
     for kind in kinds:
         yield type(name, (kind,), {"__module__": __name__, "__qualname__": f"{name}By{kind.__name__}"})
 
@@ -66,10 +66,10 @@ LogisticRegressionByOneVsRestLogistic, LogisticRegressionByMaxEnt = calling_itse
 
 
 class StandIn(ClassifierMixin, BaseEstimator):
-    """Has scikit-learn's parameters; `fit` makes our estimator of them, which is asked for everything else."""
+    """Takes scikit-learn's parameters; `fit` builds our estimator from them, which does everything else."""
 
     def machine(self, X: Any, y: Any) -> Any:
-        """Make our unfitted estimator for these rows."""
+        """Return our unfitted estimator for these rows."""
         raise NotImplementedError
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -175,7 +175,7 @@ class LinearSVC(StandIn):
 
 
 class LogisticRegression(StandIn):
-    """OneVsRestLogistic for two classes, where it is the same problem, and MaxEnt for more."""
+    """OneVsRestLogistic for two classes, which is the same problem, and MaxEnt for more."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class LogisticRegression(StandIn):
             not_applicable("C=inf")
         if self.max_iter == 0:
             not_applicable("max_iter=0")
-        # One of their iterations is several passes over the rows.
+        # An iteration of scikit-learn takes several passes over the rows.
         other = {"max_iter": min(100 * self.max_iter, 20_000), "n_jobs": self.n_jobs or 1}
         if getattr(X, "dtype", None) == np.float32 and self.solver != "liblinear":
             other["dtype"] = "float32"
@@ -246,7 +246,7 @@ class LogisticRegression(StandIn):
 
 
 class Part:
-    """One of the binary machines, for tests that look at them one by one."""
+    """One binary classifier, for tests that inspect them one by one."""
 
     def __init__(self, estimator: StandIn, coef: np.ndarray, intercept: float):
         self.__dict__ |= estimator.get_params()
@@ -257,7 +257,7 @@ class Part:
 
 
 def parts_of(estimator: StandIn, machine: Any, sign: int = 1) -> list[Part]:
-    """The binary machines that were trained together, positive for the second class with `sign=-1`."""
+    """Return the binary classifiers of a fit; with `sign=-1`, the second class is the positive one."""
     coef, intercept = machine.coef_, machine.intercept_
     return [Part(estimator, sign * w, sign * b) for w, b in zip(coef, intercept, strict=True)]
 
@@ -267,7 +267,7 @@ def _ours(meta: Any) -> bool:
 
 
 class ByMachine:
-    """Predictions of the machine that was trained, or where there is none those of the class to the right."""
+    """Predictions of our trained estimator or, if there is none, of the next class in the MRO."""
 
     def predict(self, X: Any) -> Any:
         return self.machine_.predict(X) if hasattr(self, "machine_") else super().predict(X)
@@ -277,7 +277,7 @@ class ByMachine:
 
 
 class OneVsRestClassifier(ByMachine, OriginalRest):
-    """OneVsRestSVC or OneVsRestLogistic, if that is what it is asked to make of."""
+    """OneVsRestSVC or OneVsRestLogistic, if the given estimator has such a counterpart."""
 
     def fit(self, X: Any, y: Any, **more: Any) -> Any:
         if not _ours(self):
@@ -296,7 +296,7 @@ class OneVsRestClassifier(ByMachine, OriginalRest):
 
 
 class OneVsOneClassifier(ByMachine, OriginalOne):
-    """OneVsOneSVC or OneVsOneLogistic, if that is what it is asked to make of."""
+    """OneVsOneSVC or OneVsOneLogistic, if the given estimator has such a counterpart."""
 
     def fit(self, X: Any, y: Any, **more: Any) -> Any:
         if not _ours(self):
@@ -309,7 +309,7 @@ class OneVsOneClassifier(ByMachine, OriginalOne):
 
 
 class CalibratedClassifierCV(OriginalCalibrated):
-    """CalibratedClassifier, if it is to calibrate one of ours by a method that we have."""
+    """CalibratedClassifier, if it supports the estimator and the method."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **more: Any) -> Any:
         estimator = LinearSVC(random_state=0) if self.estimator is None else self.estimator
@@ -338,7 +338,7 @@ class CalibratedClassifierCV(OriginalCalibrated):
 
 
 def put_in_place() -> None:
-    """Replace the classes in the modules that tests import from with ours."""
+    """Replace the classes by ours, in the modules from which tests import them."""
     sklearn.svm.LinearSVC = sklearn.calibration.LinearSVC = LinearSVC
     sklearn.linear_model.LogisticRegression = LogisticRegression
     sklearn.multiclass.OneVsRestClassifier = OneVsRestClassifier

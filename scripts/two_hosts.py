@@ -22,8 +22,8 @@ import scipy.sparse as sp
 from manyclass.data import save_svmlight
 
 SKIPPED = 77
-SILENCE = 4  # seconds until a rank that is not heard of ends the job
-AT_MOST = 60  # seconds, for anything
+SILENCE = 4  # seconds without a message from a rank until the job ends
+AT_MOST = 60  # seconds for each step
 NETWORK = "10.213.7"
 HOSTS = [f"manyclass-{os.getpid()}-{letter}" for letter in "ab"]
 BIN = Path(sys.executable).parent
@@ -38,14 +38,14 @@ def ip(*arguments: str) -> str:
 def why_not() -> str | None:
     """Return what is missing on this machine, if anything."""
     if os.geteuid() != 0:
-        return "only root may make network namespaces"
+        return "only root may create network namespaces"
     missing = [tool for tool in ("ip", "unshare") if shutil.which(tool) is None]
     return f"there is no {missing[0]}" if missing else None
 
 
 @contextmanager
 def cable() -> Iterator[None]:
-    """Two hosts with an interface named `cable` each."""
+    """Create two hosts, each with an interface named `cable`."""
     try:
         for host in HOSTS:
             ip("netns", "add", host)
@@ -64,18 +64,18 @@ def cable() -> Iterator[None]:
 
 
 def processes_on(host: str) -> list[int]:
-    """Their process ids."""
+    """Return the ids of the processes on a host."""
     return [int(pid) for pid in ip("netns", "pids", host).split()]
 
 
 def on(host: str, command: str) -> list[str]:
-    """A shell command on one of the hosts, which has a name of its own."""
+    """Return the command that runs a shell command on a host, which has its own host name."""
     return ["ip", "netns", "exec", host, "unshare", "--uts", "sh", "-c", f"hostname {host}; {command}"]
 
 
 def train_on_both(folder: Path, *options: str) -> subprocess.Popen[str]:
     """Start mpirun on the first host, with a rank there and one on the second."""
-    # In place of ssh: called with a host and what to run there.
+    # Replaces ssh: called with a host and the command to run there.
     agent = folder / "agent"
     agent.write_text(f'#!/bin/sh\nshift\nexec {" ".join(on(HOSTS[1], "X")[:-1])} "hostname {HOSTS[1]}; $*"\n')
     agent.chmod(0o755)
@@ -96,7 +96,7 @@ def train_on_both(folder: Path, *options: str) -> subprocess.Popen[str]:
 
 
 def same_bytes(folder: Path) -> None:
-    """Train on both hosts, and on this machine."""
+    """Train on both hosts and on this machine, and compare the models."""
     subprocess.run([*TRAIN, "-m", "alone"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     with train_on_both(folder, "-m", "both") as job:
         _, stderr = job.communicate(timeout=AT_MOST)
@@ -126,13 +126,13 @@ def cut(folder: Path) -> None:
 
 
 def main() -> None:
-    """Do both."""
+    """Run both checks."""
     if reason := why_not():
         print(reason)
         sys.exit(SKIPPED)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # So many classes that both hosts have matches, and leagues travel between them.
+        # Enough classes for matches on both hosts, with leagues that travel between them.
         X = sp.random(512, 300, 0.05, "csr", dtype="float32", random_state=0)
         save_svmlight(X, [row % 256 for row in range(512)], folder / "rows.svm")
         try:

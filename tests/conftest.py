@@ -9,14 +9,14 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported: sc
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "common"))
 
 
-# A machine that is busy with other things is not a defect.
+# A busy machine is not a defect.
 hypothesis.settings.register_profile("no deadline", deadline=None)
 hypothesis.settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session")
 def shared_data():
-    """The folder of real data sets, if there is one."""
+    """The folder with the real data sets, if there is one."""
     folder = os.environ.get("MANYCLASS_DATA")
     if not folder or not pathlib.Path(folder).is_dir():
         pytest.skip("MANYCLASS_DATA does not name a folder of data sets")

@@ -26,7 +26,7 @@ from benchmarks.session import Case
 
 @dataclass(frozen=True)
 class Entry:
-    """Cases that are run and shown together; `report` makes what the documents show of them, from the CSV file."""
+    """Cases that run and are shown together; `report` writes their tables in the documents from the CSV file."""
 
     name: str
     title: str

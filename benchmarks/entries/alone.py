@@ -1,4 +1,4 @@
-"""Benchmarks without a peer: progress, memory, and test error against tolerance."""
+"""Benchmarks of manyclass alone: progress, memory, and test error against tolerance."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from benchmarks.session import Case, Session
 from benchmarks.solvers import SVMS, ours
 
 TITLES = {
-    "progress": "WW and CS: seconds and epochs to a gap and to a violation",
-    "llw-convergence": "LLW: epochs to a gap for small and large C",
+    "progress": "WW and CS: seconds and passes to a gap and to a violation",
+    "llw-convergence": "LLW: passes to a gap for small and large C",
     "wordnet-memory": "12,582 classes: Crammer-Singer to gap 1e-2",
-    "memory": "Peak while training against data, weights and dual variables as stored",
+    "memory": "Peak memory in training, relative to data, weights and dual variables",
     "tolerances": "Test error and time against tolerance",
 }
 
@@ -21,12 +21,12 @@ TARGETS = (("gap", 1e-1), ("gap", 1e-2), ("gap", 1e-3), ("kkt", 1e-1))
 TOLERANCES = tuple(("gap", tol) for tol in (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)) + tuple(
     ("kkt", tol) for tol in (0.5, 0.2, 0.1, 0.05, 0.01)
 )
-# The names under which a fit reports the bytes it stores.
+# Keys of `memory_`: the bytes that a fit stores.
 STORED = ("data", "weights", "dual_variables")
 
 
 def cases() -> Iterator[Case]:
-    """Figures without a peer."""
+    """Every problem and loss of each benchmark."""
     for problem in ("bench-1k", "wordnet-min5"):
         for loss in ("ww", "cs"):
             yield Case("progress", problem, ours(loss), progress)
@@ -59,7 +59,7 @@ def progress(session: Session, case: Case) -> list[Row]:
 
 
 def epochs_to_gap(session: Session, case: Case) -> list[Row]:
-    """Passes over the rows and seconds of one fit, at the solver's own C and gap."""
+    """Measure passes and seconds of one fit, at the solver's own C and gap."""
     options = case.ours.options
     run = session.runner.train(
         case.ours, session.problem(case.problem), stop="gap", tol=options["tol"], max_iter=100_000
@@ -74,7 +74,7 @@ def epochs_to_gap(session: Session, case: Case) -> list[Row]:
 
 
 def peak_gigabytes(session: Session, case: Case) -> list[Row]:
-    """Peak resident memory of the whole process that trains, interpreter and data included."""
+    """Measure the peak resident memory of the training process, including interpreter and data."""
     run = session.runner.train(case.ours, session.problem(case.problem), evaluate=True, stop="gap", tol=1e-2)
     return [
         case.row(
@@ -90,7 +90,7 @@ def peak_gigabytes(session: Session, case: Case) -> list[Row]:
 
 
 def peak_over_stored(session: Session, case: Case) -> list[Row]:
-    """Peak above the interpreter with its imports, over what the fit says it stores."""
+    """Compare the peak, without interpreter and imports, with what the fit reports to store."""
     run = session.runner.train(case.ours, session.problem(case.problem), stop="gap", tol=session.gap)
     versions = versions_of(run)
     above = run.reply.peak_bytes - run.reply.baseline_bytes
@@ -100,7 +100,7 @@ def peak_over_stored(session: Session, case: Case) -> list[Row]:
     ]
     missing = [name for name in STORED if name not in run.reply.memory]
     if missing:
-        note = f"n/a: memory_ does not tell the bytes of {', '.join(missing)}"
+        note = f"n/a: memory_ lacks the bytes of {', '.join(missing)}"
         return [case.row("peak / stored", None, bar=case.bar, versions=versions, note=note), *rows]
     stored = sum(run.reply.memory[name] for name in STORED)
     rows += [case.row(f"GB of {name.replace('_', ' ')}", run.reply.memory[name] / 1e9) for name in STORED]

@@ -1,7 +1,7 @@
 """The experiments of Yu, Hsieh, Chang and Lin (KDD 2010), section 7, on our data: one-vs-rest hinge, C = 1.
 
 All but StreamSVM minimise the same objective, and stop near its optimum, or after some passes or seconds. Blocks are
-read from the disk in every pass. Who takes part is in `benchmarks/block_methods.py`.
+read from disk in every pass. `benchmarks/block_methods.py` lists the methods.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from manyclass.data import BlockStore
 TITLES = {NAME: "Methods, splits, numbers of blocks and compressions of Yu et al., one-vs-rest hinge from disk"}
 PROBLEMS = ("news20", "text-12m")
 
-# A curve ends near the optimum, or after so many passes or seconds.
+# A curve ends near the optimum, or after this many passes or seconds.
 PASSES, SECONDS = 50, 8.0
 TOLERANCES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 TEN_PASSES = 10
@@ -65,7 +65,7 @@ def cases() -> Iterator[Case]:
 
 
 def curve(session: Session, case: Case) -> list[Row]:
-    """The objective and the test accuracy after each pass."""
+    """Measure the objective and the test accuracy after each pass."""
     store, converting = _store(session, case)
     best = _optimum(session, case.problem) if case.ours.loss == "hinge" else np.nan
     test = session.once(("test", case.problem), lambda: _test_rows(session, case.problem))
@@ -76,7 +76,7 @@ def curve(session: Session, case: Case) -> list[Row]:
         test=str(test),
         passes=PASSES,
         seconds=SECONDS,
-        enough=(1 + NEAR) * best if np.isfinite(best) else 0.0,  # which no objective value is below
+        enough=(1 + NEAR) * best if np.isfinite(best) else 0.0,  # no objective value is below 0
     )
     found = run.reply.series
     rows = _rows(case, found, best, note=f"{found['pass'][-1]:.0f} passes, {found['seconds'][-1]:.3g} s")
@@ -84,7 +84,7 @@ def curve(session: Session, case: Case) -> list[Row]:
 
 
 def in_memory(session: Session, case: Case) -> list[Row]:
-    """The same of whole fits in memory, to one tolerance after the other."""
+    """Measure the same for whole fits in memory, one per tolerance."""
     problem = _problem(session, case.problem)
 
     def train(tol: float, *, evaluate: bool = False) -> Run:
@@ -98,11 +98,11 @@ def in_memory(session: Session, case: Case) -> list[Row]:
         "primal": [run.primal or np.nan for run in runs],
         "accuracy": [1 - (run.error or 0.0) for run in runs],
     }
-    return _rows(case, found, _optimum(session, case.problem), note="whole fits, one a tolerance")
+    return _rows(case, found, _optimum(session, case.problem), note="whole fits, one per tolerance")
 
 
 def ten_passes(session: Session, case: Case) -> list[Row]:
-    """Measure the size of a block on disk, and the time to read it and train from it."""
+    """Measure the size of the blocks on disk, and the time to read them and to train from them."""
     store, converting = _store(session, case)
     where = {"store": str(store.path)}
     training = [
@@ -156,7 +156,7 @@ def _store(session: Session, case: Case) -> tuple[BlockStore, float]:
 
 
 def _problem(session: Session, name: str) -> Problem:
-    """Return the problem with rows of length 1, as in the paper."""
+    """Return the problem with rows of unit length, as in the paper."""
 
     def make() -> Problem:
         problem = session.problem(name)
@@ -174,7 +174,7 @@ def _test_rows(session: Session, name: str) -> Path:
 
 
 def _optimum(session: Session, name: str) -> float:
-    """A lower bound of the objective that is nearly reached: no difference to it is negative."""
+    """Return a tight lower bound of the objective, so that no difference to it is negative."""
 
     def make() -> float:
         rule = {"stop": "gap", "tol": 1e-6, "max_iter": 100_000, "dtype": "float64"}

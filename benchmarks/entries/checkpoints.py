@@ -12,18 +12,18 @@ from benchmarks.solvers import ours
 TITLES = {"checkpoint-cost": "A checkpoint every 60 seconds, 12,582 classes, for 150 seconds"}
 
 EVERY = 60.0
-# Far from converged after these seconds, in which two checkpoints fall due and a last one at the end.
+# Far from converged at the time limit. Two checkpoints fall due before it, and a last one is written at the end.
 RULE = {"stop": "gap", "tol": 1e-6, "time_limit": 150.0}
 
 
 def cases() -> Iterator[Case]:
-    """By whole rows, and by leagues."""
+    """Whole rows, and leagues."""
     for solver in (ours("ww"), ours("ww", solver="leagues")):
         yield Case("checkpoint-cost", "wordnet", solver, share_of_time, bar=Bar(0.03, at_least=False))
 
 
 def share_of_time(session: Session, case: Case) -> list[Row]:
-    """Seconds in which a fit writes, over those in which it does not: in one run, whatever else the machine does."""
+    """Compare the seconds that a fit spends writing with the others; a single run is robust to other load."""
     problem = session.problem(case.problem)
     with tempfile.TemporaryDirectory(dir=session.runner.folder) as folder:
         run = session.runner.train(case.ours, problem, checkpoint=folder, every=EVERY, **RULE)

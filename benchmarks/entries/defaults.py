@@ -1,4 +1,4 @@
-"""What the defaults rest on: test error and log loss against C, and how calibrated probabilities come out."""
+"""Measurements behind the defaults: test error and log loss against C, and quality of calibrated probabilities."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ TITLES = {
 }
 
 PENALTIES = tuple(2.0**e for e in range(-2, 7))
-# Rows of length 1, then dense ones as the files have them.
+# Rows of unit length, then dense rows as they are in the files.
 TEXTS = ("news20", "wordnet-min5", "clinc150", "cve-cwe", "reuters")
 DENSE = ("letter", "satimage", "usps")
 CALIBRATED = ("ww", "cs", "squared_hinge")
-# Of larger problems, the rows of so many of the largest classes, and so many rows at random.
+# Larger problems are cut to their largest classes, and to a random sample of the rows.
 MOST_CLASSES, MOST_ROWS = 300, 10_000
 BINS = 15
-# What the table against C shows.
-JUDGED = ("accuracy, %", "log loss")
+# The metrics of the table against C.
+SHOWN = ("accuracy, %", "log loss")
 
 
 def cases() -> Iterator[Case]:
@@ -42,36 +42,36 @@ def cases() -> Iterator[Case]:
 
 
 def against_penalties(session: Session, case: Case) -> list[Row]:
-    """Test accuracy and log loss along a path of C."""
+    """Measure test accuracy and log loss along a path of C."""
     problem = _part(session, case.problem)
     solver = "newton" if case.ours.loss == "logistic" and case.problem in DENSE else "auto"
-    machine = estimator_for(case.ours.loss, solver=solver, max_iter=3000, n_jobs=2)
+    estimator = estimator_for(case.ours.loss, solver=solver, max_iter=3000, n_jobs=2)
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        for fitted in machine.path(problem.X, problem.y, PENALTIES):
+        for fitted in estimator.path(problem.X, problem.y, PENALTIES):
             found = judge(fitted.predict_log_proba(problem.X_test), problem.y_test)
             note = f"gap {fitted.certificate_.gap:.2g}"
-            rows += [case.row(f"{name} at C = {fitted.C:g}", found[name], note=note) for name in JUDGED]
+            rows += [case.row(f"{name} at C = {fitted.C:g}", found[name], note=note) for name in SHOWN]
     return rows
 
 
 def calibrated(session: Session, case: Case) -> list[Row]:
-    """The same measures for each way to fit probabilities, at C = 1."""
+    """Measure all metrics for each calibration method, at C = 1."""
     problem = _part(session, case.problem)
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for method in ("temperature", "sigmoid"):
-            machine = estimator_for(case.ours.loss, max_iter=300, n_jobs=2)
-            fitted = CalibratedClassifier(machine, method=method).fit(problem.X, problem.y)
+            estimator = estimator_for(case.ours.loss, max_iter=300, n_jobs=2)
+            fitted = CalibratedClassifier(estimator, method=method).fit(problem.X, problem.y)
             found = judge(fitted.predict_log_proba(problem.X_test), problem.y_test)
             rows += [case.row(f"{name} by {method}", value) for name, value in found.items()]
     return rows
 
 
 def judge(log_p: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Accuracy, log loss, Brier score, and expected calibration error of the predicted class in 15 equal bins."""
+    """Return accuracy, log loss, Brier score, and calibration error of the predicted class in 15 equal bins."""
     rows = np.arange(len(truth))
     p = np.exp(log_p.astype(np.float64))
     best = p.argmax(axis=1)
@@ -91,7 +91,7 @@ def _part(session: Session, name: str) -> Problem:
 
 
 def part_of(problem: Problem) -> Problem:
-    """The rows of the largest classes, some of them if they are very many; test rows of these classes."""
+    """Return the rows of the largest classes, or a sample of them, and the test rows of these classes."""
     sizes = np.bincount(problem.y)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:MOST_CLASSES])
     learn = np.flatnonzero(np.isin(problem.y, largest))

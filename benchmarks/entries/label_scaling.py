@@ -1,4 +1,4 @@
-"""Cost per label as labels grow: synthetic text with a fixed number of rows, or of rows per label."""
+"""Cost per label as their number grows: synthetic text with a fixed number of rows, or of rows per label."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from benchmarks.results import Row
 from benchmarks.session import Case, Session
 from benchmarks.solvers import NAPKINXC, PECOS_DEFAULTS, estimator
 
-TITLES = {"label-scaling": "PPDSparse on synthetic text: what a label costs as labels grow from 1,000 to 200,000"}
+TITLES = {"label-scaling": "PPDSparse on synthetic text: the cost per label, for 1,000 to 200,000 labels"}
 
 PPDSPARSE = estimator("PPDSparse")
-# Peers need time in proportion to labels times rows: only these end within minutes.
+# The time of other libraries is proportional to labels times rows: only these finish within minutes.
 WITH_PEERS = ("five-rows-1k", "five-rows-3k")
 
 
@@ -29,7 +29,7 @@ def cases() -> Iterator[Case]:
 
 
 def of_a_label(session: Session, case: Case) -> list[Row]:
-    """Run a single fit: the largest take many minutes, and the comparison spans two orders of magnitude."""
+    """Run a single fit: the largest take many minutes, and the figures span two orders of magnitude."""
     problem = session.problem(case.problem)
     run = rank(session, case.ours, case.problem)
     (n, d), K = problem.X.shape, problem.K

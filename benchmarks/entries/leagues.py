@@ -1,4 +1,4 @@
-"""Leagues of classes: an epoch on threads and ranks, and whole fits against whole rows."""
+"""Leagues of classes: a pass on threads and ranks, and whole fits compared with whole rows."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from manyclass.solvers.layout import tail_rows
 from manyclass.solvers.leagues import LISTED
 
 TITLES = {
-    "league-scaling": "Ten epochs of leagues, C = 1, no shrinking, on threads and ranks",
+    "league-scaling": "Ten passes of leagues, C = 1, no shrinking, on threads and ranks",
     "leagues-vs-rows": "Leagues against whole rows, and two threads against one, to violation 0.1",
     "ranks-vs-threads": "Two ranks of one thread against one rank of two, to violation 0.1; what they exchange",
 }
 
-# As many leagues as the solver gives them.
+# The default numbers of leagues.
 LEAGUES = {"lshtc-small": 8, "wordnet-min5": 20, "wordnet": 32}
-# On one core also with other numbers, to tell what a class costs from what a visit costs.
+# On one core also with other numbers, to separate the cost of a class from that of a visit.
 OTHER_LEAGUES = (8, 16, 32)
 SETUPS = ((1, 1), (1, 2), (2, 1), (4, 1))  # ranks, threads of each
 RULE = {"stop": "kkt", "tol": 0.1}
 
 
 def cases() -> Iterator[Case]:
-    """Every problem on every setup; then the bars."""
+    """Every problem on every setup; then the comparisons with targets."""
     for problem, leagues in LEAGUES.items():
         yield Case("league-scaling", problem, epochs_of_leagues(leagues), shape)
         for ranks, threads in SETUPS:
@@ -65,7 +65,7 @@ def shape(session: Session, case: Case) -> list[Row]:
 
 
 def epochs(session: Session, case: Case) -> list[Row]:
-    """Return the figures of an epoch as medians over several runs."""
+    """Return the figures of a pass as medians over several runs."""
     problem = session.problem(case.problem)
     runs = [session.runner.epochs(case.ours, problem) for _ in range(min(session.repetitions, 3))]
 
@@ -111,7 +111,7 @@ faster = _compared("times faster", times_faster)
 
 
 def exchanged(session: Session, case: Case) -> list[Row]:
-    """How far the bytes exchanged are from what the model says, given the leagues' bytes in a run on one rank."""
+    """Compare the bytes exchanged with the cost model, given the leagues' bytes in a run on one rank."""
     problem = session.problem(case.problem)
     run, alone = (session.runner.epochs(solver, problem) for solver in (case.ours, case.peer))
     leagues = case.ours.options["leagues"]

@@ -1,4 +1,4 @@
-"""Time to reach a peer's objective value within 0.1 %, against the peer's time."""
+"""Time to get within 0.1 % of the objective value of another library, compared with its time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchmarks.solvers import (
     ours,
 )
 
-# How many times as long as the bar asks for a peer may take that perhaps never ends.
+# A peer that may never finish is stopped after this many times the seconds at which the target would be met.
 LONGER = 1.5
 
 TITLES = {
@@ -44,7 +44,7 @@ TITLES = {
 
 
 def cases() -> Iterator[Case]:
-    """Every comparison with a peer's training."""
+    """Every comparison of training times."""
     for problem, times in (("bench-1k", 8), ("wordnet-min5", 15)):
         yield _case("cs-liblinear", problem, LIBLINEAR_CS, times)
     for problem in ("bench-1k", "wordnet-min5"):
@@ -95,7 +95,7 @@ def to_peers_primal(session: Session, case: Case) -> list[Row]:
             case.ours, problem, evaluate=evaluate, one_core=case.one_core, stop="gap", tol=tolerance
         )
 
-    # The certificate's primal value finds the tolerance; the one reported is computed here from the weights.
+    # The primal value of the certificate selects the tolerance; the reported one is computed here from the weights.
     tolerance = loosest(lambda tol: train(tol).reply.certificate["primal"], first.primal, session.tolerances)
     reached = train(tolerance, evaluate=True)
     further = (session.repetitions - 1, session.peer_repetitions(first.seconds) - 1)
@@ -163,7 +163,7 @@ def same_search(session: Session, case: Case) -> list[Row]:
 
 
 def alone(session: Session, case: Case) -> list[Row]:
-    """Measure the seconds to the session's gap for a loss that no peer offers."""
+    """Measure the seconds to the session's gap for a loss that no other library offers."""
     problem = session.problem(case.problem)
     runs = [
         session.runner.train(case.ours, problem, one_core=case.one_core, stop="gap", tol=session.gap)

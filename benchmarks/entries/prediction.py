@@ -1,4 +1,4 @@
-"""Top-5 prediction with a sparse model, and what smaller models cost."""
+"""Top-5 prediction with a sparse model, and the error of smaller models."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ TITLES = {
     "compression": "Smaller models: size, error and speed",
 }
 
-# Weights below are dropped: those of the models that the comparison is made with.
+# The comparison drops weights below these values.
 PRUNED = (0.0, 0.03)
 TIMES = ((PECOS_PREDICTION, 3), (SKLEARN_PREDICTION, 10))
-# How a model is made smaller, by the name that the table gives it.
+# Arguments of `LinearModel.compress`, by name in the CSV file.
 SMALLER: dict[str, dict[str, Any]] = {
     "float32": {},
     "float16": {"dtype": "float16"},
@@ -42,7 +42,7 @@ SMALLER: dict[str, dict[str, Any]] = {
 
 
 def cases() -> Iterator[Case]:
-    """Every peer, in both modes, with all weights and without small ones."""
+    """Every other library, in both modes, with all weights and without small ones."""
     for prune in PRUNED:
         for peer, times in TIMES:
             for measure in (batches, single_rows):

@@ -1,4 +1,4 @@
-"""Reading LIBSVM text on one core against scikit-learn's reader."""
+"""Reading LIBSVM text on one core, compared with scikit-learn's reader."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ TITLES = {"reading": "Reading LIBSVM text, one core"}
 
 
 def cases() -> Iterator[Case]:
-    """The one case, on the text of 20 newsgroups."""
+    """A single case, on the text of 20 newsgroups."""
     yield Case("reading", "news20", OUR_READER, reading, SKLEARN_READER, Bar(3), quick=True)
 
 
 def reading(session: Session, case: Case) -> list[Row]:
     """Measure the speedup on plain text that is in the page cache for both."""
     text = decompress(case.problem, "train", session.runner.folder)
-    # One reading takes a second, and a single one would be at the mercy of the page cache.
+    # Reading takes only about a second, and a single run would depend too much on the page cache.
     times = max(3, session.repetitions)
     our_runs, peer_runs = alternate(
         lambda: session.runner.read(case.ours, text),

@@ -1,4 +1,4 @@
-"""Stores: how fast they are made and read, and training from them beside training in memory."""
+"""Stores: the speed of converting to them and reading them, and training from disk compared with memory."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from benchmarks.store_making import drop_from_cache, store_of_stream, write_text
 from manyclass.data import BlockStore
 
 TITLES = {
-    "store-conversion": "LIBSVM text to a store, and reading it, one core",
-    "disk-vs-memory": "Training in a twentieth of the memory that the rows would take, beside training in memory",
+    "store-conversion": "LIBSVM text to a store, and reading the store, one core",
+    "disk-vs-memory": "Training from disk within a twentieth of the size of the rows, compared with memory",
 }
 
-BYTES_A_NONZERO = 12  # of rows in memory: an index, a value, and where they are
-SHARE = 1 / 20  # of the rows' size: what training from disk may use, program and page cache included
-# Less would not hold the program itself: of rows that are few, the share is larger.
+BYTES_PER_NONZERO = 12  # of rows in memory: index, value, and overhead
+SHARE = 1 / 20  # of the size of the rows: the limit for training from disk, including program and page cache
+# A smaller limit would not hold the program itself, so small problems get a larger share.
 LEAST_LIMIT = 384 << 20
-# Of a program besides the memory that it is told to use: text that is being read, and the like.
+# MB of the program beyond `memory`, such as text that is being read.
 OVERHEAD = Bar(64, at_least=False)
 SMALLER = Bar(0.55, at_least=False)
-# What stores are made with: no more than training from them has.
+# Memory for creating stores: no more than for training from them.
 CONVERSION_MEMORY = 200_000_000
-# The rows that a peer is given take so much more than the limit.
+# The rows that another library has to read take this many times the limit.
 BEYOND = 1.25
 
 
 def cases() -> Iterator[Case]:
-    """Small ones first, for --quick; of these the times say little."""
+    """Small problems first, for --quick; their times mean little."""
     for problem in ("text-2m", "lshtc-2012"):
         quick = problem == "text-2m"
         for memory in ("64MB", "512MB"):
@@ -49,7 +49,7 @@ def cases() -> Iterator[Case]:
 
 
 def conversion(session: Session, case: Case) -> list[Row]:
-    """MB of text a second and the peak of memory, everything included; the size of what comes out."""
+    """Measure MB of text per second, peak memory, and the size of the store."""
     text = _text(session, case.problem)
     runs = []
     for _ in range(session.repetitions):
@@ -69,7 +69,7 @@ def conversion(session: Session, case: Case) -> list[Row]:
         ),
         case.row(
             "size of block files, of 12 bytes a non-zero",
-            figures["block_bytes"] / figures["nonzeros"] / BYTES_A_NONZERO,
+            figures["block_bytes"] / figures["nonzeros"] / BYTES_PER_NONZERO,
             bar=SMALLER,
         ),
         _above_memory(case, runs, memory),
@@ -77,7 +77,7 @@ def conversion(session: Session, case: Case) -> list[Row]:
 
 
 def decoding(session: Session, case: Case) -> list[Row]:
-    """Million non-zeros a second in a second pass, when there is memory for the blocks and they are in the cache."""
+    """Measure a second pass over all blocks, with the files in the page cache and the memory already allocated."""
     store = _store(session, case.problem)
     runs = [
         session.runner.do(case.ours, "decode", one_core=True, store=str(store.path), warm=True)
@@ -95,7 +95,7 @@ def decoding(session: Session, case: Case) -> list[Row]:
 
 
 def beside_memory(session: Session, case: Case) -> list[Row]:
-    """Seconds from disk, within a limit, over those in memory, each of a whole fit to the session's gap."""
+    """Compare whole fits to the session's gap, from disk within a limit and in memory."""
     store = _store(session, case.problem)
     rule = {"stop": "gap", "tol": session.gap}
     where = {"store": str(store.path)}
@@ -118,7 +118,7 @@ def beside_memory(session: Session, case: Case) -> list[Row]:
     )
     in_memory = [first, *more]
     times = {"disk": seconds(disk), "memory": seconds(in_memory)}
-    size = BYTES_A_NONZERO * store.nnz
+    size = BYTES_PER_NONZERO * store.nnz
     return [
         case.row(
             "seconds from disk / in memory",
@@ -140,40 +140,40 @@ def beside_memory(session: Session, case: Case) -> list[Row]:
 
 
 def within_limit(session: Session, case: Case) -> list[Row]:
-    """How a peer ends that reads the first of the rows within the same limit: it has to hold them."""
+    """Let another library read the first rows within the same limit, and report how it ends."""
     limit = _limit(_store(session, case.problem))
     text = session.runner.folder / f"{case.problem}-first.svm"
-    nonzeros = write_text(session.stream(case.problem), text, least=BEYOND * limit / BYTES_A_NONZERO)
+    nonzeros = write_text(session.stream(case.problem), text, least=BEYOND * limit / BYTES_PER_NONZERO)
     with memory_limit(limit) as group:
         code, said = session.runner.ending(case.ours, "read", group, path=str(text))
         how = _ending(group, code, said)
     text.unlink()
-    given = f"{nonzeros} non-zeros, {BYTES_A_NONZERO * nonzeros / 1e6:.0f} MB, in a limit of {limit / 1e6:.0f} MB"
+    given = f"{nonzeros} non-zeros, {BYTES_PER_NONZERO * nonzeros / 1e6:.0f} MB, in a limit of {limit / 1e6:.0f} MB"
     return [case.row("exit code of the peer (0: it has read the rows)", code, note=f"{how}: {given}")]
 
 
 def _ending(group: MemoryLimit, code: int, said: str) -> str:
     if group.kills:
-        return "killed by the system for want of memory"
+        return "killed by the system for lack of memory"
     return said or ("it has read the rows" if code == 0 else f"it ended with exit code {code}")
 
 
 def _above_memory(case: Case, runs: list[Run], memory: int) -> Row:
-    """The peak above that after the imports, less what the program was told it may use."""
+    """Return the peak minus the memory after imports and the memory that the program may use."""
     peak = max(run.reply.peak_bytes - run.reply.baseline_bytes for run in runs)
     return case.row("peak MB above imports and memory=", (peak - memory) / 1e6, bar=OVERHEAD, note="VmHWM")
 
 
 def _told(size: int, limit: int, memory: int, baseline: int, shortfall: str) -> str:
     limits = (
-        f"{size / 1e6:.0f} MB of rows, limit {limit / 1e6:.0f} MB, memory={memory / 1e6:.0f} MB: the limit less "
-        f"{baseline / 1e6:.0f} MB of the program after its imports"
+        f"{size / 1e6:.0f} MB of rows, limit {limit / 1e6:.0f} MB, memory={memory / 1e6:.0f} MB: the limit minus the "
+        f"{baseline / 1e6:.0f} MB that the program takes after its imports"
     )
     return f"{shortfall}; {limits}" if shortfall else limits
 
 
 def _limit(store: BlockStore) -> int:
-    return max(int(SHARE * BYTES_A_NONZERO * store.nnz), LEAST_LIMIT)
+    return max(int(SHARE * BYTES_PER_NONZERO * store.nnz), LEAST_LIMIT)
 
 
 def _store(session: Session, problem: str) -> BlockStore:

@@ -1,4 +1,4 @@
-"""Two threads against one, on an idle machine and with every core busy."""
+"""Two threads compared with one, on an idle machine and with all cores busy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TITLES = {
 
 
 def cases() -> Iterator[Case]:
-    """Every loss on every set; with 20 classes, or with busy cores, the bar is never to be slower."""
+    """Every loss on every problem; with 20 classes or busy cores, the target is only not to be slower."""
     for problem, times in (("bench-1k", 1.6), ("wordnet-min5", 1.6), ("news20", 1.0)):
         for loss in SVMS:
             two, one = ours(loss, threads=2), ours(loss, threads=1)
@@ -47,7 +47,7 @@ def side_by_side(session: Session, case: Case) -> list[Row]:
 
 def with_busy_cores(session: Session, case: Case) -> list[Row]:
     """Measure the same while other processes keep every core busy."""
-    # Loaded before the cores are busy: what spins should slow the measurement only.
+    # Loaded before the cores are busy, which should only affect the measurement.
     session.problem(case.problem)
     with busy_cores():
         return side_by_side(session, case)

@@ -1,1 +1,1 @@
-"""One file per peer, run in its own environment as ``python -m benchmarks.peers.<name> request.json``."""
+"""One file per library, run in its own environment as ``python -m benchmarks.peers.<name> request.json``."""

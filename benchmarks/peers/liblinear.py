@@ -1,13 +1,13 @@
 """LIBLINEAR (package liblinear-official), one thread.
 
-``-s 4`` minimises the Crammer-Singer objective, ``-s 3`` and ``-s 1`` one binary problem a class:
+``-s 4`` minimises the Crammer-Singer objective, ``-s 3`` and ``-s 1`` one binary problem per class:
 
     -s 3    1/2 |w_c|^2 + C sum_i hinge(±w_c·x_i)
     -s 1    1/2 |w_c|^2 + C sum_i hinge(±w_c·x_i)^2
 
-without a bias (``-B -1``) unless asked, each to LIBLINEAR's own tolerance (``-e 0.1``) unless asked. The
-model's classes come in the order of their first row, its weights feature-major in float64. Building
-LIBLINEAR's node lists from a sparse matrix happens in Python and is left out of the time.
+By default there is no bias (``-B -1``), and the tolerance is LIBLINEAR's own (``-e 0.1``). The model has its classes
+in the order of their first rows, and its weights feature-major in float64. The time excludes the conversion of the
+sparse matrix to LIBLINEAR's node lists, which happens in Python.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def prepare(request: Request, extra: str = ""):
     options = f"-s {asked['solver']} -c {asked.get('C', 1.0)} -B {asked.get('bias', -1)} -q {extra}"
     if "eps" in asked:
         options += f" -e {asked['eps']}"
-    # The wrapper takes the older matrix classes only, and its nodes hold doubles in any case.
+    # The wrapper only takes the older matrix classes, and its nodes hold doubles in any case.
     return problem(y.astype(np.float64), sp.csr_matrix(X)), parameter(options)
 
 

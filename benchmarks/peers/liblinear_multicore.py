@@ -1,7 +1,7 @@
-"""liblinear-multicore: LIBLINEAR's ``-s 1`` and ``-s 3`` with the work on one class shared by threads.
+"""liblinear-multicore: LIBLINEAR's ``-s 1`` and ``-s 3`` with the work for each class divided among threads.
 
 The objectives and the layout of the model are LIBLINEAR's. The package has the import name of
-liblinear-official, so it needs an environment of its own. ``-s 4`` has no parallel version there.
+liblinear-official, so it needs its own environment. ``-s 4`` has no parallel version there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """napkinXC (package napkinxc): one binary problem per label by its own copy of LIBLINEAR, divided among threads.
 
-At its defaults it scales rows to length 1, adds a constant feature of 1 and minimises for each label
+By default it scales rows to unit length, adds a constant feature of 1 and minimises for each label
 
     1/2 |w_c|^2 + C sum_i log(1 + exp(-t_ic w_c·x_i)),    C = 10
 
@@ -24,7 +24,7 @@ from benchmarks.protocol import Outcome, Request, Task, label_sets, serve
 def prepare(request: Request):
     X, y = request.load_problem()
     kind = BR if sp.issparse(y) else OVR
-    # Beside the reply: whoever asks removes it.
+    # Next to the reply: the parent removes both.
     model = kind(str(Path(request.reply).parent / "model"), **request.options)
     return model, sp.csr_matrix(X, dtype=np.float32), label_sets(y)
 

@@ -6,16 +6,15 @@ diagonal,
     1/2 |w_c|^2 + 1/2 b_c^2 + C sum_i hinge(±(w_c·x_i + b_c))^2
 
 for bias = 1: LIBLINEAR's ``-s 1 -B 1``, the intercept regularised, C = Cp = Cn. It stops at a projected
-gradient range of eps = 0.1 or after max_iter = 100 passes, its own defaults, which are kept.
+gradient range of eps = 0.1 or after max_iter = 100 passes, its own defaults.
 
-`threshold` drops smaller weights from the model (by default those below 0.1, which changes the objective
-value; it is kept where models are compared by what they predict). At 0 the model would list every zero too:
-185 million entries for 4,796 classes, paid in time and memory for nothing. 1e-30, unless asked, keeps all that is
-not zero. Classes are the columns of the label matrix, weights are float32, and the last row of the weight matrix is
-the intercept.
+`threshold` drops smaller weights from the model: by default those below 0.1, which changes the objective value, so
+this default is only used when predictions are compared. With 0 the model would also store the zeros: 185 million
+entries for 4,796 classes. Here the default is 1e-30, which keeps all weights that are not zero. Classes are the
+columns of the label matrix, weights are float32, and the last row of the weight matrix is the intercept.
 
-To predict, weights are saved and loaded as PECOS wants it for speed (`is_predict_only`), in its default layout, and
-scores are given out as they are ("noop"): the default makes all scores above 1 equal.
+For prediction, weights are saved and loaded in the fast form (`is_predict_only`), in the default layout, and scores
+are not transformed ("noop"): by default, all scores above 1 become equal.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ def predictor(W: sp.csr_matrix, threads: int) -> prediction.TopK:
         model = XLinearModel.load(folder, is_predict_only=True)
 
     def topk(rows: sp.csr_matrix) -> np.ndarray:
-        # The best come first in each row of what it gives.
+        # Each row of the result has the best classes first.
         return model.predict(rows, only_topk=prediction.K, threads=threads).indices.reshape(-1, prediction.K)
 
     return topk

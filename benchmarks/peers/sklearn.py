@@ -1,9 +1,9 @@
 """scikit-learn's reader of LIBSVM text, multinomial logistic regression (lbfgs), one-vs-one and grid search, scores.
 
-No intercepts but for scores. Its `LinearSVC` is LIBLINEAR, which is measured directly where it stands alone.
+There are no intercepts, except in scores. `LinearSVC` alone is LIBLINEAR, which is measured directly.
 
-The k best classes come from `decision_function` and `argpartition`, with the weights as `sparsify` stores them, for
-as many rows at a time as there is room for scores.
+The k best classes come from `decision_function` and `argpartition`, with weights as `sparsify` stores them, for as
+many rows at a time as there is room for scores.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def train(state):
 
 def weights(model) -> Outcome:
     if isinstance(model, OneVsOneClassifier):
-        # Its second class is the positive one, ours the first.
+        # Here the second class is the positive one; in manyclass it is the first.
         return Outcome(weights=-np.stack([binary.coef_[0] for binary in model.estimators_], axis=1))
     return Outcome(weights=model.coef_.T, iterations=int(model.n_iter_.max()))
 

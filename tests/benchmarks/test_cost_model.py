@@ -1,4 +1,4 @@
-"""The cost model against what can be said without it."""
+"""The cost model, compared with results derived by hand."""
 
 from dataclasses import astuple, replace
 
@@ -34,7 +34,7 @@ def test_one_rank_does_all_the_work(leagues):
 
 @pytest.mark.parametrize(("ranks", "threads"), [(2, 1), (4, 1), (16, 1), (1, 8), (2, 4)])
 def test_what_costs_nothing_to_send_is_shared_out_evenly(ranks, threads):
-    """Matches at the edges of a rank go on after the inner ones, so threads may be left without one."""
+    """The last matches of a rank start after the others, so some threads may have none."""
     taken = epoch_seconds(SHAPE, 32, ranks, MACHINE, FREE, threads=threads)
     ideal = alone(SHAPE, 32) / (ranks * threads)
     assert taken == pytest.approx(ideal) if threads == 1 or ranks == 1 else ideal < taken < 2 * ideal
@@ -42,19 +42,19 @@ def test_what_costs_nothing_to_send_is_shared_out_evenly(ranks, threads):
 
 
 def test_what_travels_is_hidden_behind_other_matches():
-    """Of eight matches a rank and day, a league leaves after the first, or after one in eight where all leave."""
+    """With eight matches per rank and day, a league leaves after the first, or after each match if all leave."""
     free = epoch_seconds(SHAPE, 64, 4, MACHINE, FREE)
     match = alone(SHAPE, 64) / 64 / 32
     hidden = epoch_seconds(SHAPE, 64, 4, MACHINE, Network(np.inf, 5.9 * match))
     seen = epoch_seconds(SHAPE, 64, 4, MACHINE, Network(np.inf, 20 * match))
-    assert hidden == pytest.approx(free + 5.9 * match)  # of the way home alone
+    assert hidden == pytest.approx(free + 5.9 * match)  # only for the way home
     assert seen > free + 20 * 20 * match
 
 
 def test_a_line_carries_one_league_after_the_other():
-    """Two ranks swap eight leagues three times; a line that takes longer than the matches is waited for."""
+    """Two ranks swap eight leagues three times, and wait if the network is slower than the matches."""
     free = epoch_seconds(SHAPE, 32, 2, MACHINE, FREE)
-    slow = Network(league_bytes(SHAPE, 32) / 1.0, 0.0)  # a second a league
+    slow = Network(league_bytes(SHAPE, 32) / 1.0, 0.0)  # one second per league
     assert epoch_seconds(SHAPE, 32, 2, MACHINE, slow) == pytest.approx(free + 3 * 8, rel=0.05)
 
 
@@ -101,7 +101,7 @@ def test_packing_is_work_of_the_ranks():
 
 def test_bytes_of_a_league():
     # 1024 / 32 classes, a tenth of the weights: of 1,000 frequent features with 32 bits each, of 2,000 rare ones with
-    # places and a count; a sum a row.
+    # places and a count; one sum per row.
     assert league_bytes(SHAPE, 32) == 1000 * 4 + 3200 * 4 + 6400 * 6 + 2000 * 4 + 200 * 4
     assert density_of(SHAPE, 32, league_bytes(SHAPE, 32)) == pytest.approx(0.1)
 

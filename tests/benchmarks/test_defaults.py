@@ -1,4 +1,4 @@
-"""Probabilities are judged as their definitions say, and the tables of docs/choosing.md follow from the figures."""
+"""Metrics of probabilities follow their definitions, and the tables of docs/choosing.md follow from the figures."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every entry from its cases to its rows, with a runner that makes figures up."""
+"""Every entry from its cases to its rows, with a runner that invents the figures."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +18,7 @@ from benchmarks.store_making import store_of_matrix
 
 from benchmarks import __main__ as command
 
-BESIDE = (stores.OVERHEAD, stores.SMALLER, extreme.NOT_WORSE)  # bars beside the one of a case
+BESIDE = (stores.OVERHEAD, stores.SMALLER, extreme.NOT_WORSE)  # targets other than that of the case
 MEMORY = {"data": 10, "weights": 20, "dual_variables": 30, "phases": 1000}
 
 
@@ -166,7 +166,7 @@ def test_memory_counts_what_is_stored_above_the_interpreter(session):
     session.runner.memory = {}
     row = figure(case.run(session), "peak / stored")
     assert (row.value, row.met) == (None, "not measured")
-    assert row.note == f"n/a: memory_ does not tell the bytes of {', '.join(alone.STORED)}"
+    assert row.note == f"n/a: memory_ lacks the bytes of {', '.join(alone.STORED)}"
 
 
 def test_sparse_labels_are_timed_and_judged_beside_a_peer(session):
@@ -208,14 +208,14 @@ def test_training_from_disk_is_compared_with_memory(session):
     rows = case.run(session)
     ratio = figure(rows, "seconds from disk / in memory")
     assert (ratio.value, ratio.met, ratio.repetitions) == (1.5, "met", {"disk": [3.0] * 3, "memory": [2.0] * 3})
-    memory = stores.LEAST_LIMIT - 100  # of the limit, what the program leaves after its imports
+    memory = stores.LEAST_LIMIT - 100  # the limit minus the program after its imports
     assert figure(rows, "peak MB above imports and memory=").value == pytest.approx((72 - memory) / 1e6)
     assert figure(rows, "peak MB of the control group, page cache included").value == pytest.approx(1e-3)
 
 
 def test_a_peer_within_the_limit_is_told_by_its_end(session):
     (row,) = ENTRIES["disk-vs-memory"].cases[-1].run(session)
-    assert row.value == -9 and row.note.startswith("killed by the system for want of memory: 3 non-zeros")
+    assert row.value == -9 and row.note.startswith("killed by the system for lack of memory: 3 non-zeros")
 
 
 def test_a_curve_is_measured_against_the_optimum(session):
@@ -267,5 +267,5 @@ def test_the_command_writes_what_it_shows(session, tmp_path, monkeypatch, capsys
     monkeypatch.setattr(command, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(command, "_session", lambda runner, asked: session)
     assert command.main(["threads", "--problem", "bench-1k", "--problem", "news20"]) == 0
-    assert "8 bars met, 0 missed, 0 not measured" in capsys.readouterr().out
+    assert "8 targets met, 0 missed, 0 not measured" in capsys.readouterr().out
     assert len((tmp_path / "results" / "results.csv").read_text().splitlines()) == 1 + 8

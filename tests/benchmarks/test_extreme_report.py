@@ -1,4 +1,4 @@
-"""From measured figures to docs/extreme-tables.md and its plot, with figures that are made up."""
+"""From measured figures to docs/extreme-tables.md and its plot, with invented figures."""
 
 import pytest
 from benchmarks.entries import ENTRIES
@@ -13,7 +13,7 @@ OF_A_LABEL = {"rows": 5_000, "milliseconds a label": 2.5, "support a label": 30.
 
 
 def rows():
-    """As if all fits were alike, but a peer four times as slow; a label costs less the more there are."""
+    """As if all fits were alike, the other library four times as slow, and labels cheaper the more there are."""
     for name in BENCHMARKS:
         for case in ENTRIES[name].cases:
             if case.peer:

@@ -1,4 +1,4 @@
-"""How peers with sets of labels are asked, with stand-ins for their packages."""
+"""How libraries with sets of labels are called, with stand-ins for their packages."""
 
 import importlib
 import sys
@@ -16,7 +16,7 @@ SETS = sp.csr_matrix(np.array([[1, 0, 1, 1], [0, 0, 0, 0], [0, 1, 0, 0]]))
 
 
 def peer(monkeypatch, name, **modules):
-    """The module of a peer whose package is what is given."""
+    """Import the module of a library with a stand-in for its package."""
     for path, content in modules.items():
         module = ModuleType(path.replace("__", "."))
         module.__dict__.update(content)
@@ -31,7 +31,7 @@ def request(folder, y, **options):
 
 
 class OneVsRest:
-    """Keeps what it is given; finds fewer labels for the last row."""
+    """Records its arguments, and finds fewer labels for the last row."""
 
     def __init__(self, output, **params):
         self.output, self.params = output, params
@@ -49,7 +49,7 @@ class OneVsRest:
 
 
 class BinaryRelevance(OneVsRest):
-    """For any number of labels a row."""
+    """For any number of labels per row."""
 
 
 @pytest.mark.parametrize(("y", "kind"), [(ONE_EACH, OneVsRest), (SETS, BinaryRelevance)])

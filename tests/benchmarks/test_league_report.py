@@ -1,4 +1,4 @@
-"""From measured figures to the document, with figures that the model itself makes up."""
+"""From measured figures to the document, with figures computed by the model itself."""
 
 import pytest
 from benchmarks.cost_model import Machine, Shape, epoch_seconds, league_bytes, packing_work, parcels
@@ -19,7 +19,7 @@ SHAPES = {
 
 
 def rows_of(monkeypatch):
-    """What the benchmark would write, if machines were as the model says."""
+    """Write what the benchmark would measure on a machine that follows the model."""
     monkeypatch.setattr("benchmarks.results.processor", lambda: "A Processor, at 2 GHz, 2 cores")
     for problem, shape in SHAPES.items():
         first = epochs_of_leagues(LEAGUES[problem]).name
@@ -56,13 +56,16 @@ def test_document_and_plot_follow_from_the_figures(tmp_path, monkeypatch):
     document.write_text(DOCUMENT.read_text())
     write(tmp_path / "results.csv", document, plot)
     text = document.read_text()
-    assert "0.2 ns a multiply-add, 3 ns a read of the own class's weight, 0.5 µs a visit, 1 ns an update;" in text
-    assert "off by 0% to 0%" in text and "it is 20% over the first ten epochs" in text
+    assert (
+        "0.2 ns per multiply-add, 3 ns per read of the weight of a row's own class, 0.5 µs per visit, 1 ns per"
+        in text
+    )
+    assert "off by 0% to 0%" in text and "it is 20% over the first ten passes" in text
     assert len([line for line in text.splitlines() if line.startswith("| wordnet | 32 |")]) == len(SETUPS)
     # 600 ranks need more leagues than LSHTC-small has classes.
     assert "| lshtc-2011 | 600 | 1,200 |" in text and "| lshtc-small | 600 |" not in text
     assert plot.read_bytes().startswith(b"\x89PNG")
-    # Again, it changes nothing; and what is not between markers stays as it was.
+    # Writing again changes nothing, and the text outside the markers stays as it was.
     write(tmp_path / "results.csv", document, plot)
     assert document.read_text() == text
     plain = [between(between(each, "measured", ""), "predicted", "") for each in (text, DOCUMENT.read_text())]

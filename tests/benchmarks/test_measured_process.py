@@ -1,4 +1,4 @@
-"""Requests, replies and repetitions, with a stand-in for a solver: no peer, no timing."""
+"""Requests, replies and repetitions, with a stand-in for a solver: no other library, no timing."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_options_of_the_call_win(solver, problem, tmp_path):
 
 
 def test_the_best_labels_of_test_rows_are_asked_for(solver, problem, tmp_path):
-    # The stand-in finds 0, 1 and 2, always. Of the test rows two are of class 0, and two of classes never met.
+    # The stand-in always finds 0, 1 and 2. Two test rows are of class 0, and two of classes not seen in training.
     run = Runner(tmp_path).rank(solver, problem)
     assert run.precision == pytest.approx({1: 0.5, 3: 0.5 / 3, 5: 0.1})
     assert run.reply.figures["model_bytes"] == 8 * 4 * 3
@@ -108,7 +108,7 @@ def test_rows_and_labels_survive_the_file(y, tmp_path):
 def test_failure_and_timeout_say_why(solver, problem, tmp_path):
     with pytest.raises(UnavailableError, match="stand-in failed: RuntimeError: out of luck"):
         Runner(tmp_path).train(solver, problem, fails=True)
-    with pytest.raises(UnavailableError, match="stand-in was ended after 2 s"):
+    with pytest.raises(UnavailableError, match="stand-in was stopped after 2 s"):
         Runner(tmp_path, timeout=2).train(solver, problem, sleeps=True)
 
 

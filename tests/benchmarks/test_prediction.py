@@ -1,4 +1,4 @@
-"""Predictions are measured alike for everyone, on the same weights and rows."""
+"""All libraries are measured alike, on the same weights and rows."""
 
 import numpy as np
 import pytest

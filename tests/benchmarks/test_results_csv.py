@@ -1,10 +1,10 @@
-"""Bars, and the CSV file that keeps what was not measured again."""
+"""Bars, printed names, and a CSV file that keeps what was not measured again."""
 
 import csv
 import io
 
 import pytest
-from benchmarks.results import Bar, Row, table, write
+from benchmarks.results import Bar, Row, printed, table, write
 from rich.console import Console
 
 
@@ -25,6 +25,21 @@ def row(benchmark="cs", value=9.0, **more):
 )
 def test_bars(bar, value, met):
     assert row(value=value, bar=bar).met == met
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("microseconds a row of ours", "microseconds per row, manyclass"),
+        ("microseconds of the peer, median", "microseconds, median, the other library"),
+        ("seconds waiting an epoch", "seconds waiting per pass"),
+        ("peak MB above imports", "peak MB beyond imports"),
+        ("int8, weights from 0.01 on", "int8, weights of at least 0.01"),
+        ("MB of a league", "MB of a league"),
+    ],
+)
+def test_names_are_printed_in_plain_english(name, words):
+    assert printed(name) == words
 
 
 def read(path):

@@ -1,4 +1,4 @@
-"""From measured figures to the document and the plots, with figures that are made up."""
+"""From measured figures to the document and the plots, with invented figures."""
 
 import re
 
@@ -25,7 +25,7 @@ def document(tmp_path):
 
 
 def rows_of_block_minimisation():
-    """As if every curve fell to a tenth with each pass, but StreamSVM's, which has one point."""
+    """As if every pass divided the difference by ten, except for StreamSVM, which has one point."""
     for place, case in enumerate(ENTRIES["block-minimisation"].cases):
         if case.measure in (curve, in_memory):
             passes = 1 if case.ours.name == "StreamSVM" else 4
@@ -80,6 +80,6 @@ def test_figures_of_stores_are_shown_with_their_bars(document, tmp_path):
     write_rows(tmp_path / "results.csv", rows)
     write_stores(tmp_path / "results.csv", document)
     text = document.read_text()
-    assert "| convert | MB of text a second | 101.2 | >= 60 |" in text and "| 3 |" not in text
+    assert "| convert | MB of text per second | 101.2 | >= 60 |" in text and "| 3 |" not in text
     assert "| cs | peak | -7 | <= 64 |" in text and "420 MB of rows." in text
     assert without_tables(text) == without_tables(DOCUMENT.read_text())

@@ -1,4 +1,4 @@
-"""Stores made and measured for the benchmarks: real processes, tiny sizes."""
+"""Stores for the benchmarks, created and measured in real processes with tiny sizes."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -39,7 +39,7 @@ def stream():
 
 
 def sorted_rows(X, y):
-    """Rows as text, in an order that is theirs."""
+    """Return rows as sorted lines of text."""
     return sorted((int(code), *row.indices.tolist(), *row.data.tolist()) for row, code in zip(X, y, strict=True))
 
 
@@ -81,7 +81,7 @@ def test_fits_from_disk_and_in_memory_reach_the_gap(memory, tmp_path):
 
 
 def followed(rows, folder, solver, **options):
-    """Passes in this process, and the store."""
+    """Run passes in this process; return them and the store."""
     X, y, X_test, y_test = rows
     store = store_of_matrix(X, y, folder / "store", 5)
     store_problem(folder / "test.npz", X_test, y_test)
@@ -123,7 +123,7 @@ def test_passes_of_a_process_are_answered_with_their_times(rows, tmp_path):
 
 @pytest.fixture
 def limited():
-    """Make control groups; where that cannot be done there is nothing to test."""
+    """Create control groups, or skip the test if that is not possible."""
     with ExitStack() as stack:
 
         def make(limit):
@@ -146,7 +146,7 @@ def test_a_fit_from_disk_stays_within_the_limit(limited, tmp_path):
 def test_a_reader_of_too_many_rows_is_killed(limited, tmp_path):
     text = tmp_path / "text.svm"
     line = b"1 " + b" ".join(b"%d:1" % i for i in range(1, 100_000)) + b"\n"
-    text.write_bytes(100 * line)  # 120 MB as rows, at 12 bytes a non-zero
+    text.write_bytes(100 * line)  # 120 MB as rows, at 12 bytes per non-zero
     group = limited(100_000_000)
     code, _ = Runner(tmp_path).ending(SKLEARN_READER, "read", group, path=str(text))
     assert code == -9 and group.kills == 1
@@ -163,5 +163,5 @@ def test_where_no_group_can_be_made_the_reason_is_told(monkeypatch, tmp_path):
     for name in ("FIRST", "SECOND"):
         found = getattr(limits, name)
         monkeypatch.setattr(limits, name, replace(found, root=tmp_path / "none"))
-    with pytest.raises(UnavailableError, match="needs a control group, which cannot be made here"), memory_limit(1):
+    with pytest.raises(UnavailableError, match="a control group, which cannot be created here"), memory_limit(1):
         pass

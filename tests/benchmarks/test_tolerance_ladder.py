@@ -1,4 +1,4 @@
-"""The ladder finds the loosest tolerance that is good enough, and stops there."""
+"""The ladder stops at the loosest tolerance that is good enough."""
 
 import pytest
 from benchmarks.environments import UnavailableError

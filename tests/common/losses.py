@@ -1,4 +1,4 @@
-"""Every loss with its estimator, so that one suite runs over all of them; and small problems to run it on."""
+"""Every loss with its estimator, for tests that run over all of them, and small problems."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -9,18 +9,18 @@ LOSSES = list(ESTIMATORS)
 
 
 def make(loss, **parameters):
-    """The estimator of a loss, with the same C for all of them if none is given."""
+    """Return the estimator of a loss; the default of C is the same for all."""
     return estimator_for(loss, **{"C": 1.0} | parameters)
 
 
 def dual_variables(state, columns):
-    """The dual variables of a fit `(n, columns)`, as the problem's formulas want them."""
+    """Return the dual variables of a fit `(n, columns)`, in the form of the problem's formulas."""
     shape = (state["indptr"].size - 1, columns)
     return sp.csr_matrix((state["values"], state["classes"], state["indptr"]), shape).toarray()
 
 
 def text_like(n=120, d=60, K=7, seed=0, nnz=6):
-    """Sparse rows of unit length with a class signal; features of one row, of a few and of many."""
+    """Return sparse rows of unit length with a class signal, and features of one row, of a few and of many."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, K, n)
     y[:K] = np.arange(K)

@@ -1,4 +1,4 @@
-"""The optimum by a general convex solver that shares nothing with this library."""
+"""The optimum from a general convex solver that shares nothing with this library."""
 
 import warnings
 
@@ -11,7 +11,7 @@ CENTRED = ("llw", "mmr", "rm", "adm", "atm", "ats")
 
 
 def _losses(loss, scores, y, K):
-    """Loss of each row as a convex expression of its scores."""
+    """Return the loss of each row as a convex expression of its scores."""
     own = np.eye(K)[y]
     if loss in ("ww", "cs", "maxent"):
         margins = cp.sum(cp.multiply(own, scores), axis=1)
@@ -34,7 +34,7 @@ def _losses(loss, scores, y, K):
         return cp.log_sum_exp(scores, axis=1) - margins
     first, second = np.triu_indices(K, 1)
     signs = (first == y[:, None]) * 1.0 - (second == y[:, None]) if loss.startswith("ovo_") else 2 * own - 1
-    # Of one-vs-one only the pairs that a row takes part in.
+    # One-vs-one: only the pairs that include the class of the row.
     row, column = np.nonzero(signs)
     margins = cp.multiply(signs[row, column], scores[row, column])
     hinges = cp.pos(1 - margins)
@@ -53,7 +53,7 @@ def _dense(X, constant):
 
 
 def max_margin_optimum(X, Y, C, constant=0.0, *, lam=0.01, tau=1.0):
-    """The least primal value of the max-margin loss with an elastic net; `Y` a dense indicator `(n, K)`."""
+    """Return the minimum of the max-margin loss with an elastic net; `Y` is a dense indicator `(n, K)`."""
     X, Y = _dense(X, constant), np.asarray(Y, bool)
     W = cp.Variable((X.shape[1], Y.shape[1]))
     scores = X @ W
@@ -70,7 +70,7 @@ def max_margin_optimum(X, Y, C, constant=0.0, *, lam=0.01, tau=1.0):
 
 
 def optimum(loss, X, y, C, K, constant=0.0, reduced=False, lam=0.01, tau=1.0):
-    """The least primal value; `X` dense or sparse, `C` one penalty a row, `reduced`: with feature reduction.
+    """Return the minimum; `X` is dense or sparse, `C` has one penalty per row, `reduced`: with feature reduction.
 
     `lam` and `tau` are those of the losses with an elastic net.
     """
@@ -84,7 +84,7 @@ def optimum(loss, X, y, C, K, constant=0.0, reduced=False, lam=0.01, tau=1.0):
     if sparse:
         objective += lam * cp.sum(cp.abs(W[:-1] if constant else W))
     problem = cp.Problem(cp.Minimize(objective), [cp.sum(W, axis=1) == 0] if loss in CENTRED else [])
-    # Exponential cones do not always come as close as is asked; those who compare allow for it.
+    # With exponential cones the solver may miss its tolerance; comparisons allow for that.
     exponential = loss.endswith(("logistic", "maxent"))
     tol = 1e-8 if exponential else 1e-10
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""What must not change the result, for every loss: threads, layout of X, weights against repetition, a file."""
+"""Properties of every loss: threads, layout of X, saving and loading, and so on must not change the result."""
 
 import importlib.util
 import json
@@ -24,7 +24,7 @@ TIGHT = {"tol": 1e-9, "dtype": "float64", "max_iter": 500_000}
 
 
 def many_classes(loss):
-    """Large enough for waves of rows, tail features and several blocks of classes; fewer where pairs are trained."""
+    """Return a problem with waves of rows, tail features and several blocks of classes; fewer classes for pairs."""
     return text_like(500, 900, 50 if loss.startswith("ovo_") else 310, seed=3, nnz=90)
 
 
@@ -162,7 +162,7 @@ def test_warm_start_from_another_C_stays_feasible(loss):
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_every_build_reaches_the_same_optimum(build, tmp_path):
-    """Each instruction set in a process of its own."""
+    """Train with each build of the core, in separate processes."""
     if build not in supported_builds():
         pytest.skip(f"this processor does not run {build}")
     if importlib.util.find_spec(f"manyclass._native.{build}") is None:

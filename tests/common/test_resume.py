@@ -1,4 +1,4 @@
-"""A fit that was stopped and goes on gives the same model file as one that was not, for every loss and solver."""
+"""A fit that is stopped and resumed gives the same model file as an undisturbed one, for every loss and solver."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ SOLVERS = (L2Blocks, CoupledRows, FrankWolfe, Leagues)
 
 
 class Crash(BaseException):
-    """Ends a fit as nothing else does: no certificate, no last checkpoint."""
+    """Ends a fit without a certificate and without a last checkpoint, like a crash."""
 
 
 def rows_for(loss):
@@ -19,7 +19,7 @@ def rows_for(loss):
 
 
 def with_twins(n=150, twins=40, d=400, K=5):
-    """The first rows come again as the next class: a hard fit, if C is large."""
+    """Return rows of which the first occur again with another class: a hard fit if C is large."""
     X, y = text_like(n, d, K, nnz=12)
     X = X.toarray()
     noise = np.random.default_rng(0).random((twins, d))
@@ -34,7 +34,7 @@ def file_of(fitted, tmp_path):
 
 
 def crash_after(pieces, estimator, X, y):
-    """Fit, but crash instead of doing one piece of work more; whether there was one more to do."""
+    """Fit, but crash after this many pieces of work; return whether there were more to do."""
     left = [pieces]
 
     def advance_of(solver):
@@ -49,7 +49,8 @@ def crash_after(pieces, estimator, X, y):
         return advance
 
     with pytest.MonkeyPatch.context() as patch:
-        # Several calls a pass: checkpoints in its middle. How a pass is divided must not matter either.
+        # Several calls per pass, so that checkpoints fall in the middle. How a pass is divided must not matter
+        # either.
         patch.setattr(coupled_rows, "WORK_AT_ONCE", 3e6)
         for module in (l2_blocks, frank_wolfe):
             patch.setattr(module, "SECONDS_AT_ONCE", 0.0)
@@ -63,7 +64,7 @@ def crash_after(pieces, estimator, X, y):
 
 
 def check_stops(tmp_path, X, y, make_one, stops):
-    """Crash again and again, with another number of threads each time."""
+    """Crash repeatedly, with another number of threads each time."""
     whole = make_one(n_jobs=1).fit(X, y)
     expected = file_of(whole, tmp_path)
     folder = tmp_path / "checkpoints"
@@ -85,7 +86,7 @@ def check_stops(tmp_path, X, y, make_one, stops):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss(loss, dtype, tmp_path):
     X, y = rows_for(loss)
-    C = 100.0 if loss in ("llw", "mmr") else 1.0  # for the usual one, a pass or two are enough
+    C = 100.0 if loss in ("llw", "mmr") else 1.0  # with C = 1, one or two passes would be enough
     check_stops(tmp_path, X, y, lambda **more: make(loss, C=C, dtype=dtype, **more), [1, 1, 3])
 
 
@@ -123,7 +124,7 @@ def test_warm_starts(loss, tmp_path):
     state = make(loss, C=0.1, warm_start=True).fit(X, y)._dual_state
 
     def make_one(**more):
-        # Who goes on needs no dual variables: the checkpoint has them.
+        # A resumed fit needs no dual variables: the checkpoint has them.
         one = make(loss, warm_start=True, tol=1e-4, **more)
         one._dual_state = state if not any((tmp_path / "checkpoints").glob("*")) else None
         return one
@@ -135,7 +136,7 @@ def test_warm_starts(loss, tmp_path):
 @pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("loss", ["ww", "hinge", "logistic", "ovo_hinge"])
 def test_out_of_time(loss, warm, tmp_path):
-    """Blocks of classes that were under way start again, from the same dual variables."""
+    """Unfinished blocks of classes start again from the same dual variables."""
     X, y = rows_for(loss)
     parameters = {"warm_start": warm, "tol": 1e-5, "dtype": "float64", "max_iter": 10**5}
     state = make(loss, C=0.1, **parameters).fit(X, y)._dual_state if warm else None
@@ -168,11 +169,11 @@ def test_out_of_passes(loss, tmp_path):
 
 @pytest.mark.parametrize("loss", ["ww", "maxent", "hinge", "logistic", "ovo_hinge"])
 def test_another_target(loss, tmp_path):
-    """What was enough for the last target goes on for the next one."""
+    """A fit that met its target resumes with a stricter one."""
     X, y = rows_for(loss)
     fitted = make(loss, tol=0.1, checkpoint=tmp_path, every=0).fit(X, y)
     closer = fitted.set_params(tol=1e-4, resume=True, n_jobs=1)
-    crash_after(1, closer, X, y)  # some blocks of classes have ended by the one, some by the other
+    crash_after(1, closer, X, y)  # some blocks have met the old target, some the new one
     closer.fit(X, y)
     assert closer.certificate_.exit_reason == "converged" and closer.certificate_.gap <= 1e-4
 

@@ -24,7 +24,7 @@ def problem_of(loss, parameters, constant):
 
 
 def draw(rng, dtype, loss):
-    """A small problem at random scales: each quantity as it is, near an end of the type, or anywhere."""
+    """Return a small problem at random scales: each quantity is unscaled, near a limit of the type, or anywhere."""
     end = np.log10(float(np.finfo(dtype).max))
 
     def scale():
@@ -61,7 +61,7 @@ def confirm(loss, fitted, alpha, X, y, C, parameters):
     found = fitted.certificate_
     assert np.isfinite([found.primal, found.dual, found.violation, found.gap]).all() and np.isfinite(W).all()
     rounding = 1e-5 if dtype == "float32" else 1e-6
-    # Scores cannot be told more closely than |x| |W|, nor intercepts than the type that stores them.
+    # The precision of scores is limited by |x| |W|, that of intercepts by the type that stores them.
     eps = float(np.finfo(dtype).eps)
     lengths, length = np.linalg.norm(X, axis=1), np.linalg.norm(W)
     reach = lengths * length
@@ -70,15 +70,15 @@ def confirm(loss, fitted, alpha, X, y, C, parameters):
     primal = problem.primal(W, X, y, C)
     assert abs(found.primal - primal) <= rounding * primal + C @ (noise * steepness)
     assert found.dual <= found.primal * (1 + rounding)
-    # No weights whatever have a smaller objective.
+    # No weights have a smaller objective.
     assert found.dual <= problem.primal(np.zeros_like(W), X, y, C) * (1 + rounding)
-    # Rows too short to count reach their loss at weights 0, whatever their variables.
+    # Rows that are too short to count have their loss at zero weights, whatever their variables.
     curvature = np.square(X).sum(axis=1) / (problem.tau if loss.startswith("ppd_") else 1.0)
     short = curvature < 2 * np.finfo(dtype).tiny
     at_zero = float(C[short] @ problem.losses(np.zeros((short.sum(), W.shape[1])), y[short])) if short.any() else 0.0
     long = ~short
     dual = problem.dual(alpha[long], X[long], y[long], C[long]) if long.any() else 0.0
-    # Sums of alpha_i x_i cannot be told more closely than alpha, which is stored rounded.
+    # The precision of sums of alpha_i x_i is limited by alpha, which is stored rounded.
     slopes = 1 + (lengths * np.linalg.norm(problem.weights(alpha, X, y)))[:, None]
     if "squared" in loss:
         slopes = slopes + alpha / C[:, None]

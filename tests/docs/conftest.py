@@ -1,4 +1,4 @@
-"""A shell as a newcomer has it, in a folder of its own."""
+"""An empty folder and a shell with the commands, like those of a new user."""
 
 import os
 import sys
@@ -11,7 +11,7 @@ from following import ALL
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
-    """The folders with the commands: with MANYCLASS_ALL_DOCS as they are installed, else one that starts at once."""
+    """Yield the folders of the commands: as installed with MANYCLASS_ALL_DOCS, else a version that starts at once."""
     installed = str(Path(sys.executable).parent)
     if ALL:
         yield installed
@@ -25,9 +25,9 @@ def programs(tmp_path_factory):
 
 @pytest.fixture
 def empty_folder(programs, tmp_path, monkeypatch):
-    """An empty folder to work in, with the commands at hand."""
+    """Change to an empty folder, with the commands on the path."""
     monkeypatch.chdir(tmp_path)
-    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):  # tests often run in containers
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):  # for tests in containers
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     return tmp_path

@@ -1,24 +1,24 @@
-"""Which commands and Python of the documents are run, and how."""
+"""Which commands and Python blocks of the documents are run, and how."""
 
 import os
 import re
 import subprocess
 
 ALL = os.environ.get("MANYCLASS_ALL_DOCS") == "1"
-# What is not run, and why: commands by how they begin, Python by what it contains.
+# Never run, with the reason: commands by their first words, Python blocks by some text in them.
 NEVER = {
-    "pip install": "the tests run on what it has installed",
-    "make": "targets of the repository: `make test` would run itself, the others take minutes or change it",
+    "pip install": "the tests use the installed package",
+    "make": "`make test` would run itself, and other targets take minutes or change the repository",
     "python -m benchmarks": "measures for minutes to hours; tests/benchmarks tests the package",
     "manyclass --install-completion": "changes the shell of whoever runs the tests",
     "manyclass train train.svm.xz": "needs WordNet's rows as svmlight text, which are not in the package",
     "manyclass reproduce": "needs the data sets of the papers; tests/cli/test_reproduce.py runs it on small ones",
 }
 NEVER_IN_PYTHON = {
-    'Client("scheduler:8786")': "there is no such cluster; tests/engines/test_label_parallel.py has one of its own",
+    'Client("scheduler:8786")': "there is no such cluster; tests/engines/test_label_parallel.py starts its own",
     "class TopTwo": "a part of a file, as an example",
 }
-# What is run with MANYCLASS_ALL_DOCS=1 only.
+# Only run with MANYCLASS_ALL_DOCS=1.
 SLOW = {
     "manyclass predict wordnet.manyclass": "needs the model of the block below",
     "manyclass demo": "trains 4,796 classes",
@@ -28,7 +28,7 @@ SLOW_IN_PYTHON = {"load_wordnet(min_members=5)": "trains 4,796 classes"}
 
 
 def begins(command, mark):
-    """Whether a command, or one that it pipes to, begins with these words."""
+    """Return whether a command, or one that it pipes to, begins with these words."""
     return re.search(rf"(^|\| ){re.escape(mark)}(?![\w-])", command) is not None
 
 
@@ -41,7 +41,7 @@ def is_executed(code):
 
 
 def run(command, place):
-    """Run a command in a shell as it is printed, unless it is one of those that are left out."""
+    """Run a command in a shell as printed, unless it is left out."""
     if not is_run(command):
         return
     done = subprocess.run(

@@ -12,7 +12,7 @@ PAGES = [
     ROOT / "benchmarks" / "README.md",
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-# sh and python are run; text is formulas, folders and what commands print.
+# sh and python are run; text is for formulas, folders and output.
 LANGUAGES = ("sh", "python", "text")
 FENCE = re.compile(r" *```(.*)")
 
@@ -42,7 +42,7 @@ def blocks(page: Path) -> list[Block]:
         else:
             found.append(Block(page, begin, language, "\n".join(lines[begin : number - 1]) + "\n"))
             begin = 0
-    assert not begin, f"{page}:{begin}: a fence that is never closed"
+    assert not begin, f"{page}:{begin}: this fence is never closed"
     return found
 
 

@@ -1,4 +1,4 @@
-"""Every example that --help shows works as printed, in a folder with what it takes for granted."""
+"""Every example in --help works as printed, in a folder with the files that it needs."""
 
 import pytest
 from following import run
@@ -10,7 +10,7 @@ from manyclass.data.samples import write_samples
 COLUMNS = "--text-column body --label-column topic"
 MODELS = [f"manyclass train news.csv {COLUMNS}", "manyclass train big.svm"]
 STORE = ["manyclass convert big.svm store/ --blocks 8"]
-# What a user has done before.
+# The commands that a user has run before.
 BEFORE = {
     "train": STORE,
     "predict": MODELS,

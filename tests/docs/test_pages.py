@@ -1,9 +1,9 @@
 """Every command and every block of Python in the documents works as printed.
 
-Each page is followed from top to bottom in a folder of its own that holds nothing but what `manyclass samples` writes
-(the README begins in an empty one, and writes them itself). What takes long is only run with MANYCLASS_ALL_DOCS=1;
-what cannot be run here is listed with the reason. The Python blocks of a page share their variables. One that begins
-with the name of a file, as a comment, is saved as that file.
+Each page is followed from top to bottom in a separate folder with the files of `manyclass samples` (the README starts
+in an empty one, and writes them itself). Slow commands are only run with MANYCLASS_ALL_DOCS=1; commands that cannot
+run here are listed with the reason. The Python blocks of a page share their variables. A block whose first line is a
+comment with a file name is saved as that file.
 """
 
 import ast
@@ -28,7 +28,7 @@ def test_blocks_say_what_they_are(page):
             ast.parse(block.code)
     outside = re.sub(r"(?ms)^ *```.*?^ *```$", "", page.read_text())
     indented = re.findall(r"\n\n {4}[^\n]*", outside)
-    assert not indented, f"{page.name}: fence these blocks, and say what they are: {indented}"
+    assert not indented, f"{page.name}: fence these blocks and give their language: {indented}"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""The command `manyclass` in a process that has imported everything before it is needed.
+"""A `manyclass` command that starts at once, because another process has already imported everything.
 
-A server listens on a socket; a script of that name asks it for a child, with its own arguments, folder, environment
-and streams, and ends as the child does. It differs from the command that is installed in nothing but the second that
-each start takes.
+A server listens on a socket. The script `manyclass` asks it for a child with the script's arguments, folder,
+environment and streams, and exits with the code of the child. It only differs from the installed command in that it
+saves the second that each start takes.
 """
 
 import os
@@ -25,7 +25,7 @@ with socket.socket(socket.AF_UNIX) as server:
 
 
 def start(folder: Path) -> subprocess.Popen:
-    """Start a server, and put the script into the folder."""
+    """Start a server, and write the script to the folder."""
     address = str(folder / "socket")
     client = folder / "manyclass"
     client.write_text(CLIENT.format(python=sys.executable, address=address))

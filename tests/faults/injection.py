@@ -1,4 +1,4 @@
-"""Operations in forked processes: left alone, with a fault at one call, or killed at some moment, and judged."""
+"""Run operations in forked processes, undisturbed, with one failing call, or killed, and judge the outcome."""
 
 import ast
 import contextlib
@@ -17,15 +17,15 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SECONDS = 300  # that any run may take; longer is a hang
+SECONDS = 300  # a run that takes longer hangs
 INTERPOSER = "MANYCLASS_INTERPOSER"
-# Whose allocations fail. NumPy's are not among them: some of its own functions crash where memory is short.
+# Code whose allocations fail. NumPy is not included: some of its functions crash when memory runs out.
 WATCHED = r"manyclass/_native/"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A kind of call that fails; numbers as in interposer.cpp."""
+    """A kind of call that fails; the numbers are those of interposer.cpp."""
 
     name: str
     kind: int
@@ -49,7 +49,7 @@ FAULTS = [
 
 
 def start_again_with_interposer(folder):
-    """Compile the library and start this program anew with it."""
+    """Compile the library and restart this program with it."""
     library = Path(folder) / "interposer.so"
     compiled = ["g++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-o", library, HERE / "interposer.cpp", "-ldl"]
     subprocess.run(compiled, check=True)
@@ -61,12 +61,12 @@ class Interposer:
     """The library in this process."""
 
     def __init__(self):
-        import numpy as np  # not before this program was started again
+        import numpy as np  # only after the restart
 
         from manyclass._native import core
 
         self._library = ctypes.CDLL(os.environ[INTERPOSER])
-        # nanobind ends the process if its table of objects cannot grow; now it is large enough.
+        # nanobind aborts if its table of objects cannot grow, so it has to be large enough before.
         some = [
             core.Layout64(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0), 1, 0.0, 0) for _ in range(2000)
         ]
@@ -78,18 +78,18 @@ class Interposer:
                 self._library.faults_watch(*(int(address, 16) for address in addresses.split("-")))
 
     def arm(self, fault, which, folder):
-        """Let one call fail, counted from 1; 0 for none."""
+        """Make one call fail, counted from 1, or none with 0."""
         where = os.fsencode(folder)
         self._library.faults_arm(fault.kind, ctypes.c_long(which), fault.way, fault.error, where)
 
     def disarm(self):
-        """Let calls succeed, and pass -k for the number of labels per row there were."""
+        """Let all calls succeed again, and return how many were counted."""
         return self._library.faults_disarm()
 
 
 @dataclass
 class Ended:
-    """How a process has ended: its exit code, negative for a signal, or None for a hang; what it said and counted."""
+    """How a process ended: exit code (negative for a signal, None for a hang), output and number of calls."""
 
     code: int | None
     said: str
@@ -98,7 +98,7 @@ class Ended:
 
 
 def forked(action, folder, kill_after=None):
-    """Run an action in a process of its own, in a folder; what it returns is the number of calls it has counted."""
+    """Run an action, which returns an exit code and a number of calls, in a separate process and folder."""
     told, tell = os.pipe()
     log = folder.parent / "log"
     begin = time.perf_counter()
@@ -147,7 +147,7 @@ def _wait(pid, kill_after):
 
 
 def _kill(pid):
-    """`kill -9` a process and those that it has started."""
+    """Kill a process and its children with SIGKILL."""
     family = [pid]
     for parent in family:
         with contextlib.suppress(OSError):
@@ -158,7 +158,7 @@ def _kill(pid):
 
 
 def exit_code_of(run):
-    """What the shell would be told of it; errors of the library are as good as those of commands."""
+    """Return the exit code of an operation; errors of the library count like those of commands."""
     try:
         run()
     except SystemExit as end:
@@ -174,7 +174,7 @@ def exit_code_of(run):
 
 @dataclass
 class Report:
-    """What came of one operation and one kind of accident."""
+    """The outcomes of one operation with one kind of accident."""
 
     tried: int = 0
     old: int = 0
@@ -193,7 +193,7 @@ class Bench:
     ----------
     operation : Operation
     folder : Path
-        Where copies of its files are made.
+        For copies of its files.
     """
 
     def __init__(self, operation, folder):
@@ -210,7 +210,7 @@ class Bench:
         whole = forked(lambda: (exit_code_of(operation.run), self._tell_modules(modules)), self.place)
         assert whole.code == 0, whole.said
         for name in (folder / "modules").read_text().split():
-            __import__(name)  # so that an allocation that fails is never one of an import
+            __import__(name)  # so that failing allocations are never those of an import
         self.reset()
         self.seconds = forked(lambda: (exit_code_of(operation.run), 0), self.place).seconds
         self.new, self.files = self.look(self.place)
@@ -221,12 +221,12 @@ class Bench:
         return 0
 
     def reset(self):
-        """Put the old state back."""
+        """Restore the old state."""
         shutil.rmtree(self.place, ignore_errors=True)
         shutil.copytree(self.template, self.place, symlinks=True)
 
     def look(self, folder):
-        """What a fresh reader finds, and which files there are."""
+        """Return what a fresh reader finds, and the files."""
         answer = self.folder / "answer"
 
         def looking():
@@ -241,7 +241,7 @@ class Bench:
     # ---- Faults
 
     def calls(self, interposer, fault):
-        """How many calls there are that could fail."""
+        """Count the calls that could fail."""
         self.reset()
         return self._run(interposer, fault, 0).calls
 
@@ -254,7 +254,7 @@ class Bench:
         return forked(disturbed, self.place)
 
     def inject(self, interposer, fault, which, report):
-        """Let one call fail and judge what is left."""
+        """Make one call fail and judge the result."""
         self.reset()
         ended = self._run(interposer, fault, which)
         report.tried += 1
@@ -266,7 +266,7 @@ class Bench:
     # ---- Kills
 
     def kill(self, moment, report):
-        """Kill it at a moment, a share of the time it takes, and judge what is left."""
+        """Kill the operation at a moment, given as a share of its time, and judge the result."""
         self.reset()
         moment = self.operation.beginning + (1 - self.operation.beginning) * moment
         ended = forked(lambda: (exit_code_of(self.operation.run), 0), self.place, moment * self.seconds)
@@ -275,7 +275,7 @@ class Bench:
         self._judge(where, ended, report, tidy=False)
 
     def _judge(self, where, ended, report, *, tidy):
-        """Let a fresh reader look at what is left; if it was not done for sure, do it again and look once more."""
+        """Let a fresh reader look at the files; if the operation may be unfinished, repeat it and look again."""
         answers = self.folder / "answers"
         answers.write_text("")
 
@@ -305,13 +305,13 @@ class Bench:
         if again:
             code, (after, files) = rest
             if code != 0:
-                report.lost.append(f"{where}: done again, exit code {code}: {judged.said}")
+                report.lost.append(f"{where}: repeated, exit code {code}: {judged.said}")
             elif after != self.new:
-                report.wrong.append(f"{where}: done again, found {after}")
+                report.wrong.append(f"{where}: repeated, found {after}")
         files, expected = map(self.operation.lasting, (files, self.files))
         if (again or (tidy and ended.code == 0)) and files != expected:
             differ = sorted(name for name in {*files, *expected} if files.get(name) != expected.get(name))
-            report.wrong.append(f"{where}: in the end other files: {differ}")
+            report.wrong.append(f"{where}: these files differ at the end: {differ}")
 
 
 def _is_temporary(name):
@@ -319,9 +319,9 @@ def _is_temporary(name):
 
 
 def _complaints(ended, fault):
-    """What is not as it should be about the end of a process in which a call has failed."""
+    """Yield what is wrong with the way a process ended in which a call failed."""
     if ended.code is None:
-        yield f"it hangs: {ended.said}"
+        yield f"the process hangs: {ended.said}"
     elif ended.code not in ((0, 1, 2) if fault.kind == ALLOCATION else (0, 2)):
         yield f"exit code {ended.code}: {ended.said}"
     elif "Traceback" in ended.said or "Exception ignored" in ended.said:

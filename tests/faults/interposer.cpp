@@ -1,6 +1,6 @@
-// System calls and allocations that fail on demand. Loaded with LD_PRELOAD, this library stands between a process and
-// the C library; `faults_arm` tells it which call is to fail. Calls count only if they concern files in one folder, or
-// for allocations, if they come from watched ranges of code: other libraries may abort when memory runs out.
+// System calls and allocations that fail on demand. Loaded with LD_PRELOAD, this library intercepts calls to
+// the C library; `faults_arm` sets which one fails. It only counts calls for files in one folder, and
+// allocations in watched ranges of code, because other libraries may abort when memory runs out.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ bool inside(int file) {
   return path[0] == '/' && inside(path);
 }
 
-// The number of this call if it is to fail, else 0.
+// The number of this call if it has to fail, or 0.
 long count() {
   const long now = ++calls;
   return failing && (way == from_then_on ? now >= failing : now == failing) ? now : 0;
@@ -81,7 +81,7 @@ F next(const char* name) {
   return reinterpret_cast<F>(dlsym(RTLD_NEXT, name));
 }
 
-// A disk that fills up takes the first half of what is written.
+// A disk that fills up stores only the first half.
 template <class Write>
 ssize_t written(int file, size_t size, Write write) {
   const long now = fails(writing, file);

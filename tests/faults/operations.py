@@ -1,4 +1,4 @@
-"""Everything that writes files, each as one operation that can be disturbed, looked at, and done again."""
+"""Everything that writes files, as operations that can be disturbed, inspected and repeated."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ from manyclass.model import ModelFileError
 from manyclass.problems import PROBLEMS
 from manyclass.solvers import l2_blocks
 
-# Small parts and little memory, so that there are many files.
+# Small parts and little memory, for many files.
 row_parts.TEXT_AT_ONCE = row_parts.CHUNK = 8_000
 conversion.LEAST_MEMORY = 0
 label_batches.LABELS_A_SHARD = 8
@@ -34,13 +34,13 @@ NOTHING = "nothing"
 class Operation:
     """Something that turns an old state of a folder into a new one.
 
-    Subclasses say how: `prepare` makes the old state in the current folder, `run` does the work, and `look` is a
-    fresh reader that tells what it finds: the same string for the same state, and another one for another.
+    In subclasses, `prepare` creates the old state in the current folder, `run` does the work, and `look` is a fresh
+    reader that describes what it finds: equal states give equal strings, different states different ones.
     """
 
     name = ""
     in_this_process = True
-    beginning = 0.0  # the share of its time in which it is not worth killing
+    beginning = 0.0  # the share of its time, at the start, in which killing it is pointless
 
     def prepare(self):
         raise NotImplementedError
@@ -52,20 +52,20 @@ class Operation:
         raise NotImplementedError
 
     def may_be_repeated(self):
-        """Whether it does no harm to do it again when it was stopped after the new state was there."""
+        """Return whether it may be repeated if it was stopped after reaching the new state."""
         return True
 
     def files(self):
-        """All files by name, with their digests."""
+        """Return the digests of all files by name."""
         return {str(path): digest(path) for path in sorted(Path().rglob("*")) if path.is_file()}
 
     def lasting(self, files):
-        """Those that are always the same in the end, once the operation is done."""
+        """Return the files that must be the same whenever the operation is complete."""
         return files
 
 
 def command(*arguments):
-    """Run a command of the shell in this process."""
+    """Run a manyclass command in this process."""
     sys.argv = ["manyclass", *map(str, arguments)]
     main()
 
@@ -75,7 +75,7 @@ def digest(path):
 
 
 def model_state(path):
-    """What a reader finds: the model, whole, or nothing."""
+    """Return what a reader finds: the complete model, or nothing."""
     if not os.path.lexists(path):
         return NOTHING
     try:
@@ -89,7 +89,7 @@ def model_state(path):
 
 
 def store_state(path):
-    """What a reader finds: the store, whole, or that there is none."""
+    """Return what a reader finds: the complete store, or that there is none."""
     try:
         store = BlockStore(path)
     except StoreError as error:
@@ -106,7 +106,7 @@ def rows(name, n=300, K=12, seed=0, d=80):
 
 
 class Save(Operation):
-    """`save_model` over a model that is there."""
+    """`save_model` over an existing model."""
 
     name = "save"
 
@@ -123,7 +123,7 @@ class Save(Operation):
 
 
 class Compress(Operation):
-    """`manyclass compress` over a model that is there."""
+    """`manyclass compress` over an existing model."""
 
     name = "compress"
 
@@ -154,7 +154,7 @@ class Convert(Operation):
         return store_state("s")
 
     def may_be_repeated(self):
-        return Path("s/conversion.json").exists()  # once this is gone, all rows are in the store
+        return Path("s/conversion.json").exists()  # without this file, all rows are in the store
 
 
 class Append(Convert):
@@ -198,22 +198,22 @@ class Train(Operation):
 
     def look(self):
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of a checkpoint that is damaged
+            warnings.simplefilter("error")  # for damaged checkpoints
             CheckpointFolder("c").read()
         return model_state("m.manyclass")
 
     def lasting(self, files):
-        """Checkpoints hold times, and which there are depends on when it was stopped: one or two generations."""
+        """Leave out checkpoints, which hold times: depending on when the fit stopped, there are one or two."""
         generations = {match[1] for name in files if (match := re.match(r"c/checkpoint-(\d+)", name))}
         others = {name: value for name, value in files.items() if not re.match(r"c/checkpoint-\d", name)}
         return others | {"few checkpoints": len(generations) <= 2}
 
 
 class TrainByRanks(Train):
-    """The same by two ranks of mpirun, which are killed with it."""
+    """The same with two ranks of mpirun, which are killed with it."""
 
     in_this_process = False
-    beginning = 0.4  # of its time is the start of mpirun
+    beginning = 0.4  # mpirun takes this share of the time to start
 
     def prepare(self):
         rows("a.svm", 600, 60, d=200)
@@ -228,7 +228,7 @@ class TrainByRanks(Train):
 
 
 class TrainFromStore(Operation):
-    """`manyclass train` from a store whose dual variables are kept; resumed, the optimum is the same."""
+    """`manyclass train` from a store, with dual variables in files; resumed, it reaches the same optimum."""
 
     name = "train from a store"
 
@@ -254,7 +254,7 @@ class TrainFromStore(Operation):
         return f"{store} model"
 
     def lasting(self, files):
-        """A fit that was resumed ends at another model near the same optimum."""
+        """Compare neither model nor checkpoints: a resumed fit ends with another model near the same optimum."""
         return {name: "" if name == "m.manyclass" or name[0] == "c" else value for name, value in files.items()}
 
 

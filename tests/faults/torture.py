@@ -1,7 +1,7 @@
-"""`make torture`: every call that can fail fails once, and processes are killed at random moments.
+"""`make torture`: make every call that can fail fail once, and kill processes at random moments.
 
-After each accident nothing may be lost and nothing wrong be accepted: a fresh reader finds the old state or the new
-one, whole; done again, the operation ends with the same files as without the accident.
+After each accident, a fresh reader must find either the old state or the new one, complete, and repeating the
+operation must produce the same files as without the accident.
 """
 
 import argparse
@@ -20,16 +20,18 @@ import injection  # noqa: E402
 
 
 def main():
-    """Do what the arguments ask for."""
+    """Parse the arguments, restart with the interposer, and run the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--operations", nargs="*", help="only these")
-    parser.add_argument("--faults", nargs="*", default=[""], help="only those whose names begin so")
-    parser.add_argument("--most", type=int, default=sys.maxsize, help="calls of a kind to try, spread evenly")
-    parser.add_argument("--kills", type=int, default=300, help="over all operations")
-    parser.add_argument("--seed", type=int, default=None, help="of the moments of kills")
+    parser.add_argument("--operations", nargs="*", help="only these operations")
+    parser.add_argument("--faults", nargs="*", default=[""], help="only faults whose names start with these words")
+    parser.add_argument(
+        "--most", type=int, default=sys.maxsize, help="maximum number of calls to try per kind, spread evenly"
+    )
+    parser.add_argument("--kills", type=int, default=300, help="number of kills, over all operations")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the moments of kills")
     arguments = parser.parse_args()
     if injection.INTERPOSER not in os.environ:
-        # In memory where that can be: thousands of times, waiting for a disk would take long.
+        # In memory if possible: waiting for a disk thousands of times would take too long.
         memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         injection.start_again_with_interposer(tempfile.mkdtemp(prefix="torture-", dir=memory))
     folder = Path(os.environ[injection.INTERPOSER]).parent
@@ -40,7 +42,7 @@ def main():
 
 
 def torture(arguments, folder):
-    """Disturb the operations; 1 if anything was lost or wrong."""
+    """Disturb the operations; return 1 if anything was lost or wrong."""
     from operations import OPERATIONS
 
     chosen = arguments.operations or list(OPERATIONS)
@@ -69,7 +71,7 @@ def torture(arguments, folder):
 
 
 def shares(kills, benches):
-    """How often each operation is killed; those that take long to start, less often."""
+    """Return how often to kill each operation: less often if it takes long to start."""
     weights = {name: 1 if bench.operation.in_this_process else 0.5 for name, bench in benches.items()}
     begun, found = 0.0, {}
     for name, weight in weights.items():
@@ -80,13 +82,13 @@ def shares(kills, benches):
 
 
 def chosen_calls(count, most):
-    """All calls, or so many, spread evenly; the last is always among them."""
+    """Return all calls or at most this many, spread evenly and including the last."""
     most = min(count, most)
     return [step * count // most for step in range(1, most + 1)]
 
 
 def tell(what, tried, report, begin):
-    """Print a line, and what was found."""
+    """Print a summary line and the problems found."""
     ended = f"{report.old} ended in the old state, {report.new} in the new one"
     bad = f"lost {len(report.lost)}, wrong {len(report.wrong)}"
     print(f"{what}: {tried}: {ended}; {bad}; {time.monotonic() - begin:.0f} s", flush=True)

@@ -1,4 +1,4 @@
-"""A folder as one input: every file after a line with its name and size."""
+"""A folder as a single input: each file follows a line with its name and size."""
 
 import re
 from pathlib import Path
@@ -7,17 +7,17 @@ NAME, SIZE = re.compile(r"[\w-][\w.-]{0,99}", re.ASCII), re.compile(r"[0-9]{1,9}
 
 
 def pack(files: dict[str, bytes]) -> bytes:
-    """The input for these files."""
+    """Return the input for these files."""
     return b"".join(f"{name} {len(content)}\n".encode() + content for name, content in sorted(files.items()))
 
 
 def pack_folder(folder: Path) -> bytes:
-    """The input for a folder; hidden files, such as locks, are left out."""
+    """Return the input for a folder, without hidden files such as locks."""
     return pack({path.name: path.read_bytes() for path in folder.iterdir() if NAME.fullmatch(path.name)})
 
 
 def unpack(data: bytes) -> dict[str, bytes]:
-    """The files of an input, as far as it can be read; names are plain ones."""
+    """Return the files of an input, as far as it is well-formed; names are without folders."""
     files: dict[str, bytes] = {}
     while data:
         line, _, data = data.partition(b"\n")
@@ -29,7 +29,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
 
 
 def write(files: dict[str, bytes], folder: Path) -> None:
-    """Make a folder of them."""
+    """Write the files to a new folder."""
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_bytes(content)

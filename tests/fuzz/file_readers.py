@@ -1,4 +1,4 @@
-"""Readers of what this package has written: models, shards, stores and checkpoints."""
+"""Readers of files that this package writes: models, shards, stores and checkpoints."""
 
 import functools
 import hashlib
@@ -41,17 +41,17 @@ def _rows() -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def _made(write: Callable[[Path], Any]) -> bytes:
-    """What is written to a path, as an input."""
+    """Return what a function writes to a path, as an input."""
     with tempfile.TemporaryDirectory(dir=SCRATCH) as folder:
         path = Path(folder) / "it"
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of fits that are stopped early
+            warnings.simplefilter("ignore")  # fits that stop early
             write(path)
         return bundles.pack_folder(path) if path.is_dir() else path.read_bytes()
 
 
 def _mutate_files(data: bytes, rng: Random, seal: Callable[[Files], None]) -> bytes:
-    """Change one file of a folder, with the sizes and checksums that its manifest has of it."""
+    """Change one file of a folder, and its size and checksum in the manifest."""
     files = bundles.unpack(data)
     if not files:
         return mutate_bytes(data, rng)
@@ -66,7 +66,7 @@ def _mutate_files(data: bytes, rng: Random, seal: Callable[[Files], None]) -> by
         case _:
             files[name] = (mutate_json_text if name.endswith(".json") else mutate_tensors)(files[name], rng)
     if rng.random() < 0.95:
-        # The manifest may be too far from one.
+        # The manifest may be too damaged.
         with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             seal(files)
     return bundles.pack(files)
@@ -101,7 +101,7 @@ def _use(path: Path) -> None:
     read_certificate(path)
     model = load_model(path, mmap=False)
     X: Any = ["word1 some2", ""] if model.chain.takes_text else sp.eye(2, model.n_features, format="csr")
-    with suppress(UnfitRowError):  # steps may make numbers of these rows that are too large
+    with suppress(UnfitRowError):  # steps may turn these rows into numbers that are too large
         model.predict_topk(X, min(3, model.n_classes))
         if model.settings.get("probability") is not None:
             model.probabilities(X)
@@ -186,7 +186,7 @@ STORE = Reader(
 # ---- Checkpoints
 
 LOSSES = ("ww", "llw", "maxent", "max_margin", "hinge", "squared_hinge", "ovo_hinge", "ppd_hinge")
-LOSS = "loss.txt"  # of the fit, as a file beside the checkpoint
+LOSS = "loss.txt"  # a file next to the checkpoint, with the loss of the fit
 
 
 def _fit(loss: str, folder: Path, resume: bool = True) -> None:

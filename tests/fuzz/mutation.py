@@ -1,7 +1,7 @@
-"""Changes to inputs: blind ones to bytes, and such as know what they change, whose result is sealed again.
+"""Mutations of inputs: blind changes of bytes, and changes of the content of a format.
 
-A file with sizes, checksums or compression hardly lets a blind change past the first check. So these take the content
-out, change it, and wrap it up again.
+Blind changes hardly get past the first check of a file with sizes, checksums or compression. So its content is taken
+out, changed, and sealed again with valid sizes and checksums.
 """
 
 import json
@@ -54,7 +54,7 @@ VALUES = [
     [[]],
 ]
 WIDTHS = {"BOOL": 1, "I8": 1, "U8": 1, "F16": 2, "I16": 2, "U16": 2, "BF16": 2, "I32": 4, "U32": 4, "F32": 4}
-NO_SUM = "0" * 8  # in place of the checksum of a header, while it is computed
+NO_SUM = "0" * 8  # stands for the checksum of a header while it is computed
 WIDTHS |= {"I64": 8, "U64": 8, "F64": 8}
 
 
@@ -62,7 +62,7 @@ WIDTHS |= {"I64": 8, "U64": 8, "F64": 8}
 
 
 def mutate_bytes(data: bytes, rng: Random, words: Sequence[bytes] = ()) -> bytes:
-    """Change a few places: bits, bytes, numbers, words of the format; leave out, repeat or move pieces."""
+    """Change a few bits, bytes, numbers or words of the format, or drop, repeat or move pieces."""
     changed = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
         begin = rng.randrange(len(changed) + 1)
@@ -118,7 +118,7 @@ def mutate_json(value: Any, rng: Random) -> Any:
 
 
 def mutate_json_text(text: bytes, rng: Random) -> bytes:
-    """Change JSON so that it stays JSON, or now and then not."""
+    """Change JSON so that it usually remains JSON."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -141,7 +141,7 @@ class Tensor:
 
 
 def read_tensors(content: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata and arrays of a file that is well-formed; other files raise ValueError, KeyError or TypeError."""
+    """Return metadata and arrays; a malformed file raises ValueError, KeyError or TypeError."""
     begin = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:begin])
     metadata = header.pop("__metadata__", {})
@@ -157,7 +157,7 @@ def read_tensors(content: bytes) -> tuple[dict[str, str], dict[str, Tensor]]:
 
 
 def write_tensors(metadata: dict[str, Any], tensors: dict[str, Tensor]) -> bytes:
-    """The file of these, without holes; with the checksums of the arrays and of the header, if it had such."""
+    """Return the file without gaps, and with valid checksums of arrays and header if the metadata have any."""
     header: dict[str, Any] = {"__metadata__": metadata}
     if {"checksums", "header_checksum"} <= metadata.keys():
         sums = {name: f"{zlib.crc32(tensor.data):08x}" for name, tensor in tensors.items()}
@@ -217,7 +217,7 @@ def _mutate_tensor(name: str, tensor: Tensor, rng: Random) -> Tensor:
     if codec in UNPACK and rng.random() < 0.8:
         try:
             data = PACK[codec](mutate_bytes(UNPACK[codec](tensor.data), rng))
-        except Exception:  # damaged before; each library has exceptions of its own
+        except Exception:  # already damaged; each library has its own exceptions
             data = mutate_bytes(tensor.data, rng)
         return replace(tensor, data=data, shape=[len(data)])
     width = WIDTHS.get(tensor.dtype, 1)
@@ -236,7 +236,7 @@ def _mutate_tensor(name: str, tensor: Tensor, rng: Random) -> Tensor:
         case 4 if tensor.data:
             data = (mutate_bytes(tensor.data, rng) + b"\0" * len(tensor.data))[: len(tensor.data)]
             return replace(tensor, data=data)
-        case _ if count:  # a number, or some in a row
+        case _ if count:  # one number, or several consecutive ones
             data = bytearray(tensor.data)
             place = rng.randrange(count) * width
             number = rng.choice(NUMBERS) if rng.random() < 0.7 else data[place] + rng.choice((-1, 1))

@@ -1,6 +1,5 @@
-// Tells libFuzzer which parts of the readers an input has reached. gcc calls a function at every branch but
-// does not count; libFuzzer counts but does not know gcc's calls. Without libFuzzer, what is called here does
-// nothing.
+// Tells libFuzzer which parts of the readers an input reaches: gcc calls a function at every branch, which
+// counts for libFuzzer. Without libFuzzer, the functions called here do nothing.
 #include <cstddef>
 #include <cstdint>
 
@@ -14,7 +13,7 @@ namespace {
 constexpr int kBits = 14;
 constexpr std::size_t kCounters = std::size_t{1} << kBits;
 std::uint8_t counters[kCounters];
-// libFuzzer wants an address and flags for each counter, and only prints them.
+// libFuzzer needs an address and flags for each counter, only to print them.
 std::uintptr_t places[kCounters][2];
 
 __attribute__((constructor)) void tell_libfuzzer() {
@@ -30,6 +29,6 @@ extern "C" __attribute__((no_sanitize("address", "undefined"))) void __sanitizer
   ++counters[(place * 0x9E3779B97F4A7C15u) >> (64 - kBits)];
 }
 
-// Of comparisons gcc tells those of floating-point numbers, too, which libFuzzer has no use for.
+// gcc also reports comparisons of floating-point numbers, which libFuzzer does not use.
 extern "C" void __sanitizer_cov_trace_cmpf(float, float) {}
 extern "C" void __sanitizer_cov_trace_cmpd(double, double) {}

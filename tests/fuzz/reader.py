@@ -1,4 +1,4 @@
-"""What is fuzzed, and when an input counts as failed."""
+"""The interface of a reader to fuzz, and when an input counts as failed."""
 
 import logging
 import shutil
@@ -21,11 +21,11 @@ class Reader:
     ----------
     name : str
     seeds : callable
-        Gives small inputs that are read without error, in the format as it is today.
+        Returns small inputs in the current format, which are read without error.
     mutate : callable
         Changes an input.
     read : callable
-        Reads an input and uses what was read; it may write to the folder that it is given.
+        Reads an input and uses the result; it may write to the given folder.
     """
 
     name: str
@@ -35,10 +35,10 @@ class Reader:
 
 
 def check(reader: Reader, data: bytes) -> bool:
-    """Read an input, and say whether it was accepted.
+    """Read an input, and return whether it was accepted.
 
-    A file that cannot be used raises BadFileError, with its name. Anything else that is raised is passed on, and so
-    is such an error that only hides that there was not enough memory.
+    A file that cannot be used has to raise BadFileError, with its name. All other exceptions are failures and passed
+    on, including a BadFileError that hides a lack of memory.
     """
     folder = Path(tempfile.mkdtemp(dir=SCRATCH))
     logging.disable(logging.CRITICAL)
@@ -62,5 +62,5 @@ def _of_memory(error: BaseException | None) -> bool:
     return error is not None and (isinstance(error, MemoryError) or _of_memory(error.__cause__ or error.__context__))
 
 
-# In memory where the system has such a folder.
+# In memory if the system has this folder.
 SCRATCH = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -1,8 +1,8 @@
 """Fuzz the readers: `python tests/fuzz/run.py [--seconds 600] [READER ...]`; see `make fuzz`.
 
-Each reader is fuzzed by processes of its own, from the corpus in this folder. libFuzzer, which comes with atheris,
-keeps inputs that reach code which no other has reached. Where there is no atheris for this Python, inputs are changed
-at random. When an input fails, it is kept in a folder of findings, and another process goes on until the time is up.
+Each reader is fuzzed in separate processes, starting from the corpus in this folder. libFuzzer, which is part of
+atheris, keeps inputs that reach new code. If atheris is not available for this Python, inputs are changed at random.
+An input that fails is saved in a folder of findings, and a new process continues until the time is up.
 """
 
 import argparse
@@ -25,7 +25,7 @@ CORPUS = HERE / "corpus"
 NAMES = ("svmlight", "xmc", "csv", "jsonl", "parquet", "model", "shards", "store", "checkpoint")
 LONGEST = 10  # seconds for one input
 MEMORY = 1000  # MB for one input
-MOST_FINDINGS = 20  # of a reader: more hardly tell more
+MOST_FINDINGS = 20  # per reader
 LARGEST_INPUT = 1 << 16
 
 
@@ -107,7 +107,7 @@ def _fuzz_at_random(name: str, corpus: Path, findings: Path, seconds: float, see
     count, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         data = reader.mutate(rng.choice(inputs), rng)[:LARGEST_INPUT]
-        # What ends the process at once leaves its input as well.
+        # Written first, so that inputs that kill the process are kept too.
         (findings / "last").write_bytes(data)
         faulthandler.dump_traceback_later(LONGEST, exit=True)
         try:
@@ -122,7 +122,7 @@ def _fuzz_at_random(name: str, corpus: Path, findings: Path, seconds: float, see
 
 
 class _Memory:
-    """What the process has taken at most since this was made."""
+    """Checks how far the peak memory of this process has grown since the start."""
 
     def __init__(self) -> None:
         self.before = self._peak()
@@ -145,7 +145,7 @@ def _add_seeds(seeds: list[bytes], corpus: Path) -> None:
 
 
 def run(name: str, seconds: float, work: Path) -> tuple[int, int, list[Path]]:
-    """Fuzz a reader for so long; how many inputs it was given, how many are in the corpus, and those that failed."""
+    """Fuzz a reader; return the number of inputs tried, the size of the corpus, and the inputs that failed."""
     corpus, findings, log = work / name / "corpus", work / name / "findings", work / name / "log.txt"
     shutil.rmtree(findings, ignore_errors=True)
     for folder in (corpus, findings):
@@ -173,7 +173,7 @@ def run(name: str, seconds: float, work: Path) -> tuple[int, int, list[Path]]:
 
 
 def _keep(findings: Path, seed: int, told: str) -> Path:
-    """Name what a process has left after its number, with what it said beside it."""
+    """Rename the input that made a process fail, and save the output of the process next to it."""
     new = [path for path in findings.iterdir() if not path.name.startswith("finding-")]
     kept = findings / f"finding-{seed}"
     for path in new:
@@ -183,7 +183,7 @@ def _keep(findings: Path, seed: int, told: str) -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """That of a fuzzing process: a sanitized core gets the runtime of libFuzzer in place of gcc's."""
+    """Return the environment of a fuzzing process; a sanitized core gets libFuzzer's runtime instead of gcc's."""
     environment = dict(os.environ)
     atheris = importlib.util.find_spec("atheris")
     if atheris is not None and atheris.origin is not None and "libasan" in environment.get("LD_PRELOAD", ""):
@@ -196,17 +196,17 @@ def _environment() -> dict[str, str]:
 
 
 def main() -> int:
-    """Fuzz what is asked for, and say how it went."""
+    """Fuzz the requested readers and print the results."""
     parser = argparse.ArgumentParser(description="Fuzz the readers.")
-    parser.add_argument("readers", nargs="*", metavar="READER", help=f"of {', '.join(NAMES)}; all if none is named")
-    parser.add_argument("--seconds", type=float, default=600, help="for each reader")
-    parser.add_argument("--work", type=Path, default=Path("build/fuzz"), help="folder of corpora and findings")
+    parser.add_argument("readers", nargs="*", metavar="READER", help=f"any of {', '.join(NAMES)}; all by default")
+    parser.add_argument("--seconds", type=float, default=600, help="seconds per reader")
+    parser.add_argument("--work", type=Path, default=Path("build/fuzz"), help="folder for corpora and findings")
     given = parser.parse_args()
     if unknown := set(given.readers) - set(NAMES):
-        parser.error(f"no reader {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+        parser.error(f"unknown reader {', '.join(sorted(unknown))}; choose from {', '.join(NAMES)}")
     if importlib.util.find_spec("atheris") is None:
         version = ".".join(map(str, sys.version_info[:2]))
-        print(f"atheris cannot be had for Python {version}: inputs are changed at random, not guided by coverage")
+        print(f"atheris is not installed for Python {version}: inputs are changed at random, not guided by coverage")
     print(f"{'reader':<12}{'executions':>12}{'corpus':>9}{'failures':>10}", flush=True)
     failures = 0
     for name in given.readers or NAMES:
@@ -214,7 +214,7 @@ def main() -> int:
         failures += len(failed)
         print(f"{name:<12}{executions:>12,}{corpus:>9,}{len(failed):>10,}", flush=True)
         for path in failed:
-            print(f"  {path}, and why in {path.name}.txt", flush=True)
+            print(f"  {path}, output in {path.name}.txt", flush=True)
     return 1 if failures else 0
 
 

@@ -1,6 +1,6 @@
-"""Every reader either reads a file or says what is wrong with it, in an error of this package's own.
+"""Every reader either reads a file or rejects it with one of this package's errors, which says what is wrong.
 
-`make fuzz` looks for files that it does not hold for; those that were found once are in `corpus`.
+`make fuzz` looks for counterexamples; those found so far are in `corpus`.
 """
 
 import resource
@@ -24,7 +24,7 @@ INPUTS = {"store": 60, "checkpoint": 150, "model": 200, "shards": 200}
 
 @contextmanager
 def little_memory():
-    """No more than a gigabyte more than now."""
+    """Allow at most one gigabyte in addition to the current memory."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, limits[1]))
@@ -37,7 +37,7 @@ def little_memory():
 @pytest.mark.parametrize("name", READERS)
 def test_what_was_found_before_is_read_or_refused(name):
     reader = READERS[name]
-    assert check(reader, reader.seeds()[0])  # after this, libraries have loaded and reserved what they need
+    assert check(reader, reader.seeds()[0])  # lets libraries load and reserve memory first
     for path in sorted((CORPUS / name).glob("*")):
         with little_memory():
             check(reader, path.read_bytes())
@@ -52,7 +52,7 @@ def test_changed_files_are_read_or_refused(name):
     inputs = [reader.mutate(rng.choice(seeds), rng) for _ in range(INPUTS.get(name, 400))]
     with little_memory():
         accepted = sum(check(reader, data) for data in inputs)
-    # Changes that no reader gets past, or none ever notices, would test nothing.
+    # If all or none were accepted, the changes would test nothing.
     assert 0 < accepted < len(inputs)
 
 

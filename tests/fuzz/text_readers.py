@@ -36,14 +36,14 @@ UNPACK: dict[bytes, Callable[[bytes], bytes]] = {
 
 
 def _mutate_text(data: bytes, rng: Random, change: Callable[[bytes, Random], bytes]) -> bytes:
-    """Change a text; now and then compress it, and what is compressed is mostly changed inside."""
+    """Change a text or sometimes compress it; compressed inputs are mostly changed inside."""
     for magic, unpack in UNPACK.items():
         if data.startswith(magic):
             if rng.random() < 0.2:
                 return mutate_bytes(data, rng)
             try:
                 return rng.choice(PACK)(change(unpack(data), rng))
-            except Exception:  # each of the four libraries has exceptions of its own
+            except Exception:  # each of the four libraries has its own exceptions
                 return mutate_bytes(data, rng)
     return rng.choice(PACK)(data) if rng.random() < 0.02 else change(data, rng)
 
@@ -80,7 +80,7 @@ WORDS += [
 
 
 def _agree_piece_by_piece(data: bytes, whole: tuple[int, ...] | None, **options: Any) -> None:
-    """Text that comes a few bytes at a time gives the same rows, or the same place of the same error."""
+    """Check that text in small pieces gives the same rows, or the same error at the same place."""
     parser = new_parser(np.float64, **options)
     failure = None
     for begin in range(0, len(data), 7):
@@ -103,7 +103,7 @@ def _read_rows(load: Callable[..., Any], options: dict[str, Any], data: bytes, f
     X.check_format(full_check=True)
     if plain:
         _agree_piece_by_piece(data, (*X.shape, X.nnz), **options)
-    load(io.BytesIO(data))  # as float32, which refuses more
+    load(io.BytesIO(data))  # as float32, which rejects more
 
 
 def _change_rows(data: bytes, rng: Random) -> bytes:
@@ -222,7 +222,7 @@ def _parquet(columns: dict[str, pa.Array], **options: Any) -> bytes:
 
 
 def _strings(cells: list[bytes]) -> pa.Array:
-    """An array of strings that need not be UTF-8."""
+    """Return an array of strings that need not be valid UTF-8."""
     offsets = np.cumsum([0, *map(len, cells)]).astype(np.int32)
     return pa.StringArray.from_buffers(len(cells), pa.py_buffer(offsets), pa.py_buffer(b"".join(cells)))
 
@@ -242,7 +242,7 @@ def _column(rng: Random, count: int) -> pa.Array:
 
 
 def _mutate_parquet(data: bytes, rng: Random) -> bytes:
-    """Change bytes, or write another table: any change to the schema of a file only breaks it."""
+    """Change bytes or write another table, since changing the schema in place only breaks the file."""
     if rng.random() < 0.6:
         return mutate_bytes(data, rng)
     count = rng.choice((0, 1, 3, 20))
@@ -256,7 +256,7 @@ def _mutate_parquet(data: bytes, rng: Random) -> bytes:
     options |= {"data_page_version": rng.choice(("1.0", "2.0")), "store_schema": rng.random() < 0.5}
     try:
         return _parquet({name: _column(rng, count) for name in names}, **options)
-    except (pa.ArrowException, UnicodeError):  # a type that Parquet does not have
+    except (pa.ArrowException, UnicodeError):  # a type that Parquet does not support
         return mutate_bytes(data, rng)
 
 

@@ -1,4 +1,4 @@
-// Deliberate faults, built only with sanitizers: one that goes unnoticed means that they are not at work.
+// Deliberate faults, only built with sanitizers, to check that these detect them.
 #include <limits>
 #include <thread>
 #include <vector>

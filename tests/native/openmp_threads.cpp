@@ -1,9 +1,9 @@
-// What the core uses of OpenMP, for the thread sanitizer. gcc's own runtime (libgomp) is not built with it: the sanitizer
-// does not see how its threads wait for each other, and reports races that are none. These threads it sees; so nothing
-// in a parallel region has to be suppressed.
+// The parts of OpenMP that the core uses, for the thread sanitizer. gcc's runtime (libgomp) is not built with
+// it, so the sanitizer does not see how threads wait for each other, and reports false races. It sees the
+// threads of this runtime, so nothing in a parallel region has to be suppressed.
 //
-// A region has one loop at most, with a dynamic schedule. Threads take its pieces without synchronising, which would
-// hide races between them.
+// A region has at most one loop, with a dynamic schedule. Threads take its pieces without synchronising,
+// since that would hide races between them.
 #include <atomic>
 #include <barrier>
 #include <mutex>

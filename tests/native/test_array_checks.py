@@ -18,7 +18,7 @@ INDPTR, INDICES, VALUES = X.indptr.astype(np.int64), X.indices.astype(np.int32),
 C = np.ones(N, np.float32)
 LABEL_PTR = np.arange(N + 1)
 ORDER = np.arange(N)[::-1].copy()
-# A variable of each row for a class that is not its own.
+# One variable per row, for a class other than its own.
 OTHERS = ((Y + 1) % K).astype(np.int32)
 HALF = np.full(N, 0.5, np.float32)
 GATHER = [lambda mine: [mine]]
@@ -34,7 +34,7 @@ def changed(array, place, value):
 
 
 def of_starts(ptr):
-    """Of any number of rows, which may end before the other arrays do."""
+    """For any number of rows, since they may end before the other arrays do."""
     yield from (ptr[:0], -ptr, ptr + 1, ptr * 10**6)
     yield changed(ptr, ptr.size // 2, ptr[-1] + 1)
     yield changed(ptr, ptr.size // 2, -1)
@@ -597,7 +597,7 @@ def dual_rows(which="good"):
 
 
 def as_given(value):
-    """Native objects are made when they are needed."""
+    """Create native objects when they are needed."""
     if not isinstance(value, str):
         return value
     return places() if value == "places" else dual_rows(value)
@@ -655,7 +655,7 @@ def train_labels(solver):
 
 
 def test_labels_can_be_trained_on_a_part_of_longer_arrays():
-    before = np.full(7, D + 10**6, np.int32)  # entries of rows that are not passed, whatever they hold
+    before = np.full(7, D + 10**6, np.int32)  # of rows that are not passed, so any values will do
     part = INDPTR + before.size, np.append(before, INDICES), np.append(before.astype(np.float32), VALUES)
     np.testing.assert_array_equal(train_labels(labels(rows=part)), train_labels(labels()))
 
@@ -664,4 +664,4 @@ def test_labels_keep_the_rows_that_they_read_in_place():
     solver = labels(rows=tuple(array.copy() for array in (INDPTR, INDICES, VALUES)))
     np.testing.assert_array_equal(train_labels(solver), train_labels(labels()))
     with pytest.raises(TypeError):
-        labels(rows=(INDPTR.astype(np.int32), INDICES, VALUES))  # converted, they would be gone after the call
+        labels(rows=(INDPTR.astype(np.int32), INDICES, VALUES))  # a converted copy would not outlive the call

@@ -1,11 +1,11 @@
-"""A thread of a team that fails takes the others along: nobody waits for it, and its exception comes out."""
+"""If one thread of a team fails, the others stop without waiting for it, and its exception is raised."""
 
 import subprocess
 from pathlib import Path
 
 NATIVE = Path(__file__).parents[2] / "native"
 
-# One of three threads throws, outside the tasks in all trials and in a task too in some: before each meeting in turn.
+# One of three threads throws before each meeting in turn, in some trials also inside a task.
 PROGRAM = """
 #include <new>
 
