@@ -1,11 +1,17 @@
 """Every loss with its estimator, for tests that run over all of them, and small problems."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from manyclass.estimators import ESTIMATORS, estimator_for
 
 LOSSES = list(ESTIMATORS)
+
+
+def slow_if(values, *slow):
+    """Return parameters of a test, of which those in `slow` are left to `make test-all`."""
+    return [pytest.param(value, marks=pytest.mark.slow) if value in slow else value for value in values]
 
 
 def make(loss, **parameters):

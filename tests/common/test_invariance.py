@@ -11,7 +11,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import LOSSES, make, text_like
+from losses import LOSSES, make, slow_if, text_like
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -199,7 +199,7 @@ def test_every_build_reaches_the_same_optimum(build, tmp_path):
         assert primal == pytest.approx(here.primal, rel=2e-4), loss
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", slow_if(LOSSES, "adm", "atm"))
 def test_a_path_ends_at_the_same_optima_as_single_fits(loss):
     X, y = text_like(80, 40, 5, seed=7)
     tight = {"tol": 1e-5, "dtype": "float64", "max_iter": 100_000}

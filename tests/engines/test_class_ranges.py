@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import make, text_like
+from losses import make, slow_if, text_like
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from stored_fits import (
@@ -74,7 +74,7 @@ def test_the_optimum_is_that_of_memory(loss, tmp_path, ranges):
     assert_certificate_follows_from_formulas(fitted, store, loss, X, y)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", slow_if(LOSSES, "squared_hinge", "logistic"))
 def test_bits_depend_neither_on_threads_nor_on_the_number_of_ranges(loss, tmp_path, ranges):
     X, y = many_classes(1)
     store = store_of(X, y, tmp_path / "s", 6, np.float32)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import text_like
+from losses import slow_if, text_like
 from oracle import optimum
 from sklearn.exceptions import ConvergenceWarning
 from stored_fits import assert_certificate_follows_from_formulas, assert_same_bits, store_of
@@ -44,7 +44,7 @@ def thousands(n=2500, K=1500, seed=0):
     return of_any_length(X), y
 
 
-@pytest.mark.parametrize("blocks", [1, 7])
+@pytest.mark.parametrize("blocks", slow_if([1, 7], 7))
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_optimum_is_that_of_an_independent_solver(loss, intercept, blocks, listed, tmp_path):

@@ -31,6 +31,8 @@ MPIRUN = pathlib.Path(sys.executable).with_name("mpirun")
 if not MPIRUN.exists():
     pytest.skip("mpirun is not installed next to Python", allow_module_level=True)
 
+# One worker of pytest runs all of this, so that the jobs that several tests share run once.
+pytestmark = pytest.mark.xdist_group("mpirun")
 HERE = pathlib.Path(__file__).parent
 ENVIRONMENT = os.environ | {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -292,6 +294,7 @@ def wait_for(job, condition):
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 def test_stopped_again_and_again_the_model_is_the_same(tmp_path):
     """Stop at random moments by kill -9 of everything, of mpirun or of a rank, by Ctrl-C, SIGTERM and SIGUSR1."""
     fit = partial(checkpoints.fit_with_checkpoints, "ww", "leagues", "memory", tol=1e-3)

@@ -9,6 +9,7 @@ import pytest
 SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "two_hosts.py"
 
 
+@pytest.mark.slow
 def test_two_hosts_train_as_one_and_notice_when_the_cable_is_cut():
     pytest.importorskip("mpi4py")
     found = subprocess.run([sys.executable, SCRIPT], capture_output=True, text=True, timeout=300)

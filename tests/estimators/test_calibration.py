@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from losses import make, text_like
+from losses import make, slow_if, text_like
 from scipy.special import softmax
 from sklearn.metrics import log_loss
 
@@ -19,7 +19,7 @@ def halves(seed=0, K=5):
     return X[:400], y[:400], X[400:], y[400:]
 
 
-@pytest.mark.parametrize("loss", ["ww", "cs", "llw", "hinge", "squared_hinge", "ovo_hinge"])
+@pytest.mark.parametrize("loss", slow_if(["ww", "cs", "llw", "hinge", "squared_hinge", "ovo_hinge"], "cs", "hinge"))
 @pytest.mark.parametrize("method", ["temperature", "sigmoid"])
 def test_is_neither_overconfident_nor_underconfident(loss, method):
     X, y, X_test, y_test = halves()

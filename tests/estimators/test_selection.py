@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 import pytest
-from losses import LOSSES, make, text_like
+from losses import LOSSES, make, slow_if, text_like
 from sklearn.model_selection import KFold
 
 from manyclass import EdgeOfGridWarning, MulticlassSVC, select_C
@@ -15,7 +15,7 @@ from manyclass.estimators import Selection
 TIGHT = {"tol": 1e-6, "dtype": "float64", "max_iter": 100_000}
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", slow_if(LOSSES, "adm", "atm", "ats", "max_margin"))
 def test_equals_separate_fits(loss):
     X, y = text_like(90, 40, 3, seed=1)
     found = select_C(make(loss, **TIGHT), X, y, [10.0, 0.1, 1.0], cv=3)

@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "run_sklearn_tests.py"
 
 
+@pytest.mark.slow
 def test_no_other_test_fails_than_those_with_a_reason():
     done = subprocess.run([sys.executable, SCRIPT, "test_svm.py"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -17,9 +17,15 @@ def torture(*arguments):
 @pytest.mark.parametrize(
     ("operations", "most", "kills"),
     [
-        (["save", "compress", "remove", "shards"], 3, 12),
-        (["convert", "append"], 2, 8),
-        (["train from a store", "train (ww)", "train (maxent)", "train (one-vs-one)", "train (PPDSparse)"], 1, 15),
+        (["save", "shards"], 2, 4),
+        pytest.param(["save", "compress", "remove", "shards"], 3, 12, marks=pytest.mark.slow),
+        pytest.param(["convert", "append"], 2, 8, marks=pytest.mark.slow),
+        pytest.param(
+            ["train from a store", "train (ww)", "train (maxent)", "train (one-vs-one)", "train (PPDSparse)"],
+            1,
+            15,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_nothing_is_lost_and_nothing_wrong_is_accepted(operations, most, kills):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from losses import LOSSES, dual_variables, make, text_like
+from losses import LOSSES, dual_variables, make, slow_if, text_like
 
 from manyclass.estimators import ESTIMATORS
 from manyclass.problems import LOSSES as ENTRIES
@@ -35,7 +35,7 @@ def ascend(problem, X, y, C, K, epochs):
     return alpha, W
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", slow_if(LOSSES, "adm", "atm"))
 def test_numpy_and_native_agree(loss):
     X, y = text_like(50, 30, 4, seed=0)
     X, C, problem = X.toarray(), np.random.default_rng(1).uniform(0.2, 2, 50), PROBLEMS[loss]

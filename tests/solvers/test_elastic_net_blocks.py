@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import dual_variables, text_like
+from losses import dual_variables, slow_if, text_like
 from oracle import optimum
 
 from manyclass import PPDSparse
@@ -146,7 +146,7 @@ def test_rows_of_mixed_signs_are_found(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("labels", [10, 25, 60])
+@pytest.mark.parametrize("labels", slow_if([10, 25, 60], 10, 60))
 def test_blocked_passes_miss_no_row(labels, dtype, monkeypatch):
     """One pass searches for some or all labels of a block of 64, with features shared by few or many of them."""
     monkeypatch.setattr(elastic_net_blocks, "ON_ALL_ROWS", ALONE)

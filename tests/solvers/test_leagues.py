@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from losses import text_like
+from losses import slow_if, text_like
 from oracle import optimum
 
 from manyclass import MulticlassSVC
@@ -91,7 +91,7 @@ def check(X, y, sample_weight=None, **parameters):
     np.testing.assert_allclose(ours.coef_, rows.coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize("C", [0.02, 1.0, 20.0])
+@pytest.mark.parametrize("C", slow_if([0.02, 1.0, 20.0], 20.0))
 def test_equals_independent_solvers(C):
     check(*text_like(60, 40, 5, seed=1), C=C)
 
@@ -135,7 +135,7 @@ def test_any_number_of_leagues(leagues):
     assert found.primal == pytest.approx(optimum("ww", data.X.as_csr(), data.codes, data.C, 7), rel=1e-6)
 
 
-@pytest.mark.parametrize("leagues", [33, 40])
+@pytest.mark.parametrize("leagues", slow_if([33, 40], 40))
 def test_more_leagues_than_are_usual(leagues):
     X, y = text_like(200, 120, 50, seed=7)
     usual, one, two = (
