@@ -10,6 +10,7 @@
 #pragma once
 #include <cmath>
 #include <stdexcept>
+#include <string>
 
 #include "simd/math.hpp"
 #include "simd/vector.hpp"
@@ -17,6 +18,13 @@
 namespace manyclass {
 
 enum class Binary { hinge, squared_hinge, logistic };
+
+inline Binary binary_named(const std::string& name) {
+  if (name == "hinge") return Binary::hinge;
+  if (name == "squared_hinge") return Binary::squared_hinge;
+  if (name == "logistic") return Binary::logistic;
+  throw std::invalid_argument("this kernel has no loss named " + name);
+}
 
 // C_i loss, gain, and violation of the optimality condition.
 template <class A>
