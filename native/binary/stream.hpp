@@ -260,7 +260,7 @@ class BinaryStream {
     return scramble(seed ^ scramble((first_ + b) * 0x10001 + round));
   }
   static auto listening(Interrupt& interrupt) {
-    return [&] { return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested(); };
+    return [&] { return interrupted(interrupt); };
   }
 
   template <Binary loss>

@@ -229,7 +229,7 @@ class BlockTraining {
       const bool quiet = std::none_of(active, active + width, [](bool a) { return a; });
       result.visited = visited + static_cast<double>(result.epochs - epochs);
       const bool out_of_epochs =
-          result.epochs >= rule_.max_epochs || interrupted() || cut_short(result, watch);
+          result.epochs >= rule_.max_epochs || interrupted(interrupt_) || cut_short(result, watch);
       if (quiet || out_of_epochs) {
         result.certificate = certificate_.of_weights();
         result.done = rule_.met(result.certificate);
@@ -241,8 +241,6 @@ class BlockTraining {
       at = newton.template advance<loss>(at, active, result.epochs, signs_of);
     }
   }
-
-  bool interrupted() { return Team::my_number() == 0 ? interrupt_.poll() : interrupt_.requested(); }
 
   vec<T> variable(int64_t i) const {
     return Loss::variable(load(work_.state.data() + i * width), data_.C[i]);
@@ -282,7 +280,7 @@ class BlockTraining {
   template <class Sides>
   BlockSums visit_rows(const Sides& sides, T rest) {
     return step_rows<T, loss>(rows_, data_.C, sides, work_.W.data(), work_.state.data(), work_.active, rest,
-                              block_.many(), [this] { return interrupted(); });
+                              block_.many(), [this] { return interrupted(interrupt_); });
   }
 
   // single(i): by problem, the weights of features that only row i has, divided by their values.

@@ -144,10 +144,6 @@ class LabelBlocks {
     return b;
   }
 
-  bool interrupted(Interrupt& interrupt) const {
-    return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested();
-  }
-
   void train_block(int64_t b, const LabelRule& rule, uint64_t seed, Work& work, Interrupt& interrupt,
                    LabelResult* results) {
     const BlockOfLabels<T> from = std::move(held_[b]);
