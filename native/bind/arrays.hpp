@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,10 +69,13 @@ nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
   return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
 }
 
-// A view of a solver's own memory. It is valid only until the solver is deleted or resets the buffer.
+// A view of a solver's own memory, which lives as long as either needs it. Once the solver has reset the
+// buffer, the two are separate.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> shared(Buffer<T>& buffer) {
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())});
+  using Owner = std::shared_ptr<const Memory>;
+  nb::capsule owner(new Owner(buffer.owner()), [](void* p) noexcept { delete static_cast<Owner*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())}, owner);
 }
 
 template <class T>

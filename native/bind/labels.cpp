@@ -110,8 +110,10 @@ void check_variables_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int6
 template <class T>
 void bind_results(nb::class_<LabelBlocks<T>>& labels) {
   using Labels = LabelBlocks<T>;
-  labels.def(
-            "sibling", [](const Labels& s) { return new Labels(&s); }, nb::rv_policy::take_ownership)
+  labels
+      .def(
+          "sibling", [](const Labels& s) { return new Labels(&s); }, nb::rv_policy::take_ownership,
+          nb::keep_alive<0, 1>())  // which keeps the arrays of the rows
       .def("block",
            // Weights by label, features ascending; constants; variables by label, rows ascending.
            [](Labels& s, int64_t b) {

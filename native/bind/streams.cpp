@@ -195,13 +195,11 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
           },
           "exact"_a, "threads"_a, NoGil())
       // The weights of a vector of classes: head features x lanes.
-      .def(
-          "weights_of",
-          [](Stream& s, int64_t b) {
-            check_number("vector", b, 0, s.vectors() - 1);
-            return shared(s.weights_of(b));
-          },
-          nb::rv_policy::reference_internal)
+      .def("weights_of",
+           [](Stream& s, int64_t b) {
+             check_number("vector", b, 0, s.vectors() - 1);
+             return shared(s.weights_of(b));
+           })
       .def_prop_ro("vectors", &Stream::vectors)
       .def_prop_ro("weight_bytes", &Stream::weight_bytes);
   stream.attr("width") = Stream::width;
