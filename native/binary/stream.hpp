@@ -67,7 +67,8 @@ class BinaryStream {
   void swap_rows(Layout<T>& layout, const int64_t* ptr, const int32_t* labels, std::vector<T> C) {
     std::swap(rows_, layout);
     C_ = std::move(C);
-    if (rows_.tails() != 0 || rows_.heads() != heads_) throw std::logic_error("rows with other features");
+    if (rows_.tails() != 0 || rows_.heads() != heads_)
+      throw std::logic_error("the rows have features other than those of this stream");
     for (auto& one : variables_) one = {};
     active_.assign(vectors(), std::vector<uint8_t>(rows_.n, 1));
     filled_.clear();

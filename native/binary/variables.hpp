@@ -89,7 +89,7 @@ void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* c
     int64_t own = 0;
     for (int64_t r = 0; r < count; ++r) {
       if (row[r] < 0 || row[r] >= n || (lanes[r] & ~real) != 0)
-        throw std::invalid_argument("variables of a row or a problem that there is not");
+        throw std::invalid_argument("variables of a row or a problem that does not exist");
       if (r > 0 && row[r] <= row[r - 1]) throw std::invalid_argument("variables whose rows do not ascend");
       own += __builtin_popcount(lanes[r]);
     }

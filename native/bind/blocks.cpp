@@ -48,7 +48,7 @@ void bind_variables(nb::class_<BinaryBlocks<T>>& blocks) {
               nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu> columns) {
              if (static_cast<int64_t>(columns.shape(0)) != s.features() ||
                  static_cast<int64_t>(columns.shape(1)) != s.columns(blocks))
-               reject("columns", "weights of other features or problems");
+               reject("columns", "the weights are for other features or problems");
              check_finite("columns", std::span<const T>(columns.data(), columns.size()));
              s.set_columns(blocks, columns.data());
            })
