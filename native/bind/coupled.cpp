@@ -81,21 +81,14 @@ void bind_variables(nb::class_<CoupledSolver<T>>& coupled) {
   coupled
       .def("alpha",
            [](Coupled& s) {
-             std::vector<int64_t> ptr{0};
-             std::vector<int32_t> classes;
-             std::vector<T> values;
+             DualArrays<T> out;
              for (int64_t i = 0; i < s.alpha().n(); ++i) {
                const auto a = s.alpha()[i];
-               classes.insert(classes.end(), a.classes, a.classes + a.size);
-               values.insert(values.end(), a.values, a.values + a.size);
-               if (a.own > 0) {
-                 classes.push_back(s.labels()[i]);
-                 values.push_back(a.own);
-               }
-               ptr.push_back(static_cast<int64_t>(classes.size()));
+               out.add(a);
+               if (a.own > 0) out.add(s.labels()[i], a.own);
+               out.end_row();
              }
-             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
-                                    to_numpy(std::move(values)));
+             return std::move(out).to_tuple();
            })
       .def("set_alpha",
            [](Coupled& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {

@@ -73,17 +73,12 @@ void bind_state(nb::class_<MaxMarginSolver<T>>& solver) {
   solver
       .def("alpha",
            [](const Solver& s) {
-             std::vector<int64_t> ptr{0};
-             std::vector<int32_t> classes;
-             std::vector<T> values;
+             DualArrays<T> out;
              for (int64_t i = 0; i < s.alpha().n(); ++i) {
-               const auto a = s.alpha()[i];
-               classes.insert(classes.end(), a.classes, a.classes + a.size);
-               values.insert(values.end(), a.values, a.values + a.size);
-               ptr.push_back(static_cast<int64_t>(classes.size()));
+               out.add(s.alpha()[i]);
+               out.end_row();
              }
-             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
-                                    to_numpy(std::move(values)));
+             return std::move(out).to_tuple();
            })
       .def("set_alpha",
            [](Solver& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
@@ -152,8 +147,7 @@ void bind_max_margin(nb::module_& m, const std::string& suffix) {
           "certificate",
           [](Solver& s, int threads) {
             check_number("threads", threads, 1);
-            const Certificate c = s.certify(threads);
-            return std::make_tuple(c.primal, c.dual, c.violation);
+            return to_tuple(s.certify(threads));
           },
           "threads"_a, NoGil())
       .def("weights",

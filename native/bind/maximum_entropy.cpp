@@ -21,18 +21,13 @@ void bind_variables(nb::class_<MaximumEntropySolver<T>>& maximum_entropy) {
       .def("alpha",
            [](MaxEnt& s) {
              const int64_t n = s.rows().n, K = s.classes();
-             std::vector<int64_t> ptr{0};
-             std::vector<int32_t> classes;
-             std::vector<T> values;
+             DualArrays<T> out;
              for (int64_t i = 0; i < n; ++i) {
-               for (int64_t c = 0; c < K; ++c) {
-                 classes.push_back(static_cast<int32_t>(c));
-                 values.push_back(s.penalty(i) * std::exp(s.state(i)[c]));
-               }
-               ptr.push_back((i + 1) * K);
+               for (int64_t c = 0; c < K; ++c)
+                 out.add(static_cast<int32_t>(c), s.penalty(i) * std::exp(s.state(i)[c]));
+               out.end_row();
              }
-             return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
-                                    to_numpy(std::move(values)));
+             return std::move(out).to_tuple();
            })
       .def("set_alpha",
            [](MaxEnt& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
@@ -88,8 +83,7 @@ void bind_maximum_entropy(nb::module_& m, const std::string& suffix) {
           "certificate",
           [](MaxEnt& s, int threads) {
             check_number("threads", threads, 1);
-            const Certificate c = s.certificate(threads);
-            return std::make_tuple(c.primal, c.dual, c.violation);
+            return to_tuple(s.certificate(threads));
           },
           "threads"_a, NoGil())
       .def("weights", [](MaxEnt& s, int64_t features, int) {

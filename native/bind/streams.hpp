@@ -1,7 +1,6 @@
 // The bindings that solvers whose rows arrive block by block share.
 #pragma once
 #include "bind/arrays.hpp"
-#include "dual/certificate.hpp"
 #include "dual/exact_weights.hpp"
 #include "rows/layout.hpp"
 
@@ -95,8 +94,7 @@ void bind_row_stream(nb::class_<Solver>& solver) {
           "measure",
           [](const Solver& s, int threads) {
             check_loaded(s, threads);
-            const Certificate c = s.measure(threads);
-            return std::make_tuple(c.primal, c.dual, c.violation);
+            return to_tuple(s.measure(threads));
           },
           "threads"_a, NoGil())
       .def(
