@@ -32,6 +32,11 @@ struct Measured {
   vec<A> loss, gain, violation;
 };
 
+// A loss says of itself:
+//   smooth            it has a curvature, so Newton's method can train it
+//   bounded           a_i <= C_i
+//   sparse            most variables are 0
+//   stores_variables  the states are the variables
 template <Binary>
 struct BinaryLoss;
 
@@ -39,8 +44,9 @@ template <bool squared>
 struct HingeLoss {
   static constexpr double start = 0;
   static constexpr double at_zero = 1;
-  static constexpr bool sparse = true;  // most variables are 0
+  static constexpr bool smooth = squared, bounded = !squared, sparse = true, stores_variables = true;
 
+  static double variable(double state, double) { return state; }
   template <class A>
   static vec<A> variable(vec<A> state, A) {
     return state;
@@ -97,8 +103,9 @@ template <>
 struct BinaryLoss<Binary::logistic> {
   static constexpr double start = -20;
   static inline const double at_zero = std::log(2.0);  // the loss at margin 0, for C_i = 1
-  static constexpr bool sparse = false;
+  static constexpr bool smooth = true, bounded = true, sparse = false, stores_variables = false;
 
+  static double variable(double u, double C) { return C / (1 + std::exp(-u)); }
   template <class A>
   static vec<A> variable(vec<A> u, A C) {
     return C / (1 + exp_of<A>(-u));

@@ -249,7 +249,9 @@ class Newton {
     bool going[width] = {}, at_border[width] = {};
     vec<T> on = {};  // 1 for problems that go on
     Wide<T> rr;      // the squared norm of the residual
-    bool any() const { return std::any_of(going, going + width, [](bool g) { return g; }); }
+    bool any() const {
+      return std::any_of(going, going + width, [](bool g) { return g; });
+    }
   };
 
   Descent begin_descent(const Wide<T>& gg, const bool (&active)[width]) {

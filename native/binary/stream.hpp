@@ -112,9 +112,7 @@ class BinaryStream {
       unpack<loss>(b, work);
       work.active = filled_;
       shuffle(work.active, order(seed, b, 0));
-      const VisitedRows<T> on{rows_,   C_,           {work.positive.data()}, work.active,
-                              many(b), W_[b].data(), work.state.data()};
-      step(b, on, listening(interrupt));
+      step(b, visited(b, work), listening(interrupt));
       keep<loss>(b, work);
     });
   }
@@ -160,12 +158,10 @@ class BinaryStream {
     return out;
   }
   // The inverse; to be called for ascending ranges of rows.
-  void set_variables(int64_t first, int64_t last, const int64_t* counts, int64_t rows, const int32_t* row,
-                     const uint16_t* lanes, int64_t entries, const T* values) {
+  void set_variables(int64_t first, int64_t last, const PackedView<T>& packed) {
     std::vector<BlockVariables<T>> part(vectors());
     unpack_variables(
-        last - first, vectors(), [&](int64_t b) { return std::pair(b, (1u << many(b)) - 1); }, counts, rows,
-        row, lanes, entries, values, part);
+        last - first, vectors(), [&](int64_t b) { return std::pair(b, (1u << many(b)) - 1); }, packed, part);
     with_loss(loss_, [&]<Binary loss>() {
       for (const auto& one : part)
         check_states<loss>("values", one, [&](int32_t r) { return C_[first + r]; });
@@ -264,6 +260,10 @@ class BinaryStream {
     return [&] { return interrupted(interrupt); };
   }
 
+  VisitedRows<T> visited(int64_t b, Work& work) {
+    return {rows_, C_, {work.positive.data()}, work.active, many(b), W_[b].data(), work.state.data()};
+  }
+
   template <Binary loss>
   void unpack(int64_t b, Work& work) const {
     const vec<T> nothing = vec<T>{} + static_cast<T>(BinaryLoss<loss>::start);
@@ -283,13 +283,11 @@ class BinaryStream {
     std::vector<uint8_t>& marks = active_.at(b);
     for (int32_t i : filled_)
       if (how.all || marks[i]) work.active.push_back(i);
-    const LabelSides<T> sides{work.positive.data()};
     BlockSums first;
     for (int64_t round = 0; round < how.rounds; ++round) {
       shuffle(work.active, order(seed, b, round));
       const BlockSums seen =
-          step_rows<T, loss>(rows_, C_, sides, W_[b].data(), work.state.data(), work.active,
-                             static_cast<T>(how.rest), many(b), listening(interrupt));
+          step_rows<loss>(visited(b, work), static_cast<T>(how.rest), listening(interrupt));
       if (round == 0) first = seen;
       work.active.resize(seen.kept);
       if (seen.kept == 0 || seen.gap <= how.quiet * first.gap * (round > 0)) break;

@@ -35,17 +35,6 @@ namespace manyclass {
 // `either` begins with the dual, and changes to Newton's method if that seems slow.
 enum class Method { dual, newton, either };
 
-// A block is done when its relative gap, or its largest violation, is at most `tol`.
-struct BlockRule {
-  bool by_gap;
-  double tol;
-  int64_t max_epochs;
-
-  bool met(const Certificate& c) const {
-    return by_gap ? c.primal - c.dual <= tol * std::abs(c.primal) : c.violation <= tol;
-  }
-};
-
 struct BlockResult {
   Certificate certificate;
   int64_t epochs = 0;
@@ -59,7 +48,7 @@ class BlockTraining {
  public:
   // Trains block b, starting from these variables.
   BlockTraining(const BinaryData<T>& data, int64_t b, const BlockVariables<T>& from, Method method,
-                const BlockRule& rule, BlockWork<T>& work, Interrupt& interrupt)
+                const TrainingRule& rule, BlockWork<T>& work, Interrupt& interrupt)
       : data_(data),
         rows_(data.rows),
         b_(b),
@@ -83,7 +72,7 @@ class BlockTraining {
 
   // seed: for the order of the rows. An interrupt ends training early.
   BlockResult train(uint64_t seed) {
-    if constexpr (loss != Binary::hinge) {
+    if constexpr (Loss::smooth) {
       if (method_ == Method::newton) return by_newton({});
       const BlockResult result = by_dual(seed);
       return slow_ ? by_newton(result) : result;
@@ -153,7 +142,7 @@ class BlockTraining {
     if (method_ != Method::either || !rule_.by_gap || now.epochs < judged_at) return false;
     const double gained = std::log(then.gap / now.gap), left = std::log(now.gap / tol) / gained;
     return !(gained > 0 && left * (now.visited - then.visited) <= most_before_it &&
-             left * double(now.epochs - then.epochs) <= double(rule_.max_epochs - now.epochs));
+             left * double(now.epochs - then.epochs) <= double(rule_.limit - now.epochs));
   }
 
   BlockResult by_dual(uint64_t seed) {
@@ -179,7 +168,7 @@ class BlockTraining {
       if (share == 1) last_of_all = sums.gap;
       const bool quiet = rule_.by_gap ? left <= tol * (sums.loss + sums.norm / 2) : sums.violation <= tol;
       const bool out_of_epochs =
-          result.epochs >= rule_.max_epochs || interrupt_.requested() || cut_short(result, watch);
+          result.epochs >= rule_.limit || interrupt_.requested() || cut_short(result, watch);
       if (share == 1) objective = sums.loss + sums.norm / 2;
       if (!quiet && !out_of_epochs) {
         const Seen now{result.epochs, result.visited, sums.gap / objective};
@@ -225,11 +214,11 @@ class BlockTraining {
     for (;;) {
       bool active[width] = {};
       for (int64_t l = 0; l < block_.many(); ++l)
-        active[l] = rule_.by_gap ? at.primal[l] - at.dual[l] > tol * at.primal[l] : at.steepest[l] > tol;
+        active[l] = rule_.by_gap ? !gap_met(at.primal[l], at.dual[l], tol) : at.steepest[l] > tol;
       const bool quiet = std::none_of(active, active + width, [](bool a) { return a; });
       result.visited = visited + static_cast<double>(result.epochs - epochs);
       const bool out_of_epochs =
-          result.epochs >= rule_.max_epochs || interrupted(interrupt_) || cut_short(result, watch);
+          result.epochs >= rule_.limit || interrupted(interrupt_) || cut_short(result, watch);
       if (quiet || out_of_epochs) {
         result.certificate = certificate_.of_weights();
         result.done = rule_.met(result.certificate);
@@ -279,8 +268,9 @@ class BlockTraining {
   }
   template <class Sides>
   BlockSums visit_rows(const Sides& sides, T rest) {
-    return step_rows<T, loss>(rows_, data_.C, sides, work_.W.data(), work_.state.data(), work_.active, rest,
-                              block_.many(), [this] { return interrupted(interrupt_); });
+    const VisitedRows<T, Sides> on{rows_,          data_.C,           sides, work_.active, block_.many(),
+                                   work_.W.data(), work_.state.data()};
+    return step_rows<loss>(on, rest, [this] { return interrupted(interrupt_); });
   }
 
   // single(i): by problem, the weights of features that only row i has, divided by their values.
@@ -304,7 +294,7 @@ class BlockTraining {
   const int64_t b_;
   const BinaryBlock<T>& block_;
   const Method method_;
-  const BlockRule& rule_;
+  const TrainingRule& rule_;
   BlockWork<T>& work_;
   Interrupt& interrupt_;
   const BinaryCertificate<T, loss> certificate_;

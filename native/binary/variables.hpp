@@ -76,41 +76,53 @@ struct PackedVariables {
   }
 };
 
-// The inverse, from the arrays of a PackedVariables of n rows. block(k): the number of the k-th of `blocks`
-// blocks, and a mask of its lanes.
+// The arrays of a PackedVariables from outside: `rows` rows and `entries` values in all.
+template <class T>
+struct PackedView {
+  const int64_t* counts;
+  const int32_t* row;
+  const uint16_t* lanes;
+  int64_t rows;
+  const T* values;
+  int64_t entries;
+};
+
+// The inverse, for n rows. block(k): the number of the k-th of `blocks` blocks, and a mask of its lanes.
 template <class T, class BlockOf>
-void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* counts, int64_t rows,
-                      const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values,
+void unpack_variables(int64_t n, int64_t blocks, BlockOf block, PackedView<T> in,
                       std::vector<BlockVariables<T>>& all) {
+  const auto differ = [] { throw std::invalid_argument("the arrays have different lengths"); };
   for (int64_t k = 0; k < blocks; ++k) {
     const auto [number, real] = block(k);
-    const int64_t count = counts[k];
-    if (count < 0 || count > rows) throw std::invalid_argument("the arrays have different lengths");
+    const int64_t count = in.counts[k];
+    if (count < 0 || count > in.rows) differ();
     int64_t own = 0;
     for (int64_t r = 0; r < count; ++r) {
-      if (row[r] < 0 || row[r] >= n || (lanes[r] & ~real) != 0)
+      if (in.row[r] < 0 || in.row[r] >= n || (in.lanes[r] & ~real) != 0)
         throw std::invalid_argument("variables of a row or a problem that does not exist");
-      if (r > 0 && row[r] <= row[r - 1]) throw std::invalid_argument("variables whose rows do not ascend");
-      own += __builtin_popcount(lanes[r]);
+      if (r > 0 && in.row[r] <= in.row[r - 1])
+        throw std::invalid_argument("variables whose rows do not ascend");
+      own += __builtin_popcount(in.lanes[r]);
     }
-    if (own > entries) throw std::invalid_argument("the arrays have different lengths");
-    all[number] = {{row, row + count}, {lanes, lanes + count}, {values, values + own}};
-    row += count;
-    lanes += count;
-    rows -= count;
-    values += own;
-    entries -= own;
+    if (own > in.entries) differ();
+    all[number] = {{in.row, in.row + count}, {in.lanes, in.lanes + count}, {in.values, in.values + own}};
+    in.row += count;
+    in.lanes += count;
+    in.rows -= count;
+    in.values += own;
+    in.entries -= own;
   }
-  if (rows != 0 || entries != 0) throw std::invalid_argument("the arrays have different lengths");
+  if (in.rows != 0 || in.entries != 0) differ();
 }
 
 // Checks that states (binary/loss.hpp) are within the bounds that training keeps. C(i): the penalty of row i.
 template <Binary loss, class T, class Penalty>
 void check_states(const char* name, const BlockVariables<T>& states, Penalty C) {
+  using Loss = BinaryLoss<loss>;
   constexpr T most = std::numeric_limits<T>::max();
   states.for_each([&](int32_t i, int, T state) {
-    const T low = loss == Binary::logistic ? -most : T(0);
-    const T high = loss == Binary::hinge ? with_rounding(C(i)) : most;
+    const T low = Loss::stores_variables ? T(0) : -most;
+    const T high = Loss::stores_variables && Loss::bounded ? with_rounding(C(i)) : most;
     if (!(state >= low && state <= high))
       reject(name, "that of row " + std::to_string(i) + " is " + in_digits(state) + ", outside " +
                        in_digits(low) + " to " + in_digits(high));
@@ -155,8 +167,8 @@ struct VariablesByRow {
 
   // The variable of the e-th state, which belongs to row i.
   double variable(int64_t i, int64_t e) const {
-    return loss == Binary::logistic ? double(data.C[i]) / (1 + std::exp(-double(state[e])))
-                                    : double(state[e]);
+    return with_loss(
+        loss, [&]<Binary loss>() { return BinaryLoss<loss>::variable(double(state[e]), double(data.C[i])); });
   }
   std::vector<T> variables() const {
     std::vector<T> all(state.size());

@@ -6,6 +6,7 @@
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/deal.hpp"
+#include "bind/packed.hpp"
 #include "rows/layout.hpp"
 
 namespace manyclass {
@@ -25,17 +26,13 @@ void bind_variables(nb::class_<BinaryBlocks<T>>& blocks) {
   blocks
       .def("variables_of",
            [](const Blocks& s, const std::vector<int64_t>& blocks) {
-             auto a = s.variables_of(blocks);
-             return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
-                                    to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
+             return to_tuple(s.variables_of(blocks));
            })
       .def("set_variables",
            [](Blocks& s, const std::vector<int64_t>& blocks, In<int64_t> counts, In<int32_t> rows,
               In<uint16_t> lanes, In<T> values) {
              check_length("counts", counts.size(), static_cast<int64_t>(blocks.size()));
-             check_length("lanes", lanes.size(), static_cast<int64_t>(rows.size()));
-             s.set_variables(blocks, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
-                             lanes.data(), static_cast<int64_t>(values.size()), values.data());
+             s.set_variables(blocks, packed_view(counts, rows, lanes, values));
            })
       .def("columns_of",
            [](Blocks& s, const std::vector<int64_t>& blocks) {
@@ -73,17 +70,20 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
   blocks
       .def(
           "__init__",
-          [](Blocks* self, Layout<T>& rows, In<int64_t> label_ptr, In<int32_t> labels, In<T> C,
-             int64_t classes, int64_t features, const std::string& loss, bool pairs,
+          // labels: by row, with the penalties. problems: the number of classes, and whether their pairs.
+          [](Blocks* self, Layout<T>& rows, const std::tuple<In<int64_t>, In<int32_t>, In<T>>& labels,
+             std::tuple<int64_t, bool> problems, int64_t features, const std::string& loss,
              const std::string& method, bool reduced, bool keep_variables) {
-            check_labelled(rows, label_ptr, labels, C, classes);
+            const auto& [ptr, label, C] = labels;
+            const auto [classes, pairs] = problems;
+            check_labelled(rows, ptr, label, C, classes);
             check_features(rows, features);
-            new (self)
-                Blocks(taken(rows), {to_vector(label_ptr), to_vector(labels)}, to_vector(C), classes,
-                       features, binary_named(loss), pairs, method_named(method), reduced, keep_variables);
+            new (self) Blocks(taken(rows), {to_vector(ptr), to_vector(label)}, to_vector(C),
+                              {classes, pairs, features, binary_named(loss), method_named(method), reduced,
+                               keep_variables});
           },
-          "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, "classes"_a, "features"_a, "loss"_a, "pairs"_a,
-          "method"_a, "reduced"_a, "keep_variables"_a)
+          "rows"_a, "labels"_a, "problems"_a, "features"_a, "loss"_a, "method"_a, "reduced"_a,
+          "keep_variables"_a)
       .def(
           "train",
           [](Blocks& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,

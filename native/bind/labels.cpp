@@ -147,10 +147,16 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
   labels
       .def(
           "__init__",
-          // Does not copy the arrays of the rows: the caller must keep them alive as long as this object.
-          [](Labels* self, In<int64_t> ptr, In<int32_t> index, In<T> value, int64_t features, In<double> C,
-             In<int64_t> own_ptr, In<int32_t> own, double lambda, double tau, double constant, bool squared,
-             int64_t draws, int64_t together, bool keep_variables, int threads) {
+          // rows: a CSR matrix and its number of features. It is not copied: the tuple stays alive as long as
+          // this object. own: the rows of each label. net: lambda, tau and the constant feature. search: the
+          // features drawn, and `together` (labels/training.hpp).
+          [](Labels* self, const std::tuple<In<int64_t>, In<int32_t>, In<T>, int64_t>& rows, In<double> C,
+             const std::tuple<In<int64_t>, In<int32_t>>& own_rows, std::tuple<double, double, double> net,
+             bool squared, std::tuple<int64_t, int64_t> search, bool keep_variables, int threads) {
+            const auto& [ptr, index, value, features] = rows;
+            const auto& [own_ptr, own] = own_rows;
+            const auto [lambda, tau, constant] = net;
+            const auto [draws, together] = search;
             check_rows(span_of(ptr), span_of(index), value.size(), features);
             const RowsInPlace<T> X{ptr.data(), index.data(), value.data(),
                                    static_cast<int64_t>(ptr.size()) - 1, features};
@@ -177,10 +183,8 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
                                                                           together});
             new (self) Labels(std::move(data), static_cast<int64_t>(own_ptr.size()) - 1);
           },
-          "indptr"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "features"_a, "C"_a,
-          "own_ptr"_a, "own"_a, "lambda_"_a, "tau"_a, "constant"_a, "squared"_a, "draws"_a, "together"_a,
-          "keep_variables"_a, "threads"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
-          nb::keep_alive<1, 4>())
+          "rows"_a.noconvert(), "C"_a, "own"_a, "net"_a, "squared"_a, "search"_a, "keep_variables"_a,
+          "threads"_a, nb::keep_alive<1, 2>())
       .def(
           "train",
           // Returns the blocks trained, and one line per label: primal, dual, violation, rounds, visited,

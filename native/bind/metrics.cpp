@@ -19,14 +19,18 @@ void bind_metrics(nb::module_& m) {
   // Writes sums (k x ranking_sums) and first_hit (by label).
   m.def(
       "ranking_sums",
-      [](In<int64_t> ptr, In<int32_t> index, nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig> best,
-         std::optional<In<int32_t>> unknown, std::optional<In<double>> weight, double unknown_weight,
-         Out<double> sums, Out<int32_t> first_hit, int threads) {
+      [](const std::tuple<In<int64_t>, In<int32_t>>& truth,
+         nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig> best, std::optional<In<int32_t>> unknown,
+         std::optional<In<double>> weight, double unknown_weight, Out<double> sums, Out<int32_t> first_hit,
+         int threads) {
         const auto labels = static_cast<int64_t>(first_hit.size());
         const auto rows = static_cast<int64_t>(best.shape(0)), k = static_cast<int64_t>(best.shape(1));
-        const Ranking given{label_sets(ptr, index, labels),      best.data(),
-                            static_cast<int64_t>(best.shape(1)), unknown ? unknown->data() : nullptr,
-                            weight ? weight->data() : nullptr,   unknown_weight};
+        const Ranking given{label_sets(std::get<0>(truth), std::get<1>(truth), labels),
+                            best.data(),
+                            static_cast<int64_t>(best.shape(1)),
+                            unknown ? unknown->data() : nullptr,
+                            weight ? weight->data() : nullptr,
+                            unknown_weight};
         check_length("best", best.shape(0), given.truth.n_rows);
         check_range("best", std::span<const int32_t>(best.data(), best.size()), -1, labels);
         if (unknown) {
@@ -39,8 +43,8 @@ void bind_metrics(nb::module_& m) {
         nb::gil_scoped_release nogil;
         RankingPass(given).run(out, first_hit.data(), threads);
       },
-      "indptr"_a, "indices"_a, "best"_a, "unknown"_a.none(), "weight"_a.none(), "unknown_weight"_a, "sums"_a,
-      "first_hit"_a, "threads"_a);
+      "truth"_a, "best"_a, "unknown"_a.none(), "weight"_a.none(), "unknown_weight"_a, "sums"_a, "first_hit"_a,
+      "threads"_a);
   m.def(
       "count_matches",
       [](In<int64_t> ptr, In<int32_t> index, In<int64_t> found_ptr, In<int32_t> found_index,

@@ -8,6 +8,7 @@
 #include "binary/stream.hpp"
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
+#include "bind/packed.hpp"
 #include "dual/exact_weights.hpp"
 #include "rows/layout.hpp"
 #include "simd/vector.hpp"
@@ -131,18 +132,14 @@ void bind_variables(nb::class_<BinaryStream<T>>& stream) {
       .def("variables_of",
            [](const Stream& s, int64_t first, int64_t last) {
              check_part(s, first, last);
-             auto a = s.variables_of(first, last);
-             return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
-                                    to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
+             return to_tuple(s.variables_of(first, last));
            })
       .def("set_variables",
            [](Stream& s, int64_t first, int64_t last, In<int64_t> counts, In<int32_t> rows,
               In<uint16_t> lanes, In<T> values) {
              check_part(s, first, last);
              check_length("counts", counts.size(), s.vectors());
-             check_length("lanes", lanes.size(), static_cast<int64_t>(rows.size()));
-             s.set_variables(first, last, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
-                             lanes.data(), static_cast<int64_t>(values.size()), values.data());
+             s.set_variables(first, last, packed_view(counts, rows, lanes, values));
            })
       .def("active_of",
            [](const Stream& s, int64_t first, int64_t last) {
@@ -182,7 +179,7 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
           [](Stream& s, int threads) {
             check_loaded(s, threads);
             std::vector<std::tuple<double, double, double>> out;
-            for (const Certificate& c : s.measure(threads)) out.emplace_back(c.primal, c.dual, c.violation);
+            for (const Certificate& c : s.measure(threads)) out.push_back(to_tuple(c));
             return out;
           },
           "threads"_a, NoGil())

@@ -49,7 +49,7 @@ class LabelsTogether {
   // `most_passes` are over: a few hard labels are better trained alone after that. Sets their weights,
   // variables and certificates.
   template <class Interrupted>
-  void train(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, uint64_t seed,
+  void train(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
              Interrupted interrupted) {
     if (data_.squared)
       train_with<Binary::squared_hinge>(labels, rule, seed, interrupted);
@@ -73,7 +73,7 @@ class LabelsTogether {
   };
 
   template <Binary loss, class Interrupted>
-  void train_with(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, uint64_t seed,
+  void train_with(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
                   Interrupted interrupted) {
     begin(labels);
     const int64_t many = static_cast<int64_t>(labels.size());
@@ -99,7 +99,7 @@ class LabelsTogether {
       }
       last = seen.gap;
       if (share == 1) last_of_all = gap;
-      const bool last_pass = pass >= std::min(rule.max_rounds, most_passes) || interrupted();
+      const bool last_pass = pass >= std::min(rule.limit, most_passes) || interrupted();
       if ((quiet && share >= (rule.by_gap ? nearly_all : 1)) || last_pass) {
         if (certify<loss>(labels, rule, pass) || last_pass) break;
         tol /= 2;
@@ -213,7 +213,7 @@ class LabelsTogether {
   // Computes the certificates of all labels, and sets their weights, rounded as the model will store them.
   // Returns whether all labels are done. (v_ temporarily holds the rounded weights.)
   template <Binary loss>
-  bool certify(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, int64_t pass) {
+  bool certify(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, int64_t pass) {
     using Loss = BinaryLoss<loss>;
     set_exact();
     Wide<T> primal, dual, worst;

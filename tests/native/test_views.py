@@ -63,8 +63,8 @@ def test_a_view_outlives_what_its_solver_resets(kind, loss, name, reset):
 def test_a_sibling_keeps_the_rows_that_the_first_one_reads_in_place():
     arrays = [array.copy() for array in (INDPTR, INDICES, VALUES)]
     alive = [weakref.ref(array) for array in arrays]
-    own_ptr, own = np.arange(N + 1), np.arange(N, dtype=np.int32)
-    first = core.LabelBlocks32(*arrays, D, np.ones(N), own_ptr, own, 0.01, 1.0, 0.0, True, 0, 0, True, 1)
+    own_rows = np.arange(N + 1), np.arange(N, dtype=np.int32)
+    first = core.LabelBlocks32((*arrays, D), np.ones(N), own_rows, (0.01, 1.0, 0.0), True, (0, 0), True, 1)
     sibling = first.sibling()
     del first, arrays
     gc.collect()
