@@ -171,9 +171,7 @@ class Newton {
       add_to(at.primal, part * seen.loss);
       add_to(at.dual, part * seen.gain);
       store(curvature_.data() + int64_t(i) * width, part * Loss::curvature(m, C_[i]));
-      alignas(64) T coef[width];
-      store(coef, t * Loss::variable(state, C_[i]));
-      const Wide<T> a(coef);
+      const Wide<T> a(t * Loss::variable(state, C_[i]));
       for_each_feature(i, [&](int64_t f, T x) {
         double* sum = exact_.data() + f * width;
         for (int v = 0; v < Wide<T>::parts; ++v)

@@ -10,6 +10,7 @@
 #include "rows/layout.hpp"
 #include "simd/lane_masks.hpp"
 #include "simd/vector.hpp"
+#include "simd/wide.hpp"
 
 namespace manyclass {
 
@@ -94,6 +95,16 @@ struct VisitedRows {
     }
   }
 };
+
+// t_i a_i in float64; t: the sides of the row.
+template <Binary loss, class T>
+Wide<T> signed_variables(const T* state, vec<T> t, T C) {
+  Wide<T> a(state);
+  const Wide<T> sides(t);
+  for (int v = 0; v < Wide<T>::parts; ++v)
+    a.part[v] = BinaryLoss<loss>::variable(a.part[v], double(C)) * sides.part[v];
+  return a;
+}
 
 // Sums over visits, by lane.
 template <class T>

@@ -301,17 +301,10 @@ class BinaryStream {
   template <Binary loss>
   void keep(int64_t b, const Work& work) {
     const uint32_t real = (1u << many(b)) - 1;
-    BlockVariables<T>& kept = variables_[b];
-    kept = {};
-    for (int32_t i : filled_) {
-      const vec<T> state = load(work.state.data() + int64_t(i) * width);
-      const uint32_t lanes = nonzero_lanes<T>(state - static_cast<T>(BinaryLoss<loss>::start)) & real;
-      if (lanes == 0) continue;
-      kept.row.push_back(i);
-      kept.lanes.push_back(static_cast<uint16_t>(lanes));
-      for (uint32_t left = lanes; left != 0; left &= left - 1)
-        kept.values.push_back(state[__builtin_ctz(left)]);
-    }
+    variables_[b] = {};  // frees the old ones first
+    variables_[b] = BlockVariables<T>::packed(filled_, work.state.data(), [&](vec<T> state, int32_t) {
+      return nonzero_lanes<T>(state - static_cast<T>(BinaryLoss<loss>::start)) & real;
+    });
   }
 
   // The feature of an entry some way after h, to prefetch its weights while rows are visited in order.
@@ -322,16 +315,7 @@ class BinaryStream {
   // t_i a_i
   template <Binary loss>
   Wide<T> coefficient(int64_t i, const Work& work) const {
-    Wide<T> a(work.state.data() + i * width);
-    const Wide<T> t = signs(i, work);
-    for (int v = 0; v < parts; ++v)
-      a.part[v] = BinaryLoss<loss>::variable(a.part[v], double(C_[i])) * t.part[v];
-    return a;
-  }
-  Wide<T> signs(int64_t i, const Work& work) const {
-    alignas(64) T t[width];
-    store(t, signs_of_lanes<T>(work.positive[i]));
-    return Wide<T>(t);
+    return signed_variables<loss>(work.state.data() + i * width, signs_of_lanes<T>(work.positive[i]), C_[i]);
   }
 
   template <Binary loss>
@@ -365,7 +349,7 @@ class BinaryStream {
         const T* w = W + int64_t(rows_.head_index[h]) * width;
         for (int v = 0; v < parts; ++v) s.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
       }
-      const Wide<T> state(work.state.data() + int64_t(i) * width), t = signs(i, work);
+      const Wide<T> state(work.state.data() + int64_t(i) * width), t(signs_of_lanes<T>(work.positive[i]));
       if (rows_.single_ptr[i] != rows_.single_ptr[i + 1]) {
         const Wide<T> coef = coefficient<loss>(i, work);
         for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)

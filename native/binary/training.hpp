@@ -83,27 +83,9 @@ class BlockTraining {
   // The trained variables that are not 0.
   BlockVariables<T> variables() const {
     const uint32_t real = (1u << block_.many()) - 1;  // lanes that are problems
-    const auto lanes_of = [&](int64_t i) { return nonzero_lanes<T>(variable(i) * signs(i)) & real; };
-    size_t with_any = 0, values = 0;
-    for (int32_t i : work_.rows) {
-      const uint32_t lanes = lanes_of(i);
-      with_any += lanes != 0;
-      values += __builtin_popcount(lanes);
-    }
-    BlockVariables<T> kept;
-    kept.row.reserve(with_any);
-    kept.lanes.reserve(with_any);
-    kept.values.reserve(values);
-    for (int32_t i : work_.rows) {
-      const uint32_t lanes = lanes_of(i);
-      if (lanes == 0) continue;
-      kept.row.push_back(i);
-      kept.lanes.push_back(static_cast<uint16_t>(lanes));
-      const T* state = work_.state.data() + int64_t(i) * width;
-      for (uint32_t left = lanes; left != 0; left &= left - 1)
-        kept.values.push_back(state[__builtin_ctz(left)]);
-    }
-    return kept;
+    return BlockVariables<T>::packed(work_.rows, work_.state.data(), [&](vec<T> state, int32_t i) {
+      return nonzero_lanes<T>(Loss::variable(state, data_.C[i]) * signs(i)) & real;
+    });
   }
 
   // Copies the trained weights to a dense model: Newton's, or those of the variables, rounded, as the last

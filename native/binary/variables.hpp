@@ -26,6 +26,32 @@ struct BlockVariables {
   std::vector<uint16_t> lanes;
   std::vector<T> values;
 
+  // Of these rows, whose states are rows x lanes: the lanes that chosen(state, row) marks.
+  template <class Chosen>
+  static BlockVariables packed(const std::vector<int32_t>& rows, const T* states, Chosen chosen) {
+    const auto for_each_row = [&](auto f) {
+      for (int32_t i : rows) {
+        const vec<T> state = load(states + int64_t(i) * Lanes<T>::count);
+        if (const uint32_t marked = chosen(state, i)) f(i, marked, state);
+      }
+    };
+    size_t with_any = 0, entries = 0;
+    for_each_row([&](int32_t, uint32_t marked, const vec<T>&) {
+      ++with_any;
+      entries += __builtin_popcount(marked);
+    });
+    BlockVariables out;
+    out.row.reserve(with_any);
+    out.lanes.reserve(with_any);
+    out.values.reserve(entries);
+    for_each_row([&](int32_t i, uint32_t marked, const vec<T>& state) {
+      out.row.push_back(i);
+      out.lanes.push_back(static_cast<uint16_t>(marked));
+      for (; marked != 0; marked &= marked - 1) out.values.push_back(state[__builtin_ctz(marked)]);
+    });
+    return out;
+  }
+
   // f(row, lane, value)
   template <class F>
   void for_each(F f) const {

@@ -197,9 +197,7 @@ class LabelsTogether {
     for (int64_t i = 0; i < X_.n; ++i) {
       const vec<T> a = load(a_.data() + i * width);
       if (!any_nonzero<T>(a)) continue;
-      alignas(64) T coef[width];
-      store(coef, a * signs_of_lanes<T>(own_[i]));
-      const Wide<T> wide(coef);
+      const Wide<T> wide(a * signs_of_lanes<T>(own_[i]));
       for (int64_t h = X_.ptr[i]; h < X_.ptr[i + 1]; ++h) add(X_.index[h], X_.value[h], wide);
       add(X_.d, net_.constant, wide);
     }
@@ -235,9 +233,7 @@ class LabelsTogether {
         const T* w = v_.data() + int64_t(X_.index[h]) * width;
         for (int p = 0; p < parts; ++p) s.part[p] += double(X_.value[h]) * load_as<double>(w + p * L);
       }
-      alignas(64) T sign[width];
-      store(sign, signs_of_lanes<T>(own_[i]));
-      const Wide<T> t(sign), a(a_.data() + i * width), bias(v_.data() + X_.d * width);
+      const Wide<T> t(signs_of_lanes<T>(own_[i])), a(a_.data() + i * width), bias(v_.data() + X_.d * width);
       for (int p = 0; p < parts; ++p) {
         const vec<double> m = (s.part[p] + net_.constant * bias.part[p]) * t.part[p];
         const auto found = Loss::measure(a.part[p], m, penalty<loss, double>(i));
