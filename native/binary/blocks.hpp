@@ -26,29 +26,39 @@
 
 namespace manyclass {
 
+// What to train, and how. keep_variables: whether to store the dual variables even if the model does not need
+// them.
+struct BlockOptions {
+  int64_t classes;
+  bool pairs;
+  int64_t features;
+  Binary loss;
+  Method method;
+  bool reduced, keep_variables;
+};
+
 template <class T>
 class BinaryBlocks {
  public:
   static constexpr int width = Lanes<T>::count;
 
-  // keep_variables: whether to store the dual variables even if the model does not need them.
-  BinaryBlocks(Layout<T> layout, RowLabels labels, std::vector<T> C, int64_t classes, int64_t features,
-               Binary loss, bool pairs, Method method, bool reduced, bool keep_variables)
-      : shared_(std::make_shared<BinaryData<T>>(std::move(layout), std::move(labels), std::move(C), classes,
-                                                pairs, reduced)),
-        loss_(loss),
-        method_(method),
-        dense_(model_is_dense(features)),
-        keep_variables_(keep_variables || !dense_),
+  BinaryBlocks(Layout<T> layout, RowLabels labels, std::vector<T> C, const BlockOptions& options)
+      : shared_(std::make_shared<BinaryData<T>>(std::move(layout), std::move(labels), std::move(C),
+                                                options.classes, options.pairs, options.reduced)),
+        loss_(options.loss),
+        method_(options.method),
+        dense_(model_is_dense(options.features)),
+        keep_variables_(options.keep_variables || !dense_),
         alpha_(data_.problems.blocks().size()),
         held_(alpha_.size(), true) {
-    if (method_ == Method::either && (loss == Binary::hinge || reduced || !dense_)) method_ = Method::dual;
-    if (method_ == Method::newton && (pairs || loss == Binary::hinge))
+    const bool reduced = options.reduced;
+    if (method_ == Method::either && (!smooth() || reduced || !dense_)) method_ = Method::dual;
+    if (method_ == Method::newton && (data_.pairs || !smooth()))
       throw std::logic_error("Newton's method needs a smooth loss and one-vs-rest");
-    if (reduced && (pairs || method_ == Method::newton))
+    if (reduced && (data_.pairs || method_ == Method::newton))
       throw std::logic_error("feature reduction needs one-vs-rest and the dual method");
     if (!dense_) return;
-    model_ = ModelColumns<T>(data_.problems, features);
+    model_ = ModelColumns<T>(data_.problems, options.features);
     model_.hold(held_);
   }
 
@@ -71,8 +81,8 @@ class BinaryBlocks {
 
   // Trains the blocks that are dealt, starting from their current dual variables. An interrupt ends the
   // blocks in training where they are.
-  std::vector<std::pair<int64_t, BlockResult>> train(const Deal& deal, const BlockRule& rule, uint64_t seed,
-                                                     int threads, Interrupt& interrupt) {
+  std::vector<std::pair<int64_t, BlockResult>> train(const Deal& deal, const TrainingRule& rule,
+                                                     uint64_t seed, int threads, Interrupt& interrupt) {
     while (static_cast<int>(work_.size()) < threads) work_.emplace_back(data_);
     return train_dealt<BlockResult>(threads, deal, interrupt, [&](int me, int64_t b) {
       check_held({b});
@@ -113,8 +123,7 @@ class BinaryBlocks {
   PackedVariables<T> variables_of(const std::vector<int64_t>& chosen) const {
     return {alpha_, check(chosen)};
   }
-  void set_variables(const std::vector<int64_t>& chosen, const int64_t* counts, int64_t rows,
-                     const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values) {
+  void set_variables(const std::vector<int64_t>& chosen, const PackedView<T>& packed) {
     also_hold(chosen);
     std::vector<BlockVariables<T>> found(alpha_.size());
     unpack_variables(
@@ -122,7 +131,7 @@ class BinaryBlocks {
         [&](int64_t k) {
           return std::pair(chosen[k], (1u << data_.problems.blocks()[chosen[k]].many()) - 1);
         },
-        counts, rows, row, lanes, entries, values, found);
+        packed, found);
     with_loss(loss_, [&]<Binary loss>() {
       for (int64_t b : chosen) check_states<loss>("values", found[b], [&](int32_t i) { return data_.C[i]; });
     });
@@ -168,10 +177,10 @@ class BinaryBlocks {
  private:
   // Checks that variables (not states) are within their bounds.
   void check_variables(const std::vector<BlockVariables<T>>& found) const {
+    const bool bounded = with_loss(loss_, []<Binary loss>() { return BinaryLoss<loss>::bounded; });
     for (const BlockVariables<T>& one : found)
       one.for_each([&](int32_t i, int, T a) {
-        const T high =
-            loss_ == Binary::squared_hinge ? std::numeric_limits<T>::max() : with_rounding(data_.C[i]);
+        const T high = bounded ? with_rounding(data_.C[i]) : std::numeric_limits<T>::max();
         if (!(a >= 0 && a <= high))
           reject("values", "that of row " + std::to_string(i) + " is " + in_digits(a) + ", outside 0 to " +
                                in_digits(high));
@@ -211,15 +220,20 @@ class BinaryBlocks {
     if (dense_) model_.hold(held_);
   }
 
+  bool smooth() const {
+    return with_loss(loss_, []<Binary loss>() { return BinaryLoss<loss>::smooth; });
+  }
+
   // One-vs-one with the hinge has few non-zero variables, from which a sparse model is computed.
   bool model_is_dense(int64_t features) const {
     const bool small = features * problems() * static_cast<int64_t>(sizeof(T)) <= small_model;
-    if (data_.pairs) return small && loss_ != Binary::hinge;
-    return small || loss_ == Binary::logistic || method_ == Method::newton;
+    if (data_.pairs) return small && smooth();
+    const bool sparse = with_loss(loss_, []<Binary loss>() { return BinaryLoss<loss>::sparse; });
+    return small || !sparse || method_ == Method::newton;
   }
 
   template <Binary loss>
-  BlockResult train_block(int64_t b, const BlockRule& rule, uint64_t seed, BlockWork<T>& work,
+  BlockResult train_block(int64_t b, const TrainingRule& rule, uint64_t seed, BlockWork<T>& work,
                           Interrupt& interrupt) {
     BlockTraining<T, loss> training(data_, b, alpha_[b], method_, rule, work, interrupt);
     const BlockResult result = training.train(seed);

@@ -9,6 +9,7 @@
 #include "binary/loss.hpp"
 #include "binary/newton.hpp"
 #include "binary/problems.hpp"
+#include "binary/step.hpp"
 #include "binary/work.hpp"
 #include "dual/certificate.hpp"
 #include "rows/layout.hpp"
@@ -139,10 +140,8 @@ class BinaryCertificate {
   // t_i a_i in the weights of features that only row i has.
   Wide<T> single_coefficients(int64_t i) const {
     if (data_.kept.all()) return coefficients(i);
-    alignas(64) T own[width];
-    store(own, work_.sides.template signs<T>(i) > vec<T>{} ? vec<T>{} + 1 : vec<T>{});
     Wide<T> out = coefficients(i);
-    const Wide<T> only(own);
+    const Wide<T> only(work_.sides.template signs<T>(i) > vec<T>{} ? vec<T>{} + 1 : vec<T>{});
     for (int v = 0; v < parts; ++v) out.part[v] *= only.part[v];
     return out;
   }
@@ -150,11 +149,7 @@ class BinaryCertificate {
  private:
   using Loss = BinaryLoss<loss>;
 
-  Wide<T> signs(int64_t i) const {
-    alignas(64) T t[width];
-    store(t, work_.sides.template signs<T>(i));
-    return Wide<T>(t);
-  }
+  Wide<T> signs(int64_t i) const { return Wide<T>(work_.sides.template signs<T>(i)); }
 
   // One-vs-one: rows with t_i = 0 do not count.
   Measured<double> taking_part(const Measured<double>& seen, vec<double> t) const {
@@ -165,10 +160,8 @@ class BinaryCertificate {
 
   // t_i a_i
   Wide<T> coefficients(int64_t i) const {
-    Wide<T> a(work_.state.data() + i * width);
-    const Wide<T> t = signs(i);
-    for (int v = 0; v < parts; ++v) a.part[v] = Loss::variable(a.part[v], double(data_.C[i])) * t.part[v];
-    return a;
+    return signed_variables<loss>(work_.state.data() + i * width, work_.sides.template signs<T>(i),
+                                  data_.C[i]);
   }
 
   void add_to_exact(int64_t i, const Wide<T>& coef) const {

@@ -10,6 +10,7 @@
 #pragma once
 #include <cmath>
 #include <stdexcept>
+#include <string>
 
 #include "simd/math.hpp"
 #include "simd/vector.hpp"
@@ -18,12 +19,24 @@ namespace manyclass {
 
 enum class Binary { hinge, squared_hinge, logistic };
 
+inline Binary binary_named(const std::string& name) {
+  if (name == "hinge") return Binary::hinge;
+  if (name == "squared_hinge") return Binary::squared_hinge;
+  if (name == "logistic") return Binary::logistic;
+  throw std::invalid_argument("this kernel has no loss named " + name);
+}
+
 // C_i loss, gain, and violation of the optimality condition.
 template <class A>
 struct Measured {
   vec<A> loss, gain, violation;
 };
 
+// A loss says of itself:
+//   smooth            it has a curvature, so Newton's method can train it
+//   bounded           a_i <= C_i
+//   sparse            most variables are 0
+//   stores_variables  the states are the variables
 template <Binary>
 struct BinaryLoss;
 
@@ -31,8 +44,9 @@ template <bool squared>
 struct HingeLoss {
   static constexpr double start = 0;
   static constexpr double at_zero = 1;
-  static constexpr bool sparse = true;  // most variables are 0
+  static constexpr bool smooth = squared, bounded = !squared, sparse = true, stores_variables = true;
 
+  static double variable(double state, double) { return state; }
   template <class A>
   static vec<A> variable(vec<A> state, A) {
     return state;
@@ -89,8 +103,9 @@ template <>
 struct BinaryLoss<Binary::logistic> {
   static constexpr double start = -20;
   static inline const double at_zero = std::log(2.0);  // the loss at margin 0, for C_i = 1
-  static constexpr bool sparse = false;
+  static constexpr bool smooth = true, bounded = true, sparse = false, stores_variables = false;
 
+  static double variable(double u, double C) { return C / (1 + std::exp(-u)); }
   template <class A>
   static vec<A> variable(vec<A> u, A C) {
     return C / (1 + exp_of<A>(-u));

@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "binary/direct_solve.hpp"
@@ -170,9 +171,7 @@ class Newton {
       add_to(at.primal, part * seen.loss);
       add_to(at.dual, part * seen.gain);
       store(curvature_.data() + int64_t(i) * width, part * Loss::curvature(m, C_[i]));
-      alignas(64) T coef[width];
-      store(coef, t * Loss::variable(state, C_[i]));
-      const Wide<T> a(coef);
+      const Wide<T> a(t * Loss::variable(state, C_[i]));
       for_each_feature(i, [&](int64_t f, T x) {
         double* sum = exact_.data() + f * width;
         for (int v = 0; v < Wide<T>::parts; ++v)
@@ -222,9 +221,8 @@ class Newton {
     const Wide<T> gg = norm(gradient_);
     for (int l = 0; l < width; ++l)
       if (radius_[l] == 0) radius_[l] = std::sqrt(gg[l]);
-    Wide<T> predicted;
-    bool at_border[width] = {};
-    const bool enough = conjugate_gradients(gg, active, at_border, predicted, passes);
+    const Descent end = conjugate_gradients(gg, active, passes);
+    const Wide<T> predicted = predicted_decrease();
     for (int32_t i : rows_) {
       T* m = step_margin_.data() + int64_t(i) * width;
       store(m, signs(i) * load(m));
@@ -237,94 +235,120 @@ class Newton {
       const double ratio = predicted[l] > 0 ? gained / predicted[l] : -1;
       if (ratio < 0.25)
         radius_[l] = 0.25 * std::min(length, radius_[l]);
-      else if (ratio > 0.75 && at_border[l])
+      else if (ratio > 0.75 && end.at_border[l])
         radius_[l] *= 4;
       accepted[l] = ratio > 1e-4 ? T(1) : T(0);
     }
-    return enough;
+    return !end.any();
   }
 
-  // Computes the step, and the decrease that the quadratic model predicts.
-  bool conjugate_gradients(const Wide<T>& gg, const bool (&active)[width], bool (&at_border)[width],
-                           Wide<T>& predicted, int64_t& passes) {
-    constexpr double enough = 0.1;  // residual norm relative to the gradient's
-    const int64_t most = passes;
-    bool going[width];
-    Wide<T> rr;
-    vec<T> on = {};
+  // Conjugate gradients in progress.
+  struct Descent {
+    bool going[width] = {}, at_border[width] = {};
+    vec<T> on = {};  // 1 for problems that go on
+    Wide<T> rr;      // the squared norm of the residual
+    bool any() const {
+      return std::any_of(going, going + width, [](bool g) { return g; });
+    }
+  };
+
+  Descent begin_descent(const Wide<T>& gg, const bool (&active)[width]) {
+    Descent at;
     for (int l = 0; l < width; ++l) {
-      going[l] = active[l] && gg[l] > 0;
-      on[l] = going[l] ? T(1) : T(0);
-      rr[l] = going[l] ? gg[l] : 0;
+      at.going[l] = active[l] && gg[l] > 0;
+      at.on[l] = at.going[l] ? T(1) : T(0);
+      at.rr[l] = at.going[l] ? gg[l] : 0;
     }
     std::fill(step_.data(), step_.data() + step_.size(), T(0));
     for (int64_t f = 0; f < w_.size(); f += width) {
-      const vec<T> r = -on * load(gradient_.data() + f);
+      const vec<T> r = -at.on * load(gradient_.data() + f);
       store(residual_.data() + f, r);
       store(direction_.data() + f, r);
     }
     for (int32_t i : rows_) store(step_margin_.data() + int64_t(i) * width, vec<T>{});
-    int64_t pass = 0;
-    while (pass < most && std::any_of(going, going + width, [](bool g) { return g; })) {
-      ++pass;
+    return at;
+  }
+
+  // Computes the step. passes: on entry the limit, on return the number used.
+  Descent conjugate_gradients(const Wide<T>& gg, const bool (&active)[width], int64_t& passes) {
+    constexpr double enough = 0.1;  // residual norm relative to the gradient's
+    const int64_t most = std::exchange(passes, 0);
+    Descent at = begin_descent(gg, active);
+    while (passes < most && at.any()) {
+      ++passes;
       multiply();
-      Wide<T> curve, dd, sd, ss;
-      for (int64_t f = 0; f < w_.size(); f += width) {
-        const T *d = direction_.data() + f, *s = step_.data() + f;
-        curve.add_product(d, product_.data() + f);
-        dd.add_product(d, d);
-        sd.add_product(s, d);
-        ss.add_product(s, s);
-      }
-      Wide<T> length, turn;
       bool ends[width] = {};
+      const Wide<T> length = lengths(at, ends), next = go(length.rounded());
+      Wide<T> turn;
       for (int l = 0; l < width; ++l) {
-        if (!going[l]) continue;
-        length[l] = curve[l] > 0 ? rr[l] / curve[l] : 0;
-        const double reached = ss[l] + 2 * length[l] * sd[l] + length[l] * length[l] * dd[l];
-        const double radius = radius_[l] * radius_[l];
-        if (reached <= radius) continue;
-        const double root = std::sqrt(sd[l] * sd[l] + dd[l] * std::max(0.0, radius - ss[l]));
-        length[l] = sd[l] >= 0 ? std::max(0.0, radius - ss[l]) / (sd[l] + root) : (root - sd[l]) / dd[l];
-        ends[l] = at_border[l] = true;
-      }
-      const vec<T> by = length.rounded();
-      Wide<T> next;
-      for (int64_t f = 0; f < w_.size(); f += width) {
-        T *s = step_.data() + f, *r = residual_.data() + f;
-        store(s, load(s) + by * load(direction_.data() + f));
-        store(r, load(r) - by * load(product_.data() + f));
-        next.add_product(r, r);
-      }
-      for (int32_t i : rows_) {
-        T* m = step_margin_.data() + int64_t(i) * width;
-        store(m, load(m) + by * load(along_.data() + int64_t(i) * width));
-      }
-      for (int l = 0; l < width; ++l) {
-        if (!going[l]) continue;
+        if (!at.going[l]) continue;
         if (ends[l] || next[l] <= enough * enough * gg[l] || length[l] == 0) {
-          going[l] = false;
-          on[l] = 0;
+          at.going[l] = false;
+          at.on[l] = 0;
         } else {
-          turn[l] = next[l] / rr[l];
+          turn[l] = next[l] / at.rr[l];
         }
-        rr[l] = next[l];
+        at.rr[l] = next[l];
       }
       const vec<T> keep = turn.rounded();
       for (int64_t f = 0; f < w_.size(); f += width) {
         T* d = direction_.data() + f;
-        store(d, on * (load(residual_.data() + f) + keep * load(d)));
+        store(d, at.on * (load(residual_.data() + f) + keep * load(d)));
       }
     }
-    // With the residual r = -g - H s, the model decreases by -g.s - s.H s / 2 = (s.r - g.s) / 2.
-    Wide<T> gs, sr;
+    return at;
+  }
+
+  // How far each problem goes along its direction; `ends` if that takes it to the border of its region.
+  Wide<T> lengths(Descent& at, bool (&ends)[width]) const {
+    Wide<T> curve, dd, sd, ss;
+    for (int64_t f = 0; f < w_.size(); f += width) {
+      const T *d = direction_.data() + f, *s = step_.data() + f;
+      curve.add_product(d, product_.data() + f);
+      dd.add_product(d, d);
+      sd.add_product(s, d);
+      ss.add_product(s, s);
+    }
+    Wide<T> length;
+    for (int l = 0; l < width; ++l) {
+      if (!at.going[l]) continue;
+      length[l] = curve[l] > 0 ? at.rr[l] / curve[l] : 0;
+      const double reached = ss[l] + 2 * length[l] * sd[l] + length[l] * length[l] * dd[l];
+      const double radius = radius_[l] * radius_[l];
+      if (reached <= radius) continue;
+      const double root = std::sqrt(sd[l] * sd[l] + dd[l] * std::max(0.0, radius - ss[l]));
+      length[l] = sd[l] >= 0 ? std::max(0.0, radius - ss[l]) / (sd[l] + root) : (root - sd[l]) / dd[l];
+      ends[l] = at.at_border[l] = true;
+    }
+    return length;
+  }
+
+  // Moves along the direction. Returns the squared norm of the new residual.
+  Wide<T> go(vec<T> by) {
+    Wide<T> squares;
+    for (int64_t f = 0; f < w_.size(); f += width) {
+      T *s = step_.data() + f, *r = residual_.data() + f;
+      store(s, load(s) + by * load(direction_.data() + f));
+      store(r, load(r) - by * load(product_.data() + f));
+      squares.add_product(r, r);
+    }
+    for (int32_t i : rows_) {
+      T* m = step_margin_.data() + int64_t(i) * width;
+      store(m, load(m) + by * load(along_.data() + int64_t(i) * width));
+    }
+    return squares;
+  }
+
+  // The decrease that the quadratic model predicts for the step. With the residual r = -g - H s, it is
+  // -g.s - s.H s / 2 = (s.r - g.s) / 2.
+  Wide<T> predicted_decrease() const {
+    Wide<T> gs, sr, out;
     for (int64_t f = 0; f < w_.size(); f += width) {
       gs.add_product(gradient_.data() + f, step_.data() + f);
       sr.add_product(step_.data() + f, residual_.data() + f);
     }
-    for (int v = 0; v < Wide<T>::parts; ++v) predicted.part[v] = (sr.part[v] - gs.part[v]) * 0.5;
-    passes = pass;
-    return std::none_of(going, going + width, [](bool g) { return g; });
+    for (int v = 0; v < Wide<T>::parts; ++v) out.part[v] = (sr.part[v] - gs.part[v]) * 0.5;
+    return out;
   }
 
   // Solves for the minimum of the model directly. Returns the share of the step that each problem takes:

@@ -111,7 +111,7 @@ class Pegasos {
  private:
   using Loss = BinaryLoss<loss>;
   static constexpr int width = Lanes<T>::count;
-  static constexpr bool damped = loss == Binary::squared_hinge;
+  static constexpr bool damped = !Loss::bounded;
 
   T C(int64_t i) const { return on_.penalties[i]; }
   vec<T> variable(int64_t i) const { return Loss::variable(load(on_.states + i * width), C(i)); }

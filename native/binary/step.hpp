@@ -10,6 +10,7 @@
 #include "rows/layout.hpp"
 #include "simd/lane_masks.hpp"
 #include "simd/vector.hpp"
+#include "simd/wide.hpp"
 
 namespace manyclass {
 
@@ -57,14 +58,14 @@ struct PairSides {
   vec<T> of_singles(int64_t, vec<T> a) const { return a; }
 };
 
-// Rows in the order of their visits, for one vector of classes. W: head features x lanes. states: rows x
+// Rows in the order of their visits, for one vector of problems. W: head features x lanes. states: rows x
 // lanes.
-template <class T>
+template <class T, class Sides = LabelSides<T>>
 struct VisitedRows {
   const Layout<T>& rows;
   const std::vector<T>& penalties;
-  LabelSides<T> sides;
-  const std::vector<int32_t>& order;
+  Sides sides;
+  std::vector<int32_t>& order;
   int64_t lanes;
   T* W;
   T* states;
@@ -95,6 +96,16 @@ struct VisitedRows {
   }
 };
 
+// t_i a_i in float64; t: the sides of the row.
+template <Binary loss, class T>
+Wide<T> signed_variables(const T* state, vec<T> t, T C) {
+  Wide<T> a(state);
+  const Wide<T> sides(t);
+  for (int v = 0; v < Wide<T>::parts; ++v)
+    a.part[v] = BinaryLoss<loss>::variable(a.part[v], double(C)) * sides.part[v];
+  return a;
+}
+
 // Sums over visits, by lane.
 template <class T>
 struct LaneSums {
@@ -117,35 +128,26 @@ struct LaneSums {
   }
 };
 
-// Visits the active rows; those that change stay active and are moved to the front of `active`. W: head
-// features x lanes. states: rows x lanes. If the loss has no bounds at which variables rest (logistic), a
-// variable moves only if it violates its optimality condition by more than `rest`. (The length of its step
-// would not do as a criterion: with long rows all steps are short.)
-template <class T, Binary loss, class Sides, class Interrupted>
-BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, const Sides& sides, T* W,
-                    T* states, std::vector<int32_t>& active, T rest, int64_t lanes, Interrupted interrupted) {
+// Visits the rows; those that change stay active and are moved to the front of the order. If the loss has no
+// bounds at which variables rest (logistic), a variable moves only if it violates its optimality condition by
+// more than `rest`. (The length of its step would not do as a criterion: with long rows all steps are short.)
+template <Binary loss, class T, class Sides, class Interrupted>
+BlockSums step_rows(const VisitedRows<T, Sides> on, T rest, Interrupted interrupted) {
   using Loss = BinaryLoss<loss>;
   constexpr int width = Lanes<T>::count;
-  const auto prefetch = [&](int64_t i) {
-    __builtin_prefetch(states + i * width);
-    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)
-      __builtin_prefetch(W + int64_t(rows.head_index[h]) * width);
-  };
-  const int64_t count = static_cast<int64_t>(active.size());
+  const Layout<T>& rows = on.rows;
+  const int64_t count = on.count();
   int64_t kept = 0;
   LaneSums<T> sums;
   const vec<T> zero = {};
   for (int64_t r = 0; r < count; ++r) {
     if (r % 1024 == 0 && interrupted()) break;
-    const int64_t i = active[r];
-    const T C = penalties[i];
-    if (r + 2 < count) prefetch(active[r + 2]);
-    const int64_t b = rows.head_ptr[i], e = rows.head_ptr[i + 1];
-    vec<T> s = {};
-    for (int64_t h = b; h < e; ++h) s += rows.head_value[h] * load(W + int64_t(rows.head_index[h]) * width);
-    const vec<T> state = load(states + i * width), a = Loss::variable(state, C);
-    const vec<T> t = sides.signs(i);
-    const vec<T> m = s * t + rows.tail_norm[i] * sides.of_singles(i, a);
+    const int64_t i = on.order[r];
+    const T C = on.penalties[i];
+    on.prefetch(r + 2);
+    const vec<T> s = on.score(i), state = load(on.states + i * width), a = Loss::variable(state, C);
+    const vec<T> t = on.sides.signs(i);
+    const vec<T> m = s * t + rows.tail_norm[i] * on.sides.of_singles(i, a);
     auto seen = Loss::measure(state, m, C);
     vec<T> next = Loss::best(state, m, rows.norm[i], C);
     if constexpr (!Loss::sparse) next = seen.violation > rest ? next : state;
@@ -158,17 +160,17 @@ BlockSums step_rows(const Layout<T>& rows, const std::vector<T>& penalties, cons
     }
     sums.add(seen, product);
     if (!any_nonzero<T>(next - state)) continue;
-    active[kept++] = static_cast<int32_t>(i);
-    store(states + i * width, next);
+    on.order[kept++] = static_cast<int32_t>(i);
+    store(on.states + i * width, next);
     const vec<T> change = t * (Loss::variable(next, C) - a);
-    for (int64_t h = b; h < e; ++h) {
-      T* w = W + int64_t(rows.head_index[h]) * width;
+    for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h) {
+      T* w = on.W + int64_t(rows.head_index[h]) * width;
       vec<T> step = rows.head_value[h] * change;
-      if constexpr (!Sides::all_kept) step = sides.kept_part(rows.head_index[h], step);
+      if constexpr (!Sides::all_kept) step = on.sides.kept_part(rows.head_index[h], step);
       store(w, load(w) + step);
     }
   }
-  BlockSums all = sums.over(lanes);
+  BlockSums all = sums.over(on.lanes);
   all.visited = count;
   all.kept = kept;
   return all;

@@ -67,7 +67,8 @@ class BinaryStream {
   void swap_rows(Layout<T>& layout, const int64_t* ptr, const int32_t* labels, std::vector<T> C) {
     std::swap(rows_, layout);
     C_ = std::move(C);
-    if (rows_.tails() != 0 || rows_.heads() != heads_) throw std::logic_error("rows with other features");
+    if (rows_.tails() != 0 || rows_.heads() != heads_)
+      throw std::logic_error("the rows have features other than those of this stream");
     for (auto& one : variables_) one = {};
     active_.assign(vectors(), std::vector<uint8_t>(rows_.n, 1));
     filled_.clear();
@@ -111,9 +112,7 @@ class BinaryStream {
       unpack<loss>(b, work);
       work.active = filled_;
       shuffle(work.active, order(seed, b, 0));
-      const VisitedRows<T> on{rows_,   C_,           {work.positive.data()}, work.active,
-                              many(b), W_[b].data(), work.state.data()};
-      step(b, on, listening(interrupt));
+      step(b, visited(b, work), listening(interrupt));
       keep<loss>(b, work);
     });
   }
@@ -159,12 +158,10 @@ class BinaryStream {
     return out;
   }
   // The inverse; to be called for ascending ranges of rows.
-  void set_variables(int64_t first, int64_t last, const int64_t* counts, int64_t rows, const int32_t* row,
-                     const uint16_t* lanes, int64_t entries, const T* values) {
+  void set_variables(int64_t first, int64_t last, const PackedView<T>& packed) {
     std::vector<BlockVariables<T>> part(vectors());
     unpack_variables(
-        last - first, vectors(), [&](int64_t b) { return std::pair(b, (1u << many(b)) - 1); }, counts, rows,
-        row, lanes, entries, values, part);
+        last - first, vectors(), [&](int64_t b) { return std::pair(b, (1u << many(b)) - 1); }, packed, part);
     with_loss(loss_, [&]<Binary loss>() {
       for (const auto& one : part)
         check_states<loss>("values", one, [&](int32_t r) { return C_[first + r]; });
@@ -260,7 +257,11 @@ class BinaryStream {
     return scramble(seed ^ scramble((first_ + b) * 0x10001 + round));
   }
   static auto listening(Interrupt& interrupt) {
-    return [&] { return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested(); };
+    return [&] { return interrupted(interrupt); };
+  }
+
+  VisitedRows<T> visited(int64_t b, Work& work) {
+    return {rows_, C_, {work.positive.data()}, work.active, many(b), W_[b].data(), work.state.data()};
   }
 
   template <Binary loss>
@@ -282,13 +283,11 @@ class BinaryStream {
     std::vector<uint8_t>& marks = active_.at(b);
     for (int32_t i : filled_)
       if (how.all || marks[i]) work.active.push_back(i);
-    const LabelSides<T> sides{work.positive.data()};
     BlockSums first;
     for (int64_t round = 0; round < how.rounds; ++round) {
       shuffle(work.active, order(seed, b, round));
       const BlockSums seen =
-          step_rows<T, loss>(rows_, C_, sides, W_[b].data(), work.state.data(), work.active,
-                             static_cast<T>(how.rest), many(b), listening(interrupt));
+          step_rows<loss>(visited(b, work), static_cast<T>(how.rest), listening(interrupt));
       if (round == 0) first = seen;
       work.active.resize(seen.kept);
       if (seen.kept == 0 || seen.gap <= how.quiet * first.gap * (round > 0)) break;
@@ -302,17 +301,10 @@ class BinaryStream {
   template <Binary loss>
   void keep(int64_t b, const Work& work) {
     const uint32_t real = (1u << many(b)) - 1;
-    BlockVariables<T>& kept = variables_[b];
-    kept = {};
-    for (int32_t i : filled_) {
-      const vec<T> state = load(work.state.data() + int64_t(i) * width);
-      const uint32_t lanes = nonzero_lanes<T>(state - static_cast<T>(BinaryLoss<loss>::start)) & real;
-      if (lanes == 0) continue;
-      kept.row.push_back(i);
-      kept.lanes.push_back(static_cast<uint16_t>(lanes));
-      for (uint32_t left = lanes; left != 0; left &= left - 1)
-        kept.values.push_back(state[__builtin_ctz(left)]);
-    }
+    variables_[b] = {};  // frees the old ones first
+    variables_[b] = BlockVariables<T>::packed(filled_, work.state.data(), [&](vec<T> state, int32_t) {
+      return nonzero_lanes<T>(state - static_cast<T>(BinaryLoss<loss>::start)) & real;
+    });
   }
 
   // The feature of an entry some way after h, to prefetch its weights while rows are visited in order.
@@ -323,16 +315,7 @@ class BinaryStream {
   // t_i a_i
   template <Binary loss>
   Wide<T> coefficient(int64_t i, const Work& work) const {
-    Wide<T> a(work.state.data() + i * width);
-    const Wide<T> t = signs(i, work);
-    for (int v = 0; v < parts; ++v)
-      a.part[v] = BinaryLoss<loss>::variable(a.part[v], double(C_[i])) * t.part[v];
-    return a;
-  }
-  Wide<T> signs(int64_t i, const Work& work) const {
-    alignas(64) T t[width];
-    store(t, signs_of_lanes<T>(work.positive[i]));
-    return Wide<T>(t);
+    return signed_variables<loss>(work.state.data() + i * width, signs_of_lanes<T>(work.positive[i]), C_[i]);
   }
 
   template <Binary loss>
@@ -366,7 +349,7 @@ class BinaryStream {
         const T* w = W + int64_t(rows_.head_index[h]) * width;
         for (int v = 0; v < parts; ++v) s.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
       }
-      const Wide<T> state(work.state.data() + int64_t(i) * width), t = signs(i, work);
+      const Wide<T> state(work.state.data() + int64_t(i) * width), t(signs_of_lanes<T>(work.positive[i]));
       if (rows_.single_ptr[i] != rows_.single_ptr[i + 1]) {
         const Wide<T> coef = coefficient<loss>(i, work);
         for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)

@@ -35,17 +35,6 @@ namespace manyclass {
 // `either` begins with the dual, and changes to Newton's method if that seems slow.
 enum class Method { dual, newton, either };
 
-// A block is done when its relative gap, or its largest violation, is at most `tol`.
-struct BlockRule {
-  bool by_gap;
-  double tol;
-  int64_t max_epochs;
-
-  bool met(const Certificate& c) const {
-    return by_gap ? c.primal - c.dual <= tol * std::abs(c.primal) : c.violation <= tol;
-  }
-};
-
 struct BlockResult {
   Certificate certificate;
   int64_t epochs = 0;
@@ -59,7 +48,7 @@ class BlockTraining {
  public:
   // Trains block b, starting from these variables.
   BlockTraining(const BinaryData<T>& data, int64_t b, const BlockVariables<T>& from, Method method,
-                const BlockRule& rule, BlockWork<T>& work, Interrupt& interrupt)
+                const TrainingRule& rule, BlockWork<T>& work, Interrupt& interrupt)
       : data_(data),
         rows_(data.rows),
         b_(b),
@@ -83,7 +72,7 @@ class BlockTraining {
 
   // seed: for the order of the rows. An interrupt ends training early.
   BlockResult train(uint64_t seed) {
-    if constexpr (loss != Binary::hinge) {
+    if constexpr (Loss::smooth) {
       if (method_ == Method::newton) return by_newton({});
       const BlockResult result = by_dual(seed);
       return slow_ ? by_newton(result) : result;
@@ -94,27 +83,9 @@ class BlockTraining {
   // The trained variables that are not 0.
   BlockVariables<T> variables() const {
     const uint32_t real = (1u << block_.many()) - 1;  // lanes that are problems
-    const auto lanes_of = [&](int64_t i) { return nonzero_lanes<T>(variable(i) * signs(i)) & real; };
-    size_t with_any = 0, values = 0;
-    for (int32_t i : work_.rows) {
-      const uint32_t lanes = lanes_of(i);
-      with_any += lanes != 0;
-      values += __builtin_popcount(lanes);
-    }
-    BlockVariables<T> kept;
-    kept.row.reserve(with_any);
-    kept.lanes.reserve(with_any);
-    kept.values.reserve(values);
-    for (int32_t i : work_.rows) {
-      const uint32_t lanes = lanes_of(i);
-      if (lanes == 0) continue;
-      kept.row.push_back(i);
-      kept.lanes.push_back(static_cast<uint16_t>(lanes));
-      const T* state = work_.state.data() + int64_t(i) * width;
-      for (uint32_t left = lanes; left != 0; left &= left - 1)
-        kept.values.push_back(state[__builtin_ctz(left)]);
-    }
-    return kept;
+    return BlockVariables<T>::packed(work_.rows, work_.state.data(), [&](vec<T> state, int32_t i) {
+      return nonzero_lanes<T>(Loss::variable(state, data_.C[i]) * signs(i)) & real;
+    });
   }
 
   // Copies the trained weights to a dense model: Newton's, or those of the variables, rounded, as the last
@@ -153,7 +124,7 @@ class BlockTraining {
     if (method_ != Method::either || !rule_.by_gap || now.epochs < judged_at) return false;
     const double gained = std::log(then.gap / now.gap), left = std::log(now.gap / tol) / gained;
     return !(gained > 0 && left * (now.visited - then.visited) <= most_before_it &&
-             left * double(now.epochs - then.epochs) <= double(rule_.max_epochs - now.epochs));
+             left * double(now.epochs - then.epochs) <= double(rule_.limit - now.epochs));
   }
 
   BlockResult by_dual(uint64_t seed) {
@@ -179,7 +150,7 @@ class BlockTraining {
       if (share == 1) last_of_all = sums.gap;
       const bool quiet = rule_.by_gap ? left <= tol * (sums.loss + sums.norm / 2) : sums.violation <= tol;
       const bool out_of_epochs =
-          result.epochs >= rule_.max_epochs || interrupt_.requested() || cut_short(result, watch);
+          result.epochs >= rule_.limit || interrupt_.requested() || cut_short(result, watch);
       if (share == 1) objective = sums.loss + sums.norm / 2;
       if (!quiet && !out_of_epochs) {
         const Seen now{result.epochs, result.visited, sums.gap / objective};
@@ -225,11 +196,11 @@ class BlockTraining {
     for (;;) {
       bool active[width] = {};
       for (int64_t l = 0; l < block_.many(); ++l)
-        active[l] = rule_.by_gap ? at.primal[l] - at.dual[l] > tol * at.primal[l] : at.steepest[l] > tol;
+        active[l] = rule_.by_gap ? !gap_met(at.primal[l], at.dual[l], tol) : at.steepest[l] > tol;
       const bool quiet = std::none_of(active, active + width, [](bool a) { return a; });
       result.visited = visited + static_cast<double>(result.epochs - epochs);
       const bool out_of_epochs =
-          result.epochs >= rule_.max_epochs || interrupted() || cut_short(result, watch);
+          result.epochs >= rule_.limit || interrupted(interrupt_) || cut_short(result, watch);
       if (quiet || out_of_epochs) {
         result.certificate = certificate_.of_weights();
         result.done = rule_.met(result.certificate);
@@ -241,8 +212,6 @@ class BlockTraining {
       at = newton.template advance<loss>(at, active, result.epochs, signs_of);
     }
   }
-
-  bool interrupted() { return Team::my_number() == 0 ? interrupt_.poll() : interrupt_.requested(); }
 
   vec<T> variable(int64_t i) const {
     return Loss::variable(load(work_.state.data() + i * width), data_.C[i]);
@@ -281,8 +250,9 @@ class BlockTraining {
   }
   template <class Sides>
   BlockSums visit_rows(const Sides& sides, T rest) {
-    return step_rows<T, loss>(rows_, data_.C, sides, work_.W.data(), work_.state.data(), work_.active, rest,
-                              block_.many(), [this] { return interrupted(); });
+    const VisitedRows<T, Sides> on{rows_,          data_.C,           sides, work_.active, block_.many(),
+                                   work_.W.data(), work_.state.data()};
+    return step_rows<loss>(on, rest, [this] { return interrupted(interrupt_); });
   }
 
   // single(i): by problem, the weights of features that only row i has, divided by their values.
@@ -306,7 +276,7 @@ class BlockTraining {
   const int64_t b_;
   const BinaryBlock<T>& block_;
   const Method method_;
-  const BlockRule& rule_;
+  const TrainingRule& rule_;
   BlockWork<T>& work_;
   Interrupt& interrupt_;
   const BinaryCertificate<T, loss> certificate_;

@@ -26,6 +26,32 @@ struct BlockVariables {
   std::vector<uint16_t> lanes;
   std::vector<T> values;
 
+  // Of these rows, whose states are rows x lanes: the lanes that chosen(state, row) marks.
+  template <class Chosen>
+  static BlockVariables packed(const std::vector<int32_t>& rows, const T* states, Chosen chosen) {
+    const auto for_each_row = [&](auto f) {
+      for (int32_t i : rows) {
+        const vec<T> state = load(states + int64_t(i) * Lanes<T>::count);
+        if (const uint32_t marked = chosen(state, i)) f(i, marked, state);
+      }
+    };
+    size_t with_any = 0, entries = 0;
+    for_each_row([&](int32_t, uint32_t marked, const vec<T>&) {
+      ++with_any;
+      entries += __builtin_popcount(marked);
+    });
+    BlockVariables out;
+    out.row.reserve(with_any);
+    out.lanes.reserve(with_any);
+    out.values.reserve(entries);
+    for_each_row([&](int32_t i, uint32_t marked, const vec<T>& state) {
+      out.row.push_back(i);
+      out.lanes.push_back(static_cast<uint16_t>(marked));
+      for (; marked != 0; marked &= marked - 1) out.values.push_back(state[__builtin_ctz(marked)]);
+    });
+    return out;
+  }
+
   // f(row, lane, value)
   template <class F>
   void for_each(F f) const {
@@ -76,41 +102,53 @@ struct PackedVariables {
   }
 };
 
-// The inverse, from the arrays of a PackedVariables of n rows. block(k): the number of the k-th of `blocks`
-// blocks, and a mask of its lanes.
+// The arrays of a PackedVariables from outside: `rows` rows and `entries` values in all.
+template <class T>
+struct PackedView {
+  const int64_t* counts;
+  const int32_t* row;
+  const uint16_t* lanes;
+  int64_t rows;
+  const T* values;
+  int64_t entries;
+};
+
+// The inverse, for n rows. block(k): the number of the k-th of `blocks` blocks, and a mask of its lanes.
 template <class T, class BlockOf>
-void unpack_variables(int64_t n, int64_t blocks, BlockOf block, const int64_t* counts, int64_t rows,
-                      const int32_t* row, const uint16_t* lanes, int64_t entries, const T* values,
+void unpack_variables(int64_t n, int64_t blocks, BlockOf block, PackedView<T> in,
                       std::vector<BlockVariables<T>>& all) {
+  const auto differ = [] { throw std::invalid_argument("the arrays have different lengths"); };
   for (int64_t k = 0; k < blocks; ++k) {
     const auto [number, real] = block(k);
-    const int64_t count = counts[k];
-    if (count < 0 || count > rows) throw std::invalid_argument("the arrays have different lengths");
+    const int64_t count = in.counts[k];
+    if (count < 0 || count > in.rows) differ();
     int64_t own = 0;
     for (int64_t r = 0; r < count; ++r) {
-      if (row[r] < 0 || row[r] >= n || (lanes[r] & ~real) != 0)
-        throw std::invalid_argument("variables of a row or a problem that there is not");
-      if (r > 0 && row[r] <= row[r - 1]) throw std::invalid_argument("variables whose rows do not ascend");
-      own += __builtin_popcount(lanes[r]);
+      if (in.row[r] < 0 || in.row[r] >= n || (in.lanes[r] & ~real) != 0)
+        throw std::invalid_argument("variables of a row or a problem that does not exist");
+      if (r > 0 && in.row[r] <= in.row[r - 1])
+        throw std::invalid_argument("variables whose rows do not ascend");
+      own += __builtin_popcount(in.lanes[r]);
     }
-    if (own > entries) throw std::invalid_argument("the arrays have different lengths");
-    all[number] = {{row, row + count}, {lanes, lanes + count}, {values, values + own}};
-    row += count;
-    lanes += count;
-    rows -= count;
-    values += own;
-    entries -= own;
+    if (own > in.entries) differ();
+    all[number] = {{in.row, in.row + count}, {in.lanes, in.lanes + count}, {in.values, in.values + own}};
+    in.row += count;
+    in.lanes += count;
+    in.rows -= count;
+    in.values += own;
+    in.entries -= own;
   }
-  if (rows != 0 || entries != 0) throw std::invalid_argument("the arrays have different lengths");
+  if (in.rows != 0 || in.entries != 0) differ();
 }
 
 // Checks that states (binary/loss.hpp) are within the bounds that training keeps. C(i): the penalty of row i.
 template <Binary loss, class T, class Penalty>
 void check_states(const char* name, const BlockVariables<T>& states, Penalty C) {
+  using Loss = BinaryLoss<loss>;
   constexpr T most = std::numeric_limits<T>::max();
   states.for_each([&](int32_t i, int, T state) {
-    const T low = loss == Binary::logistic ? -most : T(0);
-    const T high = loss == Binary::hinge ? with_rounding(C(i)) : most;
+    const T low = Loss::stores_variables ? T(0) : -most;
+    const T high = Loss::stores_variables && Loss::bounded ? with_rounding(C(i)) : most;
     if (!(state >= low && state <= high))
       reject(name, "that of row " + std::to_string(i) + " is " + in_digits(state) + ", outside " +
                        in_digits(low) + " to " + in_digits(high));
@@ -155,8 +193,8 @@ struct VariablesByRow {
 
   // The variable of the e-th state, which belongs to row i.
   double variable(int64_t i, int64_t e) const {
-    return loss == Binary::logistic ? double(data.C[i]) / (1 + std::exp(-double(state[e])))
-                                    : double(state[e]);
+    return with_loss(
+        loss, [&]<Binary loss>() { return BinaryLoss<loss>::variable(double(state[e]), double(data.C[i])); });
   }
   std::vector<T> variables() const {
     std::vector<T> all(state.size());

@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,7 +16,9 @@
 #include <vector>
 
 #include "bind/vector.hpp"
+#include "dual/certificate.hpp"
 #include "dual/feature_weights.hpp"
+#include "dual/rows.hpp"
 #include "rows/array_checks.hpp"
 #include "rows/csr_view.hpp"
 #include "rows/layout.hpp"
@@ -68,11 +71,38 @@ nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
   return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
 }
 
-// A view of a solver's own memory. It is valid only until the solver is deleted or resets the buffer.
+// A view of a solver's own memory, which lives as long as either needs it. Once the solver has reset the
+// buffer, the two are separate.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> shared(Buffer<T>& buffer) {
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())});
+  using Owner = std::shared_ptr<const Memory>;
+  nb::capsule owner(new Owner(buffer.owner()), [](void* p) noexcept { delete static_cast<Owner*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())}, owner);
 }
+
+// Dual variables of consecutive rows, as CSR arrays.
+template <class T>
+struct DualArrays {
+  std::vector<int64_t> ptr{0};
+  std::vector<int32_t> classes;
+  std::vector<T> values;
+
+  void add(int32_t c, T value) {
+    classes.push_back(c);
+    values.push_back(value);
+  }
+  void add(const typename DualRows<T>::Row& row) {
+    classes.insert(classes.end(), row.classes, row.classes + row.size);
+    values.insert(values.end(), row.values, row.values + row.size);
+  }
+  void end_row() { ptr.push_back(static_cast<int64_t>(classes.size())); }
+  auto to_tuple() && {
+    return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
+                           to_numpy(std::move(values)));
+  }
+};
+
+inline auto to_tuple(const Certificate& c) { return std::make_tuple(c.primal, c.dual, c.violation); }
 
 template <class T>
 std::vector<T> to_vector(const In<T>& a) {

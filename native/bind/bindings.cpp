@@ -36,7 +36,9 @@ void bind_interrupt(nb::module_& m) {
 
 NB_MODULE(CORE_NAME, m) {
   bind_interrupt(m);
-  bind_rows(m);
+  bind_layouts(m);
+  bind_coupled(m);
+  bind_maximum_entropy(m);
   bind_streams(m);
   bind_leagues(m);
   bind_blocks(m);

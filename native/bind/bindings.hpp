@@ -5,7 +5,9 @@
 
 namespace manyclass {
 
-void bind_rows(nanobind::module_& m);
+void bind_layouts(nanobind::module_& m);
+void bind_coupled(nanobind::module_& m);
+void bind_maximum_entropy(nanobind::module_& m);
 void bind_streams(nanobind::module_& m);
 void bind_leagues(nanobind::module_& m);
 void bind_blocks(nanobind::module_& m);

@@ -1,8 +1,174 @@
-#include "bind/max_margin.hpp"
-
+// Bindings of the max-margin loss with an elastic net (max_margin/solver.hpp).
+#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
+#include "max_margin/solver.hpp"
+#include "rows/layout.hpp"
 
 namespace manyclass {
+
+namespace {
+
+// The weights (features x classes), dense or sparse as in `model_weights`.
+template <class T>
+nb::object to_matrix(SparseModel<T> model, int64_t features, int64_t K) {
+  model.ptr.resize(features + 1, model.ptr.back());
+  const int64_t dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
+  if (dense_bytes > small_model &&
+      model.ptr.back() * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) < dense_bytes)
+    return nb::make_tuple(to_numpy(std::move(model.ptr)), to_numpy(std::move(model.label)),
+                          to_numpy(std::move(model.value)));
+  auto W = new_array<T>({features, K});
+  for (int64_t f = 0; f < features; ++f)
+    for (int64_t e = model.ptr[f]; e < model.ptr[f + 1]; ++e)
+      W.data()[f * K + model.label[e]] = model.value[e];
+  return nb::cast(W);
+}
+
+// The sums V during a fit: a list of labels and values for each head feature.
+template <class T>
+std::tuple<nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>, nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>,
+           nb::ndarray<nb::numpy, T, nb::ndim<1>>>
+held_sums(MaxMarginSolver<T>& s) {
+  std::vector<int64_t> ptr{0};
+  std::vector<int32_t> labels;
+  std::vector<T> values;
+  for (const auto& row : s.sums()) {
+    row.for_each([&](int32_t c, T v) {
+      labels.push_back(c);
+      values.push_back(v);
+    });
+    ptr.push_back(static_cast<int64_t>(labels.size()));
+  }
+  return {to_numpy(std::move(ptr)), to_numpy(std::move(labels)), to_numpy(std::move(values))};
+}
+
+template <class T>
+void set_held_sums(MaxMarginSolver<T>& s, In<int64_t> ptr, In<int32_t> labels, In<T> values) {
+  check_length("sums.ptr", ptr.size(), static_cast<int64_t>(s.sums().size()) + 1);
+  check_pointers("sums.ptr", span_of(ptr), static_cast<int64_t>(labels.size()));
+  check_length("sums.values", values.size(), static_cast<int64_t>(labels.size()));
+  check_distinct("sums.labels", span_of(ptr), span_of(labels), s.classes());
+  check_finite("sums.values", span_of(values));
+  for (size_t h = 0; h + 1 < ptr.size(); ++h) {
+    const std::vector<int32_t> label(labels.data() + ptr.data()[h], labels.data() + ptr.data()[h + 1]);
+    s.sums()[h].assign(label, values.data() + ptr.data()[h], s.classes());
+  }
+}
+
+// The variables of a row for its own labels sum to at most C_i, and so do those for others.
+template <class T>
+void check_feasible(const MaxMarginSolver<T>& s, const In<int64_t>& ptr, const In<T>& values) {
+  for (int64_t i = 0; i < s.rows().n; ++i) {
+    double sum = 0;
+    for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e) sum += values.data()[e];
+    if (sum > rounding_of_sums * 2 * double(s.penalty(i)))
+      reject("values", "those of row " + std::to_string(i) + " add up to " + in_digits(sum) + ", above " +
+                           in_digits(2 * double(s.penalty(i))));
+  }
+}
+
+template <class T>
+void bind_state(nb::class_<MaxMarginSolver<T>>& solver) {
+  using Solver = MaxMarginSolver<T>;
+  solver
+      .def("alpha",
+           [](const Solver& s) {
+             DualArrays<T> out;
+             for (int64_t i = 0; i < s.alpha().n(); ++i) {
+               out.add(s.alpha()[i]);
+               out.end_row();
+             }
+             return std::move(out).to_tuple();
+           })
+      .def("set_alpha",
+           [](Solver& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
+             check_dual_rows(ptr, classes, values, s.rows().n, s.classes());
+             check_feasible(s, ptr, values);
+             s.set_alpha(ptr.data(), classes.data(), values.data());
+           })
+      .def("held_sums", &held_sums<T>)
+      .def("set_held_sums", &set_held_sums<T>)
+      .def("ease", [](Solver& s) { return to_numpy(s.ease()); })
+      .def("set_ease",
+           [](Solver& s, In<T> ease) {
+             check_length("ease", ease.size(), static_cast<int64_t>(s.ease().size()));
+             check_values("ease", span_of(ease), std::numeric_limits<T>::min(), T(1));
+             s.ease() = to_vector(ease);
+           })
+      .def("pass_sums",
+           [](const Solver& s) {
+             const PassStats p = s.seen();
+             return to_numpy(std::vector<double>{s.squares(), p.loss, p.gap, p.alpha_sum, p.violation});
+           })
+      .def("set_pass_sums", [](Solver& s, In<double> v) {
+        check_length("pass_sums", v.size(), 5);
+        check_finite("pass_sums", span_of(v));
+        s.set_pass(v.data()[0], {v.data()[1], v.data()[2], v.data()[3], v.data()[4]});
+      });
+}
+
+template <class T>
+void bind_max_margin(nb::module_& m, const std::string& suffix) {
+  using Solver = MaxMarginSolver<T>;
+  nb::class_<Solver> solver(m, ("MaxMargin" + suffix).c_str());
+  solver
+      .def(
+          "__init__",
+          [](Solver* self, Layout<T>& rows, In<int64_t> ptr, In<int32_t> labels, In<T> C, int64_t classes,
+             double lambda, double tau, int64_t constant) {
+            check_labelled(rows, ptr, labels, C, classes);
+            check_ascending("labels", span_of(ptr), span_of(labels), classes);
+            new (self) Solver(taken(rows), {to_vector(ptr), to_vector(labels)}, to_vector(C), classes, lambda,
+                              tau, constant);
+          },
+          "rows"_a, "ptr"_a, "labels"_a, "C"_a, "classes"_a, "lambda_"_a, "tau"_a, "constant"_a)
+      .def("begin_pass", &Solver::begin_pass)
+      .def(
+          "sweep",
+          [](Solver& s, In<int64_t> order, int64_t wave, bool full, int64_t most_new, uint64_t seed,
+             int threads) {
+            check_order("order", span_of(order), s.rows().n);
+            check_number("wave", wave, 1, INT32_MAX);
+            check_number("most_new", most_new, 0);
+            check_number("threads", threads, 1);
+            const PassStats seen = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, full,
+                                           most_new, seed, threads);
+            return std::make_tuple(seen.loss, seen.gap, s.dual_value(seen.alpha_sum), seen.violation);
+          },
+          "order"_a, "wave"_a, "full"_a, "most_new"_a, "seed"_a, "threads"_a, NoGil())
+      .def(
+          "refresh",
+          [](Solver& s, int threads) {
+            check_number("threads", threads, 1);
+            s.refresh(threads);
+          },
+          "threads"_a, NoGil())
+      .def(
+          "certificate",
+          [](Solver& s, int threads) {
+            check_number("threads", threads, 1);
+            return to_tuple(s.certify(threads));
+          },
+          "threads"_a, NoGil())
+      .def("weights",
+           [](Solver& s, int64_t features, int threads) {
+             check_number("threads", threads, 1);
+             check_features(s.rows(), features);
+             SparseModel<T> model = [&] {
+               nb::gil_scoped_release nogil;
+               return s.model(threads);
+             }();
+             return to_matrix(std::move(model), features, s.classes());
+           })
+      .def_prop_ro("data_bytes", [](const Solver& s) { return s.rows().bytes(); })
+      .def_prop_ro("weight_bytes", &Solver::weight_bytes)
+      .def_prop_ro("entries", &Solver::entries)
+      .def_prop_ro("dual_entries", [](const Solver& s) { return s.alpha().entries(); })
+      .def_prop_ro("dual_bytes", [](const Solver& s) { return s.alpha().bytes(); });
+  bind_state(solver);
+}
+
+}  // namespace
 
 void bind_max_margin(nb::module_& m) {
   bind_max_margin<float>(m, "32");

@@ -1,9 +1,62 @@
-#include "bind/metrics.hpp"
-
+// Bindings of metrics of predicted label sets (predict/ranking_metrics.hpp).
+#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
+#include "predict/ranking_metrics.hpp"
 
 namespace manyclass {
 
-void bind_metrics(nb::module_& m) { bind_measures(m); }
+namespace {
+
+LabelSetView label_sets(const In<int64_t>& ptr, const In<int32_t>& index, int64_t labels) {
+  check_pointers("indptr", span_of(ptr), static_cast<int64_t>(index.size()));
+  check_ascending("indices", span_of(ptr), span_of(index), labels);
+  return {ptr.data(), index.data(), static_cast<int64_t>(ptr.size()) - 1};
+}
+
+}  // namespace
+
+void bind_metrics(nb::module_& m) {
+  // Writes sums (k x ranking_sums) and first_hit (by label).
+  m.def(
+      "ranking_sums",
+      [](const std::tuple<In<int64_t>, In<int32_t>>& truth,
+         nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig> best, std::optional<In<int32_t>> unknown,
+         std::optional<In<double>> weight, double unknown_weight, Out<double> sums, Out<int32_t> first_hit,
+         int threads) {
+        const auto labels = static_cast<int64_t>(first_hit.size());
+        const auto rows = static_cast<int64_t>(best.shape(0)), k = static_cast<int64_t>(best.shape(1));
+        const Ranking given{label_sets(std::get<0>(truth), std::get<1>(truth), labels),
+                            best.data(),
+                            static_cast<int64_t>(best.shape(1)),
+                            unknown ? unknown->data() : nullptr,
+                            weight ? weight->data() : nullptr,
+                            unknown_weight};
+        check_length("best", best.shape(0), given.truth.n_rows);
+        check_range("best", std::span<const int32_t>(best.data(), best.size()), -1, labels);
+        if (unknown) {
+          check_length("unknown", unknown->size(), rows);
+          check_range("unknown", span_of(*unknown), 0, INT32_MAX);
+        }
+        if (weight) check_length("weight", weight->size(), labels);
+        check_number("threads", threads, 1);
+        double* out = room_in("sums", sums, k, ranking_sums);
+        nb::gil_scoped_release nogil;
+        RankingPass(given).run(out, first_hit.data(), threads);
+      },
+      "truth"_a, "best"_a, "unknown"_a.none(), "weight"_a.none(), "unknown_weight"_a, "sums"_a, "first_hit"_a,
+      "threads"_a);
+  m.def(
+      "count_matches",
+      [](In<int64_t> ptr, In<int32_t> index, In<int64_t> found_ptr, In<int32_t> found_index,
+         Out<int64_t> right, int threads) {
+        const auto labels = static_cast<int64_t>(right.size());
+        const auto truth = label_sets(ptr, index, labels), found = label_sets(found_ptr, found_index, labels);
+        check_length("found_indptr", found.n_rows, truth.n_rows);
+        check_number("threads", threads, 1);
+        nb::gil_scoped_release nogil;
+        count_matches(truth, found, right.data(), threads);
+      },
+      "indptr"_a, "indices"_a, "found_indptr"_a, "found_indices"_a, "right"_a, "threads"_a);
+}
 
 }  // namespace manyclass

@@ -1,34 +1,10 @@
-// Bindings of solvers whose rows arrive block by block.
+// The bindings that solvers whose rows arrive block by block share.
 #pragma once
-#include "binary/enclosing_ball.hpp"
-#include "binary/pegasos.hpp"
-#include "binary/stream.hpp"
 #include "bind/arrays.hpp"
-#include "bind/blocks.hpp"
 #include "dual/exact_weights.hpp"
-#include "rows/feature_places.hpp"
 #include "rows/layout.hpp"
-#include "simd/vector.hpp"
 
 namespace manyclass {
-
-inline void bind_places(nb::module_& m) {
-  nb::class_<FeaturePlaces>(m, "FeaturePlaces")
-      .def(
-          "__init__",
-          [](FeaturePlaces* self, In<int64_t> rows, bool constant, int64_t tail_rows) {
-            check_range("rows", span_of(rows), 0, INT64_MAX);
-            check_number("features", static_cast<int64_t>(rows.size()), constant, INT32_MAX - 2);
-            check_number("tail_rows", tail_rows, 0);
-            new (self) FeaturePlaces(rows.data(), static_cast<int64_t>(rows.size()), constant, tail_rows);
-          },
-          "rows"_a, "constant"_a, "tail_rows"_a = 1)
-      .def_prop_ro("features", [](const FeaturePlaces& p) { return p.place.size(); })
-      .def_prop_ro("heads", [](const FeaturePlaces& p) { return p.head_features.size(); })
-      .def_prop_ro("tails", [](const FeaturePlaces& p) { return p.tail_features.size(); })
-      .def("head_features", [](const FeaturePlaces& p) { return to_numpy(p.head_features); })
-      .def("tail_features", [](const FeaturePlaces& p) { return to_numpy(p.tail_features); });
-}
 
 // Checks that a solver has labels and penalties for its current rows.
 template <class Solver>
@@ -53,14 +29,6 @@ template <class T, class Solver>
 void check_exact(const Solver& s, const ExactWeights<T>& w) {
   if (w.heads() != s.heads() || w.classes() != s.classes() || w.tails() != listed_features(s))
     reject("exact", "features or classes are not those of the solver");
-}
-
-// Checks that a solver has the rows [first, last).
-template <class Solver>
-void check_part(const Solver& s, int64_t first, int64_t last) {
-  check_loaded(s, 1);
-  check_number("first", first, 0, s.rows().n);
-  check_number("last", last, first, s.rows().n);
 }
 
 // The interface that all of them share: exact weights, swapped rows, and the weights of features of a single
@@ -126,8 +94,7 @@ void bind_row_stream(nb::class_<Solver>& solver) {
           "measure",
           [](const Solver& s, int threads) {
             check_loaded(s, threads);
-            const Certificate c = s.measure(threads);
-            return std::make_tuple(c.primal, c.dual, c.violation);
+            return to_tuple(s.measure(threads));
           },
           "threads"_a, NoGil())
       .def(
@@ -138,173 +105,6 @@ void bind_row_stream(nb::class_<Solver>& solver) {
             w.add(s.rows(), s.coefficients(), threads);
           },
           "exact"_a, "threads"_a, NoGil());
-}
-
-template <class T>
-void bind_streams(nb::module_& m, const std::string& suffix) {
-  using Exact = ExactWeights<T>;
-  nb::class_<Exact> exact(m, ("ExactWeights" + suffix).c_str());
-  exact
-      .def(
-          "__init__",
-          [](Exact* self, int64_t heads, int64_t low, int64_t high, int64_t classes, int64_t tails) {
-            check_number("heads", heads, 0, INT32_MAX);
-            check_number("tails", tails, 0, INT32_MAX);
-            check_number("high", high, low, INT32_MAX);
-            new (self) Exact(heads, low, high, classes, tails);
-          },
-          "heads"_a, "low"_a, "high"_a, "classes"_a, "tails"_a = 0)
-      .def_prop_ro("low", &Exact::low)
-      .def_prop_ro("high", &Exact::high)
-      // By class of the range: the squares of the exact weights, and of the rounded ones.
-      .def("squares", [](const Exact& w) {
-        return std::make_tuple(to_numpy(w.exact_squares()), to_numpy(w.rounded_squares()));
-      });
-
-  using Balls = EnclosingBalls<T>;
-  nb::class_<Balls> balls(m, ("EnclosingBalls" + suffix).c_str());
-  balls
-      .def(
-          "__init__",
-          [](Balls* self, int64_t vectors) {
-            check_number("vectors", vectors, 0, INT32_MAX);
-            new (self) Balls(vectors);
-          },
-          "vectors"_a)
-      // By vector of classes and lane: the factors that turn the stored u into dual variables.
-      .def("factors", [](const Balls& all) {
-        std::vector<double> out;
-        for (const auto& ball : all.ball) {
-          const Wide<T> factor = ball.factor();
-          for (int l = 0; l < BinaryStream<T>::width; ++l) out.push_back(factor[l]);
-        }
-        return to_numpy(std::move(out));
-      });
-
-  using Stream = BinaryStream<T>;
-  nb::class_<Stream> stream(m, ("BinaryStream" + suffix).c_str());
-  stream
-      .def(
-          "__init__",
-          [](Stream* self, int64_t heads, int64_t classes, const std::string& loss, int64_t first) {
-            check_number("heads", heads, 0, INT32_MAX);
-            check_number("classes", classes, 0, INT32_MAX);
-            check_number("first", first, 0, INT32_MAX);
-            new (self) Stream(heads, classes, binary_named(loss), first);
-          },
-          "heads"_a, "classes"_a, "loss"_a, "first"_a)
-      .def(
-          "swap_rows",
-          [](Stream& s, Layout<T>& rows, In<int64_t> ptr, In<int32_t> labels, In<T> C) {
-            check_heads(s, rows);
-            check_labelled(rows, ptr, labels, C, s.classes());
-            s.swap_rows(rows, ptr.data(), labels.data(), to_vector(C));
-          },
-          "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, NoGil())
-      // visits: the fields of a StreamVisit. Returns loss, gap, norm, violation, visited, kept of each.
-      .def(
-          "visit",
-          [](Stream& s, const std::vector<std::tuple<int64_t, bool, double, int64_t, double>>& visits,
-             uint64_t seed, int threads, Interrupt& interrupt) {
-            check_loaded(s, threads);
-            std::vector<StreamVisit> how;
-            std::vector<int64_t> visited;  // threads visit different vectors, so none may occur twice
-            for (const auto& [vector, all, rest, rounds, quiet] : visits) {
-              how.push_back({vector, all, rest, rounds, quiet});
-              visited.push_back(vector);
-            }
-            check_order("visits", visited, s.vectors());
-            std::vector<std::tuple<double, double, double, double, int64_t, int64_t>> out;
-            for (const BlockSums& b : s.visit(how, seed, threads, interrupt))
-              out.emplace_back(b.loss, b.gap, b.norm, b.violation, b.visited, b.kept);
-            return out;
-          },
-          "visits"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
-      // time: the fields of a PegasosTime. Returns loss, gap, norm, violation of each vector of classes.
-      .def(
-          "visit_by_pegasos",
-          [](Stream& s, std::tuple<double, double, double, double> time, bool together, uint64_t seed,
-             int threads, Interrupt& interrupt) {
-            check_loaded(s, threads);
-            const auto [begin, end, visits, unit] = time;
-            const PegasosTime when{begin, end, visits, unit};
-            std::vector<std::tuple<double, double, double, double>> out(s.vectors());
-            with_loss(s.loss(), [&]<Binary loss>() {
-              s.template visit_all<loss>(
-                  seed, threads, interrupt, [&](int64_t b, const VisitedRows<T>& on, auto interrupted) {
-                    Pegasos<T, loss> pegasos(on, when);
-                    const BlockSums seen = together ? pegasos.block(interrupted) : pegasos.rows(interrupted);
-                    out[b] = {seen.loss, seen.gap, seen.norm, seen.violation};
-                  });
-            });
-            return out;
-          },
-          "time"_a, "together"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
-      .def(
-          "grow_balls",
-          [](Stream& s, Balls& balls, uint64_t seed, int threads, Interrupt& interrupt) {
-            check_loaded(s, threads);
-            s.template visit_all<Binary::squared_hinge>(
-                seed, threads, interrupt, [&](int64_t b, const VisitedRows<T>& on, auto interrupted) {
-                  balls.ball.at(b).grow(on, interrupted);
-                });
-          },
-          "balls"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
-      .def(
-          "measure",
-          [](Stream& s, int threads) {
-            check_loaded(s, threads);
-            std::vector<std::tuple<double, double, double>> out;
-            for (const Certificate& c : s.measure(threads)) out.emplace_back(c.primal, c.dual, c.violation);
-            return out;
-          },
-          "threads"_a, NoGil())
-      .def(
-          "add_to",
-          [](Stream& s, Exact& w, int threads) {
-            check_loaded(s, threads);
-            check_exact(s, w);
-            s.add_to(w, threads);
-          },
-          "exact"_a, "threads"_a, NoGil())
-      .def("variables_of",
-           [](const Stream& s, int64_t first, int64_t last) {
-             check_part(s, first, last);
-             auto a = s.variables_of(first, last);
-             return std::make_tuple(to_numpy(std::move(a.counts)), to_numpy(std::move(a.row)),
-                                    to_numpy(std::move(a.lanes)), to_numpy(std::move(a.values)));
-           })
-      .def("set_variables",
-           [](Stream& s, int64_t first, int64_t last, In<int64_t> counts, In<int32_t> rows,
-              In<uint16_t> lanes, In<T> values) {
-             check_part(s, first, last);
-             check_length("counts", counts.size(), s.vectors());
-             check_length("lanes", lanes.size(), static_cast<int64_t>(rows.size()));
-             s.set_variables(first, last, counts.data(), static_cast<int64_t>(rows.size()), rows.data(),
-                             lanes.data(), static_cast<int64_t>(values.size()), values.data());
-           })
-      .def("active_of",
-           [](const Stream& s, int64_t first, int64_t last) {
-             check_part(s, first, last);
-             return to_numpy(s.active_of(first, last));
-           })
-      .def("set_active",
-           [](Stream& s, int64_t first, int64_t last, In<uint8_t> bits) {
-             check_part(s, first, last);
-             s.set_active(first, last, bits.data(), static_cast<int64_t>(bits.size()));
-           })
-      // The weights of a vector of classes: head features x lanes.
-      .def(
-          "weights_of",
-          [](Stream& s, int64_t b) {
-            check_number("vector", b, 0, s.vectors() - 1);
-            return shared(s.weights_of(b));
-          },
-          nb::rv_policy::reference_internal)
-      .def_prop_ro("vectors", &Stream::vectors)
-      .def_prop_ro("weight_bytes", &Stream::weight_bytes);
-  stream.attr("width") = Stream::width;
-  bind_stream<T>(stream);
 }
 
 }  // namespace manyclass

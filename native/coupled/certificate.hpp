@@ -29,7 +29,7 @@
 namespace manyclass {
 
 // The coefficients of the weights that follow from the dual variables: -alpha_ic for the other classes, and
-// for the own class their sum (relative margins) or its own variable (absolute margins, to be centred).
+// for the row's own class their sum (relative margins) or its own variable (absolute margins, to be centred).
 // Variables whose sum rounding has put above C_i are scaled back into the feasible set here.
 template <class T>
 class CoupledCoefficients {

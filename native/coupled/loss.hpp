@@ -21,7 +21,7 @@ struct CoupledLoss {
   double own, others;  // caps in units of C_i, 0 for no variable; for a simplex, whether there is a variable
   double own_target = 1;
 
-  // RM weighs the own class by `gamma` and the others by 1 - gamma.
+  // RM weights the row's own class by `gamma` and the others by 1 - gamma.
   static CoupledLoss named(const std::string& name, int64_t classes, double gamma) {
     if (name == "ww") return {true, false, 0, 1};
     if (name == "cs") return {true, true, 0, 1};

@@ -27,7 +27,7 @@ class ScoreExchange {
 
   void tell_all() const { processes_.exchange_columns(scores_, stride_, rows_); }
 
-  // in_use(r, f) calls f(class) for the own class of row r and for those with positive variables.
+  // in_use(r, f) calls f(class) for row r's own class and for those with positive variables.
   template <class InUse>
   void tell_in_use(InUse in_use) const {
     processes_.exchange([&](int of, auto piece) {

@@ -33,7 +33,7 @@ class ExactWeights {
         exact_(wide_, 0.0),
         rounded_(wide_, 0.0) {
     if (low < 0 || low > high || high > classes || low % Lanes<T>::count != 0)
-      throw std::invalid_argument("classes [low, high) out of range, or low not at a whole vector");
+      throw std::invalid_argument("classes [low, high) out of range, or low is not the start of a vector");
   }
 
   int64_t low() const { return low_; }

@@ -19,7 +19,7 @@ class KeptWeights {
   template <class T, class Labels>
   KeptWeights(const Layout<T>& rows, const Labels& labels, int64_t classes)
       : stride_((classes + 63) / 64 * 8), bits_(rows.heads() * stride_, 0) {
-    if (rows.tails() != 0) throw std::logic_error("feature reduction wants every shared feature in the head");
+    if (rows.tails() != 0) throw std::logic_error("feature reduction needs every shared feature in the head");
     for (int64_t i = 0; i < rows.n; ++i)
       for (int32_t c : labels(i))
         for (int64_t h = rows.head_ptr[i]; h < rows.head_ptr[i + 1]; ++h)

@@ -41,7 +41,7 @@ inline bool names_nonfinite(const char* p) {
   return b == 'n' && lower(p[2]) == 'f';
 }
 
-// Parses the number that starts at `p`, and moves `p` behind it. The text must contain a newline: no number
+// Parses the number that starts at `p`, and moves `p` past it. The text must contain a newline: no number
 // does, which saves a bounds check per character.
 template <class Value>
 NumberStatus parse_number(const char*& p, Value& value) {

@@ -70,10 +70,10 @@ class RowParser {
     if (options_.multilabel == Choice::detect)
       options_.multilabel = other_than_one_.line ? Choice::yes : Choice::no;
     if (multilabel() && not_a_class_.line)
-      throw ParseFailure(
-          not_a_class_.line, not_a_class_.column,
-          "where rows have several labels or none, each label must be an integer from 0 up, below 2^63 - 1; "
-          "number the labels so, or give every row exactly one label");
+      throw ParseFailure(not_a_class_.line, not_a_class_.column,
+                         "where rows have several labels or none, each label must be an integer of at least "
+                         "0 and below 2^63 - 1; "
+                         "renumber the labels, or give every row exactly one label");
   }
 
   // To be called after a part of the rows has been taken: resets the counts.
@@ -179,7 +179,7 @@ class RowParser {
     if (*p == '#' || (*p == '\n' && !(options_.xmc && rows_read() < rows_promised_))) return;
     if (options_.xmc && rows_read() == rows_promised_)
       fail(p, "the header promises " + std::to_string(rows_promised_) +
-                  " rows and here is one more; correct the first line or remove the row");
+                  " rows, but here is another; correct the first line or remove the row");
     if (*p != '\n') {
       p = parse_labels(p);
       parse_features(p, newline);
@@ -206,7 +206,7 @@ class RowParser {
                   "; an XMC file starts with exactly three counts (without them, read it as svmlight)");
     if (numbers[2] > int32_max)
       fail(token, "the header promises " + std::to_string(numbers[2]) + " labels, more than the " +
-                      std::to_string(int32_max) + " that can be told apart; correct the header");
+                      std::to_string(int32_max) + " that are supported; correct the header");
     rows_promised_ = numbers[0];
     options_.n_features = numbers[1];
     label_limit_ = numbers[2];
@@ -228,7 +228,7 @@ class RowParser {
       if (p == end) break;
       if (*p != ',')
         fail(first, "expected a label, found " + shown(first) +
-                        "; a label is a number, several are separated by commas without blanks");
+                        "; a label is a number; separate several labels with commas, without spaces");
       ++p;
     }
     note_label_count(first, count);
@@ -264,11 +264,11 @@ class RowParser {
     const NumberStatus status = parse_number(p, real);
     if (status == NumberStatus::malformed || !(ends_token(*p) || *p == ','))
       fail(token, "expected a label, found " + shown(token) +
-                      "; a label is a number, several are separated by commas without blanks");
+                      "; a label is a number; separate several labels with commas, without spaces");
     if (status != NumberStatus::ok)
       fail(token, "label " + shown(token) + " is not a finite number; give the row a finite label");
     if (label_limit_ >= 0)
-      fail(token, "label " + shown(token) + " is not an integer; XMC labels are integers from 0 up");
+      fail(token, "label " + shown(token) + " is not an integer; XMC labels are integers of at least 0");
     if (!not_a_class_.line) not_a_class_ = place(token);
     // The first non-integer label makes all labels real, including those of this row so far.
     if (integers_) {
@@ -351,7 +351,7 @@ class RowParser {
     }
     if (std::memchr(token, '\0', end - token))
       fail(token, "expected index:value, found " + shown(token) +
-                      "; this is binary data, not text: is it compressed in a way that is not known here?");
+                      "; this is binary data, not text; is it compressed in an unsupported format?");
     if (colon != end && std::string(token, colon) == "qid")
       fail(token, "found " + shown(token) +
                       ", but query ids are not supported; remove the qid: column (ranking is not done here)");

@@ -25,7 +25,7 @@ inline const char* token_end(const char* p) {
   return p;
 }
 
-// Parses an integer that fits 64 bits, and moves `p` behind it. On failure `p` does not move.
+// Parses an integer that fits 64 bits, and moves `p` past it. On failure `p` does not move.
 inline bool parse_integer(const char*& p, std::int64_t& number) {
   const char* q = *p == '+' ? p + 1 : p;
   const auto [end, error] = std::from_chars(q, token_end(q), number);

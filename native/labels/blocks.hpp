@@ -88,7 +88,7 @@ class LabelBlocks {
   // Trains the blocks that are dealt, starting from their current variables. Returns a result for each of
   // their labels. An interrupt ends the labels in training where they are; labels that have not begun have 0
   // rounds.
-  std::vector<std::pair<int64_t, std::vector<LabelResult>>> train(const Deal& deal, const LabelRule& rule,
+  std::vector<std::pair<int64_t, std::vector<LabelResult>>> train(const Deal& deal, const TrainingRule& rule,
                                                                   uint64_t seed, int threads,
                                                                   Interrupt& interrupt) {
     while (static_cast<int>(work_.size()) < threads) work_.emplace_back(*data_);
@@ -144,11 +144,7 @@ class LabelBlocks {
     return b;
   }
 
-  bool interrupted(Interrupt& interrupt) const {
-    return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested();
-  }
-
-  void train_block(int64_t b, const LabelRule& rule, uint64_t seed, Work& work, Interrupt& interrupt,
+  void train_block(int64_t b, const TrainingRule& rule, uint64_t seed, Work& work, Interrupt& interrupt,
                    LabelResult* results) {
     const BlockOfLabels<T> from = std::move(held_[b]);
     std::deque<LabelTraining<T>> trained;
@@ -200,7 +196,7 @@ class LabelBlocks {
   }
 
   // Labels that are not done afterwards join `waiting`.
-  void train_together(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, uint64_t seed,
+  void train_together(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
                       Work& work, Interrupt& interrupt, std::vector<LabelTraining<T>*>& waiting) {
     for (size_t k = 0; k < labels.size(); k += Lanes<T>::count) {
       if (!work.together) work.together.emplace(*data_);
@@ -208,7 +204,7 @@ class LabelBlocks {
           labels.begin() + k, labels.begin() + std::min(labels.size(), k + Lanes<T>::count));
       work.together->train(some, rule, seed, [&] { return interrupted(interrupt); });
       for (LabelTraining<T>* label : some) {
-        if (label->done || label->rounds >= rule.max_rounds) {
+        if (label->done || label->rounds >= rule.limit) {
           label->end();
           continue;
         }
@@ -224,7 +220,7 @@ class LabelBlocks {
   }
 
   // Trains a label by the index until it is done (false) or has to wait for a pass over all rows (true).
-  bool go_on(LabelTraining<T>& label, const LabelRule& rule, Work& work, Interrupt& interrupt,
+  bool go_on(LabelTraining<T>& label, const TrainingRule& rule, Work& work, Interrupt& interrupt,
              std::vector<ScoredRow>& found) {
     const int64_t most = data_->X.entries() / share;
     for (int explored = 0;;) {
@@ -244,8 +240,8 @@ class LabelBlocks {
   }
 
   // Computes the certificate of a label that was waiting when an interrupt came; it still needs all rows.
-  void finish_early(LabelTraining<T>& label, LabelRule rule, Work& work) {
-    rule.max_rounds = 0;
+  void finish_early(LabelTraining<T>& label, TrainingRule rule, Work& work) {
+    rule.limit = 0;
     label.round_weights();
     auto above = search_all_rows({&label}, work);
     const Placed placed(work.place, label.rows());

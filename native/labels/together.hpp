@@ -49,7 +49,7 @@ class LabelsTogether {
   // `most_passes` are over: a few hard labels are better trained alone after that. Sets their weights,
   // variables and certificates.
   template <class Interrupted>
-  void train(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, uint64_t seed,
+  void train(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
              Interrupted interrupted) {
     if (data_.squared)
       train_with<Binary::squared_hinge>(labels, rule, seed, interrupted);
@@ -73,7 +73,7 @@ class LabelsTogether {
   };
 
   template <Binary loss, class Interrupted>
-  void train_with(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, uint64_t seed,
+  void train_with(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
                   Interrupted interrupted) {
     begin(labels);
     const int64_t many = static_cast<int64_t>(labels.size());
@@ -99,7 +99,7 @@ class LabelsTogether {
       }
       last = seen.gap;
       if (share == 1) last_of_all = gap;
-      const bool last_pass = pass >= std::min(rule.max_rounds, most_passes) || interrupted();
+      const bool last_pass = pass >= std::min(rule.limit, most_passes) || interrupted();
       if ((quiet && share >= (rule.by_gap ? nearly_all : 1)) || last_pass) {
         if (certify<loss>(labels, rule, pass) || last_pass) break;
         tol /= 2;
@@ -197,9 +197,7 @@ class LabelsTogether {
     for (int64_t i = 0; i < X_.n; ++i) {
       const vec<T> a = load(a_.data() + i * width);
       if (!any_nonzero<T>(a)) continue;
-      alignas(64) T coef[width];
-      store(coef, a * signs_of_lanes<T>(own_[i]));
-      const Wide<T> wide(coef);
+      const Wide<T> wide(a * signs_of_lanes<T>(own_[i]));
       for (int64_t h = X_.ptr[i]; h < X_.ptr[i + 1]; ++h) add(X_.index[h], X_.value[h], wide);
       add(X_.d, net_.constant, wide);
     }
@@ -213,7 +211,7 @@ class LabelsTogether {
   // Computes the certificates of all labels, and sets their weights, rounded as the model will store them.
   // Returns whether all labels are done. (v_ temporarily holds the rounded weights.)
   template <Binary loss>
-  bool certify(const std::vector<LabelTraining<T>*>& labels, const LabelRule& rule, int64_t pass) {
+  bool certify(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, int64_t pass) {
     using Loss = BinaryLoss<loss>;
     set_exact();
     Wide<T> primal, dual, worst;
@@ -235,9 +233,7 @@ class LabelsTogether {
         const T* w = v_.data() + int64_t(X_.index[h]) * width;
         for (int p = 0; p < parts; ++p) s.part[p] += double(X_.value[h]) * load_as<double>(w + p * L);
       }
-      alignas(64) T sign[width];
-      store(sign, signs_of_lanes<T>(own_[i]));
-      const Wide<T> t(sign), a(a_.data() + i * width), bias(v_.data() + X_.d * width);
+      const Wide<T> t(signs_of_lanes<T>(own_[i])), a(a_.data() + i * width), bias(v_.data() + X_.d * width);
       for (int p = 0; p < parts; ++p) {
         const vec<double> m = (s.part[p] + net_.constant * bias.part[p]) * t.part[p];
         const auto found = Loss::measure(a.part[p], m, penalty<loss, double>(i));

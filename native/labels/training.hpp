@@ -18,17 +18,6 @@
 
 namespace manyclass {
 
-// A label is done when its relative gap, or its largest violation, is at most `tol`.
-struct LabelRule {
-  bool by_gap;
-  double tol;
-  int64_t max_rounds;
-
-  bool met(const Certificate& c) const {
-    return by_gap ? c.primal - c.dual <= tol * std::abs(c.primal) : c.violation <= tol;
-  }
-};
-
 // The data that all labels share and only read.
 template <class T>
 struct LabelData {
@@ -79,7 +68,7 @@ class LabelTraining {
   bool warm() const { return warm_ && rounds == 0; }
 
   // Passes of coordinate ascent over the active rows.
-  void ascend(const LabelRule& rule) {
+  void ascend(const TrainingRule& rule) {
     if (data_.squared)
       ascend_with<true>(rule);
     else
@@ -120,7 +109,7 @@ class LabelTraining {
 
   // Computes the certificate from all rows above -1, which may include active ones, and activates the worst
   // of them. Returns whether training of the label is over.
-  bool take(std::vector<ScoredRow>& found, const LabelRule& rule, std::vector<int32_t>& place);
+  bool take(std::vector<ScoredRow>& found, const TrainingRule& rule, std::vector<int32_t>& place);
 
   // Whether so many rows matter, or soon will, that searching for them does not pay.
   bool has_to_do_with_all() const {
@@ -160,7 +149,7 @@ class LabelTraining {
 
  private:
   template <bool squared>
-  void ascend_with(const LabelRule& rule) {
+  void ascend_with(const TrainingRule& rule) {
     // As long as rows outside the active set have a large loss, the active ones need not be exact.
     double last = 0;
     for (int pass = 0; pass < most_passes; ++pass) {
@@ -285,7 +274,7 @@ void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place
 }
 
 template <class T>
-bool LabelTraining<T>::take(std::vector<ScoredRow>& found, const LabelRule& rule,
+bool LabelTraining<T>::take(std::vector<ScoredRow>& found, const TrainingRule& rule,
                             std::vector<int32_t>& place) {
   leave_active(found);
   if (data_.squared)
@@ -294,7 +283,7 @@ bool LabelTraining<T>::take(std::vector<ScoredRow>& found, const LabelRule& rule
     measure<false>(found);
   ++rounds;
   done = rule.met(certificate);
-  if (done || rounds >= rule.max_rounds) return true;
+  if (done || rounds >= rule.limit) return true;
   // If lowering the bias, rather than the rows outside, causes most of the gap, stop lowering it.
   const double gap = certificate.primal - certificate.dual;
   if (lowered_ && outside_ < 0.5 * gap && rounds > 2) own_bias_ = true;

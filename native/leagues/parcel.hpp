@@ -73,7 +73,7 @@ class LeagueParcel {
     in.expect(league.sums.size() * sizeof(T));
     in.take_all(league.sums.data(), static_cast<int64_t>(league.sums.size()));
     check_finite("sums of a league", std::span<const T>(league.sums));
-    if (in.at != in.end) throw std::invalid_argument("the weights of a league are not of this problem");
+    if (in.at != in.end) throw std::invalid_argument("the weights of a league do not belong to this problem");
   }
 
  private:

@@ -232,7 +232,7 @@ class Leagues {
     shuffle(order, scramble(rules.seed ^ scramble(static_cast<uint64_t>(a) * 0x100001 + b)));
     MatchStats stats;
     const CoupledLoss loss = CoupledLoss::named("ww", classes(), 0.5);
-    // The row's own class counts as one more class behind those of the other league.
+    // The row's own class counts as one more class after those of the other league.
     Scratch of_a(loss, leagues_[b].size() + (a != b), leagues_[b].size() + 1);
     Scratch of_b(loss, leagues_[a].size() + 1, leagues_[a].size() + 1);
     for (int32_t o : order) {

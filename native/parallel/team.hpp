@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "parallel/interrupt.hpp"
 #include "parallel/tasks.hpp"
 
 namespace manyclass {
@@ -90,14 +91,15 @@ class Team {
   double seconds_asleep() const { return 1e-9 * static_cast<double>(nanoseconds_asleep_.load()); }
 
   // Calls task(t) for those of the tasks 0..count-1 that no other thread has taken; thread `me` starts with
-  // its own share. If a task throws, the other tasks still run, and `run` rethrows at the end.
+  // its own share. If a task throws, its thread leaves the team, and the others leave before their next step.
   template <class F>
   void share_out(int64_t count, int me, F task) {
+    leave_with_others();
     for (int helped = 0; helped < threads_; ++helped) {
       const int owner = (me + helped) % threads_;
       const int64_t first = owner * count / threads_, last = (owner + 1) * count / threads_;
       for (int64_t t; (t = first + taken_[owner].count.fetch_add(1, std::memory_order_relaxed)) < last;)
-        error_.catching([&] { task(t); });
+        task(t);
     }
   }
 
@@ -140,5 +142,10 @@ class Team {
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<int64_t> nanoseconds_asleep_{0};
 };
+
+// Whether long work should end. Only thread 0 of a team listens for Ctrl-C.
+inline bool interrupted(Interrupt& interrupt) {
+  return Team::my_number() == 0 ? interrupt.poll() : interrupt.requested();
+}
 
 }  // namespace manyclass

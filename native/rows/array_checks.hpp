@@ -55,7 +55,7 @@ void check_range(const char* name, std::span<const I> entries, int64_t low, int6
 // Row pointers: from 0 to `entries`, never decreasing.
 template <class P>
 void check_pointers(const char* name, std::span<const P> ptr, int64_t entries) {
-  if (ptr.empty()) reject(name, "no entries, where 0 is the first one");
+  if (ptr.empty()) reject(name, "it is empty, but must start with 0");
   if (ptr.front() != 0) reject(name, "entry 0 is " + std::to_string(ptr.front()) + " instead of 0");
   bool falls = false;
   for (size_t i = 1; i < ptr.size(); ++i) falls |= ptr[i] < ptr[i - 1];
@@ -73,7 +73,7 @@ void check_pointers(const char* name, std::span<const P> ptr, int64_t entries) {
 template <class P, class I>
 void check_rows(std::span<const P> ptr, std::span<const I> index, size_t values, int64_t columns) {
   const auto entries = static_cast<int64_t>(std::min(index.size(), values));
-  if (ptr.empty()) reject("indptr", "no entries, where 0 is the first one");
+  if (ptr.empty()) reject("indptr", "it is empty, but must start with 0");
   check_range("indptr", ptr, 0, entries + 1);
   if (!std::is_sorted(ptr.begin(), ptr.end())) reject("indptr", "an entry is smaller than the one before");
   check_number("n_features", columns, 0);

@@ -50,7 +50,7 @@ class RowAdder {
       : out_(out), places_(places), constant_(constant), h_(static_cast<int64_t>(out.head_index.size())) {
     if (out.n + rows >= INT32_MAX) throw std::length_error("more than 2^31 - 2 rows at once");
     if (n_features + (constant != 0) > static_cast<int64_t>(places.place.size()))
-      throw std::logic_error("places of other features");
+      throw std::logic_error("the places are for a different set of features");
     out.head_index.resize(h_ + entries + (constant != 0) * rows + 1);
     out.head_value.resize(out.head_index.size());
   }

@@ -38,7 +38,7 @@ inline vec<T> signs_of_lanes(uint32_t lanes) {
 }
 
 // Writes the chosen lanes one after the other, at any alignment. There must be room for a whole vector: the
-// bytes behind the chosen lanes may be overwritten.
+// bytes after the chosen lanes may be overwritten.
 template <class T>
 inline void compress_lanes(uint8_t* to, uint32_t lanes, vec<T> v) {
 #if defined(__AVX512F__)

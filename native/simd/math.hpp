@@ -1,5 +1,5 @@
-// exp and log of whole vectors, accurate to the last few bits of the type. Always inlined: left to itself,
-// the compiler would decide by whatever else it compiles.
+// exp and log of whole vectors, accurate to the last few bits of the type. Always inlined: the
+// compiler's own decision would depend on whatever else it compiles.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -61,6 +62,7 @@ class Memory {
   size_t mapped_ = 0;
 };
 
+// An array that can be viewed from outside: `owner` keeps its memory alive when the buffer is reset or moved.
 template <class T>
 class Buffer {
  public:
@@ -79,8 +81,8 @@ class Buffer {
   }
   void reset(int64_t n) {
     *this = Buffer();  // frees the old memory first, and leaves an empty buffer if there is no more
-    memory_ = Memory(sizeof(T) * static_cast<size_t>(n));
-    data_ = static_cast<T*>(memory_.data());
+    memory_ = std::make_shared<const Memory>(sizeof(T) * static_cast<size_t>(n));
+    data_ = static_cast<T*>(memory_->data());
     size_ = n;
   }
   void reserve(int64_t n) {
@@ -92,9 +94,10 @@ class Buffer {
   const T& operator[](int64_t i) const { return data_[i]; }
   int64_t size() const { return size_; }
   int64_t bytes() const { return size_ * static_cast<int64_t>(sizeof(T)); }
+  const std::shared_ptr<const Memory>& owner() const { return memory_; }
 
  private:
-  Memory memory_;
+  std::shared_ptr<const Memory> memory_;
   T* data_ = nullptr;
   int64_t size_ = 0;
 };

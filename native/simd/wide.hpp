@@ -16,6 +16,11 @@ struct Wide {
   explicit Wide(const T* p) {
     for (int v = 0; v < parts; ++v) part[v] = load_as<double>(p + v * L);
   }
+  explicit Wide(vec<T> v) {
+    alignas(64) T values[Lanes<T>::count];
+    store(values, v);
+    *this = Wide(values);
+  }
   double& operator[](int64_t lane) { return reinterpret_cast<double*>(part)[lane]; }
   double operator[](int64_t lane) const { return reinterpret_cast<const double*>(part)[lane]; }
 

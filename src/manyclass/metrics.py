@@ -162,7 +162,7 @@ def ranking_metrics(
     weight = None if propensity is None else 1 / _check_propensity(propensity, K)
     heaviest = 1.0 if weight is None else float(weight.max())
     table, first_hit = np.zeros((best.shape[1], len(SUMS))), np.full(K, best.shape[1], np.int32)
-    core.ranking_sums(*_arrays(truth), best, more, weight, heaviest, table, first_hit, thread_count(n_jobs))
+    core.ranking_sums(_arrays(truth), best, more, weight, heaviest, table, first_hit, thread_count(n_jobs))
     sums = dict(zip(SUMS, table.T, strict=True))
     occurs = np.bincount(truth.indices, minlength=K) > 0
 

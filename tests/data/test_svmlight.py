@@ -132,14 +132,14 @@ ERRORS = [
     ("1, 1:1\n", 1, 3, "expected a label"),
     ("nan 1:1\n", 1, 1, "not a finite number"),
     ("1,1 1:1\n", 1, 1, "label 1 is given twice"),
-    ("1 1:1\n0,-2 1:1\n", 2, 3, "integer from 0 up"),
-    ("1.5 1:1\n0,2 1:1\n", 1, 1, "integer from 0 up"),
+    ("1 1:1\n0,-2 1:1\n", 2, 3, "integer of at least 0"),
+    ("1.5 1:1\n0,2 1:1\n", 1, 1, "integer of at least 0"),
     (b"1 1:1\n\x00\x01\x02 3\n", 2, 1, "found '\\x00\\x01\\x02'"),
     (b"1 1:1 \x00\x01\n", 1, 7, "binary data"),
     (f"1 {INT64_MAX + 1}:1\n", 1, 3, "does not fit 64 bits"),
     (f"1 0:1 {INT64_MAX}:1\n", 1, 7, "does not fit 64 bits"),
-    ("99999999999999999999 1:1\n2,3 1:1\n", 1, 1, "integer from 0 up"),
-    ("1,9223372036854775807 1:1\n", 1, 3, "integer from 0 up"),
+    ("99999999999999999999 1:1\n2,3 1:1\n", 1, 1, "integer of at least 0"),
+    ("1,9223372036854775807 1:1\n", 1, 3, "integer of at least 0"),
 ]
 
 

@@ -99,7 +99,7 @@ def maxent():
 
 
 def blocks(loss="hinge", pairs=False):
-    return core.BinaryBlocks32(layout(), LABEL_PTR, Y, C, K, D, loss, pairs, "dual", False, True)
+    return core.BinaryBlocks32(layout(), (LABEL_PTR, Y, C), (K, pairs), D, loss, "dual", False, True)
 
 
 def max_margin():
@@ -123,8 +123,7 @@ def own_rows():
 
 
 def labels(loss="hinge", rows=(INDPTR, INDICES, VALUES)):
-    own_ptr, own = own_rows()
-    return core.LabelBlocks32(*rows, D, np.ones(N), own_ptr, own, 0.01, 1.0, 0.0, loss != "hinge", 0, 0, True, 1)
+    return core.LabelBlocks32((*rows, D), np.ones(N), own_rows(), (0.01, 1.0, 0.0), loss != "hinge", (0, 0), True, 1)
 
 
 def places():
@@ -319,7 +318,7 @@ CALLS = {
     "BinaryBlocks": (
         lambda: (
             lambda label_ptr, labels, C, classes, features: core.BinaryBlocks32(
-                layout(), label_ptr, labels, C, classes, features, "hinge", False, "dual", False, True
+                layout(), (label_ptr, labels, C), (classes, False), features, "hinge", "dual", False, True
             )
         ),
         {**SETS, "classes": (K, of_number(-1, 0, K - 1)), "features": FEATURES},
@@ -401,7 +400,7 @@ CALLS = {
     "LabelBlocks": (
         lambda: (
             lambda indptr, indices, values, features, C, own_ptr, own, threads: core.LabelBlocks32(
-                indptr, indices, values, features, C, own_ptr, own, 0.01, 1.0, 0.0, False, 0, 0, True, threads
+                (indptr, indices, values, features), C, (own_ptr, own), (0.01, 1.0, 0.0), False, (0, 0), True, threads
             )
         ),
         {
@@ -529,7 +528,7 @@ CALLS = {
     "ranking_sums": (
         lambda: (
             lambda indptr, indices, best, unknown, weight, sums, first_hit: core.ranking_sums(
-                indptr, indices, best, unknown, weight, 1.0, sums, first_hit, 1
+                (indptr, indices), best, unknown, weight, 1.0, sums, first_hit, 1
             )
         ),
         {

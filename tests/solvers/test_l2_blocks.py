@@ -141,7 +141,7 @@ def test_zeros_are_not_exported():
     [
         ("blocks", lambda blocks: blocks + 77, "no such block"),
         ("counts", lambda counts: counts + 1, "different lengths"),
-        ("rows", lambda rows: rows + 10**6, "row or a problem that there is not"),
+        ("rows", lambda rows: rows + 10**6, "row or a problem that does not exist"),
         ("lanes", lambda lanes: lanes[1:], "lanes: .* entries instead of"),
         ("values", lambda values: values[1:], "different lengths"),
         ("values", lambda values: values.astype(float), "blocks of float64"),

@@ -309,7 +309,7 @@ def test_damaged_parcels_are_rejected():
     kernel, whole = solver._kernel, solver._kernel.pack(0)
     with pytest.raises(ValueError, match="cut short"):
         kernel.unpack(0, whole[:-1])
-    with pytest.raises(ValueError, match="not of this problem"):
+    with pytest.raises(ValueError, match="do not belong to this problem"):
         kernel.unpack(0, np.append(whole, np.zeros(8, np.uint8)))
     # A feature starts with one bit per class, padded to whole vectors, so there are more bits than classes.
     other = whole.copy()

@@ -43,25 +43,20 @@ class ElasticNetBlocks(L2Blocks):
             raise ValueError("labels with an elastic net are trained on the dual, without feature reduction")
         X = data.X.as_csr()
         # The core reads these arrays where they are.
-        self._rows = (
+        rows = (
             X.indptr.astype(np.int64, copy=False),
             X.indices.astype(np.int32, copy=False),
             X.data.astype(self._dtype, copy=False),
+            data.X.n_features,
         )
         self._results_by_label = np.full((data.n_classes, len(RESULT)), np.nan)
-        own_ptr, own = data.rows_by_class()
         return native(core, "LabelBlocks", self._dtype)(
-            *self._rows,
-            data.X.n_features,
+            rows,
             data.C.astype(self._dtype).astype(np.float64),  # rounded like variables at their bound
-            own_ptr,
-            own,
-            problem.lam,
-            problem.tau,
-            data.constant,
+            data.rows_by_class(),
+            (problem.lam, problem.tau, data.constant),
             problem.loss == "squared_hinge",
-            problem.draws,
-            ON_ALL_ROWS if self._lanes_fit(data) else 0,
+            (problem.draws, ON_ALL_ROWS if self._lanes_fit(data) else 0),
             keep_state,
             self._threads,
         )

@@ -81,12 +81,10 @@ class L2Blocks(Solver):
     def _make_kernel(self, problem: Binary, data: TrainingSet, method: str, keep_state: bool) -> Any:
         return native(core, "BinaryBlocks", self._dtype)(
             make_layout(data, self._dtype, 1),
-            *data.labels_by_row(),
-            data.C.astype(self._dtype),
-            data.n_classes,
+            (*data.labels_by_row(), data.C.astype(self._dtype)),
+            (data.n_classes, problem.pairs),
             self._features,
             problem.loss,
-            problem.pairs,
             method,
             data.reduced,
             keep_state,
