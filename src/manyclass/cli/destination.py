@@ -70,25 +70,8 @@ class Destination:
     """Where train writes its model.
 
     An existing model is replaced if the new fit has converged, if the existing one is unfinished and the new fit was
-    resumed from a checkpoint, or with `--force`. Otherwise it is kept, and the new one is written next to it.
-
-    Parameters
-    ----------
-    target : Path
-        The path given by `--model`.
-    writing : Writing
-    data : str
-        The data that the command reads, which are never replaced.
-    resumed : bool
-        Whether the fit is resumed from a checkpoint.
-    force : bool
-
-    Attributes
-    ----------
-    path : Path
-        Path of the model, once it is saved.
-    replaced, kept : Former or None
-        What was there before, once the model is saved.
+    resumed from a checkpoint, or with `--force`. Otherwise it is kept, and the new one is written next to it. `path`,
+    `replaced` and `kept` say what happened, once the model is saved.
     """
 
     def __init__(self, target: Path, writing: Writing, data: str, *, resumed: bool, force: bool):

@@ -42,15 +42,12 @@ class FileOptions:
 
     Attributes
     ----------
-    text, label : str or None
+    text, label
         Columns of a table; None for those that the model was trained on, or `text` and `label`.
-    id : str or None
+    id
         The column that is copied to the predictions.
-    format : DataFormat or PredictFormat
-    delimiter : str or None
+    delimiter
         Field separator of delimited text; None for that of its format.
-    skip_unlabelled : bool
-        Whether to skip rows without a label.
     """
 
     text: str | None = None
@@ -86,20 +83,8 @@ class FileOptions:
 def kind_of(path: str, file: FileOptions, *, otherwise: Literal["svmlight", "lines"]) -> str:
     """Determine the format of a file, and reject options that do not apply to it.
 
-    Parameters
-    ----------
-    path : str
-        A file, or `-` for standard input.
-    file : FileOptions
-        The format `auto` recognizes tables by the file name or else, as delimited text, by the options for tables;
-        and XMC text by its first line.
-    otherwise : "svmlight" or "lines"
-        The format if nothing tells.
-
-    Returns
-    -------
-    str
-        A value of `PredictFormat`, and not `auto`.
+    The format `auto` recognises tables by the file name or else, as delimited text, by the options for tables; XMC
+    text by its first line; anything else is `otherwise`.
     """
     kind = _guess(path, file, otherwise) if file.format.value == "auto" else file.format.value
     others = [name for name in file.given if kind not in FORMATS.values() or name == "--delimiter"]

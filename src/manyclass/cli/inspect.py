@@ -162,20 +162,7 @@ def _describe_model(model: LinearModel, path: Path) -> dict[str, Any]:
 
 
 def largest_features(model: LinearModel, class_name: str, count: int) -> list[tuple[str, float]]:
-    """Return the features with the largest positive weights for a class, as words or as indices of the training file.
-
-    Parameters
-    ----------
-    model : LinearModel
-    class_name : str
-        The label as a string.
-    count : int
-        Maximum number of features.
-
-    Returns
-    -------
-    list of (feature, weight)
-    """
+    """Return a class's features with the largest positive weights, as words or as indices of the training file."""
     if model.pairs:
         raise InputError("a one-vs-one model has weights per pair of classes, not per class; --class does not apply")
     found = [code for code, label in enumerate(model.classes.tolist()) if str(label) == class_name]

@@ -29,25 +29,10 @@ logger = logging.getLogger("manyclass.cli")
 
 
 class ModelInput:
-    """A file or a store to be read for a model.
+    """A file or a store to be read for a model; features that it was not trained on are dropped and counted.
 
-    Features that the model was not trained on are dropped and counted.
-
-    Parameters
-    ----------
-    model : LinearModel
-    path : str
-        A file, a store, or `-` for standard input. With `{rank}` in its name, each rank reads its own file.
-    file : FileOptions
-    strict : bool
-        Whether to reject features that the model was not trained on.
-
-    Attributes
-    ----------
-    store : BlockStore or None
-        The store, if the path names one.
-    divided : bool
-        Whether the ranks of mpirun read different files.
+    With `{rank}` in the path, the file is `divided`: each rank of mpirun reads its own. `strict` rejects unknown
+    features.
     """
 
     def __init__(self, model: LinearModel, path: str, file: FileOptions, *, strict: bool):
@@ -94,16 +79,7 @@ class ModelInput:
             return ranks.read_rows(read, divided=self.divided)
 
     def label_sets(self) -> tuple[RowMatrix, sp.csr_matrix, np.ndarray]:
-        """Read rows with sets of labels, prepared for the model.
-
-        Returns
-        -------
-        X : RowMatrix of shape (n, n_features)
-        Y : csr_matrix of shape (n, K)
-            Ones for the labels that the model knows.
-        unknown : ndarray of shape (n,)
-            Number of other labels per row.
-        """
+        """Read rows prepared for the model, the labels that it knows as ones, and how many others each row has."""
         kind = self._kind()
         if kind not in ROWS_OF_FEATURES:
             raise InputError(
@@ -119,10 +95,7 @@ class ModelInput:
             return ranks.read_rows(read, divided=self.divided)
 
     def unlabelled(self) -> Iterator[tuple[RowMatrix, list[Any] | None]]:
-        """Yield rows prepared for the model, with the values of the column `--id-column` or None.
-
-        Texts come in batches. Labels are ignored.
-        """
+        """Yield rows prepared for the model (texts in batches), with the values of `--id-column` or None."""
         kind = self._kind(lines=True)
         with naming(self._path):
             if kind in ROWS_OF_FEATURES:

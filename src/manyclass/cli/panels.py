@@ -20,7 +20,6 @@ class GroupedCommand(TyperCommand):
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, then one section per panel."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         panel = "Options"
         for param in self.get_params(ctx):
@@ -39,11 +38,7 @@ class GroupedCommand(TyperCommand):
 
 
 def takes_groups(command: Command) -> Command:
-    """Let a command declare options by the dozen: a parameter that is a dataclass stands for all of its options.
-
-    The options of a dataclass are its fields declared with `Annotated[..., typer.Option(...)]`; other fields keep
-    their defaults.
-    """
+    """Let a parameter of a command that is a dataclass stand for the options that its `Annotated` fields declare."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     declared: list[Parameter] = []

@@ -83,24 +83,12 @@ class BlockStore:
         return {name: value for name, value in self.manifest.reading.items() if name not in ("text", "normalize")}
 
     def read(self, number: int) -> Block:
-        """Read the rows of a block, without removed ones. The labels are class indices.
-
-        Raises
-        ------
-        BlockError
-            If the block is damaged.
-        """
+        """Read the rows of a block, without removed ones. The labels are class indices."""
         block = self.read_packed(number)
         return self._unpack(number, block) if isinstance(block, PackedBlock) else block
 
     def read_packed(self, number: int) -> PackedBlock | Block:
-        """Like `read`, but leave the features packed in planes if no row of the block was removed.
-
-        Raises
-        ------
-        BlockError
-            If the block is damaged, as far as can be told without unpacking the planes.
-        """
+        """Like `read`, but leave the features packed in planes if no row of the block was removed."""
         packed, removed = self._read(number), self.catalogue.removed
         gone = np.isin(packed.ids, removed, assume_unique=True) if removed.size else np.zeros(1, bool)
         block = self._unpack(number, packed).take(np.flatnonzero(~gone)) if gone.any() else packed
@@ -167,15 +155,7 @@ class BlockStore:
         return counts
 
     def label_matrix(self, code_of: np.ndarray, n_classes: int) -> sp.csr_matrix:
-        """Return an indicator matrix of the labels of all rows, in id order.
-
-        Parameters
-        ----------
-        code_of : ndarray of shape (K,)
-            The column of each class, or -1 to drop it.
-        n_classes : int
-            The number of columns.
-        """
+        """Return the labels of all rows in id order as ones in the columns that `code_of` gives their classes (-1 for none)."""
         ids, parts = [], []
         for block in map(self.read, range(self.n_blocks)):
             rows = np.repeat(np.arange(block.n_rows), np.diff(block.label_ptr))

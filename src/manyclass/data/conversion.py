@@ -90,17 +90,15 @@ class Conversion:
 
     Parameters
     ----------
-    rows : RowSource
-        The rows to convert.
-    folder : str or path-like
-        Destination: a new or empty folder, or one left by an interrupted conversion of the same rows.
-    memory : int
+    folder
+        A new or empty folder, or one left by an interrupted conversion of the same rows.
+    memory
         Maximum bytes to use, in addition to the program itself.
-    append : bool
+    append
         Append the rows to the store in the folder.
-    blocks : int, optional
+    blocks
         Number of blocks. Default: chosen from the memory.
-    seed : int
+    seed
         Seed for the random assignment of rows to bins.
     compression, level
         See `PlaneWriter`.

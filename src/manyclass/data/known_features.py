@@ -5,21 +5,9 @@ import scipy.sparse as sp
 
 
 class KnownFeatures:
-    """Reduce rows to the features of a model, and count the dropped entries.
+    """Reduce rows to the first `n_features` features, those of a model, and count all entries and those dropped.
 
     A linear model has no weights for features that did not occur in training, so their entries cannot change a score.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features of the model. Columns from this one on are unknown.
-
-    Attributes
-    ----------
-    entries : int
-        Number of stored values seen so far.
-    entries_ignored : int
-        Number of stored values dropped.
     """
 
     def __init__(self, n_features: int):

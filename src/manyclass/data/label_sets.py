@@ -27,10 +27,7 @@ def has_label_sets(y: Any) -> bool:
 
 
 def is_dense_indicator(y: Any) -> bool:
-    """Whether label sets are a dense array of zeros and ones, or a list of its rows (as scikit-learn allows).
-
-    A list is taken as an indicator if its rows have the same length of at least 2 and hold nothing but 0 and 1.
-    """
+    """Whether label sets are an array of 0 and 1, or a list of its rows, of the same length of at least 2."""
     y = _unwrapped(y)
     if _is_list(y):
         lengths = {len(row) if isinstance(row, list | np.ndarray) else -1 for row in y}

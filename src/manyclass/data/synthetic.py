@@ -36,17 +36,17 @@ class TextShape:
 
     Attributes
     ----------
-    n, n_test : int
+    n, n_test
         Number of training and test rows.
-    K : int
+    K
         Number of classes; each has at least one training row.
-    d : int
+    d
         Number of features.
-    nnz : float
+    nnz
         Average number of non-zeros per row.
-    class_words : int
+    class_words
         Vocabulary size of a class. The larger it is, the less two rows of a class have in common.
-    class_share, group_share : float
+    class_share, group_share
         Fraction of a row's words that come from the vocabulary of its class and of its group.
     """
 
@@ -230,27 +230,10 @@ def iter_text_like(
     K: int | None = None,
     nnz: float | None = None,
 ) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
-    """Generate a synthetic text data set block by block, holding one block and the class vocabularies in memory.
+    """Generate a synthetic text data set as blocks of rows and classes; only one block is in memory.
 
-    Parameters
-    ----------
-    preset : str
-        One of `PRESETS`.
-    rows_per_block : int
-        Number of rows in each block but the last. The rows do not depend on it.
-    seed : int
-        Seed of the data set.
-    split : "train" or "test"
-        The rows to generate.
-    n, n_test, d, K, nnz : optional
-        Override the preset: number of training rows, test rows, features, classes, and non-zeros per row.
-
-    Yields
-    ------
-    X : float32 csr_matrix
-        Rows of unit length.
-    y : int64 ndarray
-        Classes 0..K-1.
+    The rows have unit length and do not depend on `rows_per_block`. `sizes` override those of the preset: `n`,
+    `n_test`, `d`, `K` and `nnz` (see `TextShape`).
     """
     if split not in ("train", "test"):
         raise ValueError(f'split must be "train" or "test", got {split!r}')

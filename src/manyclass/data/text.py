@@ -25,10 +25,7 @@ def _text(value: Any, name: str, place: int, column: str) -> str:
 def iter_texts(
     path: PathOrFile, *, text: str | None = None, id: str | None = None, **options: Any
 ) -> Iterator[tuple[str, Any]]:
-    """Read texts row by row, each with its value in the column `id` (None if no such column is named).
-
-    `options` go to `iter_columns`.
-    """
+    """Read texts row by row, each with its value in the column `id` (else None); `options` go to `iter_columns`."""
     name, column = stream_name(path), text or "text"
     columns = [column] if id is None else [column, id]
     for place, (value, *ids) in iter_columns(path, columns, **options):

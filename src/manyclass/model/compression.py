@@ -14,12 +14,7 @@ LARGEST = 127
 
 
 def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int | None) -> Any:
-    """Drop small weights and convert the rest to a smaller type; parameters as for `LinearModel.compress`.
-
-    Returns
-    -------
-    SparseWeights, or without `dtype` an ndarray or csr_matrix, whichever is smaller
-    """
+    """Drop small weights and convert the rest to a smaller type; parameters as for `LinearModel.compress`."""
     if dtype is not None and dtype not in TYPES:
         raise ValueError(f"dtype must be float16, int8 or None, got {dtype!r}")
     if not prune >= 0:

@@ -66,11 +66,11 @@ class ShardIndex:
 
     Attributes
     ----------
-    shards : list of Path
-        The shards, in the order of their classes.
-    certificate : dict, optional
+    shards
+        In the order of their classes.
+    certificate
         Certificate of the whole model, if each shard has its own.
-    has_checksum : bool
+    has_checksum
         Whether the index has a checksum of itself, which was verified.
     """
 
@@ -99,13 +99,7 @@ def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | No
 
 
 def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
-    """Read the index of a folder of shards.
-
-    Raises
-    ------
-    ValueError
-        If the folder does not hold a complete model.
-    """
+    """Read the index of a folder of shards; ValueError if the folder does not hold a complete model."""
     path = Path(folder) / INDEX
     if not path.exists():
         raise ValueError(f"a folder without {INDEX}, so not a model, or one that is incomplete")
@@ -135,13 +129,7 @@ def _checksum(content: dict[str, Any]) -> str:
 
 
 def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
-    """Join shards into one model without copying the weights.
-
-    Raises
-    ------
-    ValueError
-        If the parts do not belong to the same model.
-    """
+    """Join shards into one model without copying the weights; ValueError if they do not belong to the same model."""
     first = parts[0]
     for part, path in zip(parts, index.shards, strict=True):
         if part.settings != first.settings or (index.certificate is None and part.certificate != first.certificate):

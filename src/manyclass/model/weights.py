@@ -34,14 +34,11 @@ class SparseWeights:
 
     Attributes
     ----------
-    indptr : int64 ndarray of shape (features + 1,)
-    indices : int32 or uint16 ndarray
-        Columns, ascending within a feature.
-    values : ndarray
+    indices
+        Columns, ascending within a feature, as int32 or uint16.
+    values
         float32 or float64; or float16 or int8, with scores in float32.
-    columns : int
-        Number of columns.
-    scale : float32 ndarray of shape (columns,), optional
+    scale
         Factor per column, for int8 values only.
     """
 
@@ -81,12 +78,10 @@ class WideWeights:
 
     Attributes
     ----------
-    features : int64 ndarray of shape (used,)
+    features
         The features with weights, ascending.
-    part : ndarray, csr_matrix or SparseWeights of shape (used, columns)
+    part
         Their weights.
-    n_features : int
-        Total number of features.
     """
 
     features: np.ndarray
