@@ -157,7 +157,7 @@ def test_a_shard_that_was_half_written_is_nothing(shell, files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--loss", "ww"], "--loss ww is trained as a whole"),
+        (["--loss", "ww"], "--loss ww cannot write shards during training"),
         (
             ["--loss", "squared_hinge"],
             "ppd_hinge, ppd_squared_hinge, and squared_hinge with --drop, are written",
@@ -168,7 +168,7 @@ def test_a_shard_that_was_half_written_is_nothing(shell, files):
         ([*PPD, "--engine", "joblib"], "the workers of joblib do not write shards"),
         ([*PPD, "--every", "5"], "it needs a folder given by --checkpoint"),
         ([*PPD, "-m", "several.svm"], "several.svm is a file; choose another folder for the shards with --model"),
-        ([*PPD, "-m", "."], "holds other files than shards; choose another folder"),
+        ([*PPD, "-m", "."], "holds files other than shards; choose another folder"),
     ],
 )
 def test_what_shards_do_not_go_with(arguments, message, shell, files):
@@ -180,5 +180,5 @@ def test_what_shards_do_not_go_with(arguments, message, shell, files):
 
 def test_one_rank_of_mpirun_is_alone(monkeypatch):
     monkeypatch.setattr(ranks, "peers", lambda: SimpleNamespace(size=1, rank=0))
-    with pytest.raises(BadParameter, match="--loss ww is trained as a whole"):
+    with pytest.raises(BadParameter, match="--loss ww cannot write shards during training"):
         way_of_writing(Objective("ww"), Checkpoints(), Cluster(ranks.Engine.mpi, shards=True))

@@ -268,7 +268,9 @@ def test_settings_that_would_fail_where_they_are_used_are_refused(tmp_path, sett
     refused(path, rf"settings\.{next(iter(settings))}")
 
 
-@pytest.mark.parametrize(("version", "reason"), [("5", "newer manyclass"), ("x", "version is 'x'"), ("0", "'0'")])
+@pytest.mark.parametrize(
+    ("version", "reason"), [("5", "newer version of manyclass"), ("x", "version is 'x'"), ("0", "'0'")]
+)
 def test_unknown_versions_are_refused(tmp_path, version, reason):
     path = tmp_path / "m"
     save_model(make_model(), path)

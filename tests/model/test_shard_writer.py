@@ -136,14 +136,14 @@ def test_what_killed_processes_have_left_is_removed(tmp_path):
 def test_classes_outside_the_model_are_refused(tmp_path, first, end):
     model = make_model(K=K)
     part = part_of(model, 0, end - first)
-    with pytest.raises(ValueError, match=f"of a model with {K}"):
+    with pytest.raises(ValueError, match=f"the model has only {K} classes"):
         writer_of(model, tmp_path / "m").add(first, part)
 
 
 def test_shards_that_do_not_fit_together_are_refused(tmp_path):
     model = make_model(K=K)
     writer = write(model, tmp_path / "m", [0, 20])
-    with pytest.raises(ValueError, match="3 features of a model with 12"):
+    with pytest.raises(ValueError, match="the part has 3 features, but the model has 12"):
         writer.add(20, LinearModel(np.zeros((3, 20), np.float32), np.zeros(20, np.float32), model.classes[20:]))
     writer.add(20, replace(part_of(model, 20, K), classes=model.classes[:20]))
     writer.finish({})

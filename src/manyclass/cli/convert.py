@@ -54,7 +54,7 @@ class RawFiles(TrainingFile):
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """How to write the store. Fields are called as the parameters of `Conversion`."""
+    """How to write the store. Fields are named after the parameters of `Conversion`."""
 
     append: Annotated[bool, in_store("--append", help="Add rows to an existing store.")] = False
     memory: Annotated[

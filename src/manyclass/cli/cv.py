@@ -84,7 +84,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class EstimatorOptions:
-    """Parameters that all fits have in common, called as those of the estimators."""
+    """Parameters that all fits have in common, named after those of the estimators."""
 
     fit_intercept: Intercept = USUAL["fit_intercept"]
     dtype: WeightType = Dtype.float32

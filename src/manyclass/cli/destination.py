@@ -38,8 +38,8 @@ def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Clus
         if ranks.peers().size == 1:
             able = [loss for loss in LOSSES if trains_in_batches(loss, None)]
             raise typer.BadParameter(
-                f"--loss {objective.loss} is trained as a whole, so only several ranks of mpirun write it in shards; "
-                f"{', '.join(able)}, and squared_hinge with --drop, are written during training",
+                f"--loss {objective.loss} cannot write shards during training, so --shards needs several ranks of "
+                f"mpirun; only {', '.join(able)}, and squared_hinge with --drop, write them during training",
                 param_hint="--shards",
             )
         return Writing.BY_RANKS
@@ -124,11 +124,11 @@ def _check_place(target: Path, writing: Writing, force: bool) -> None:
     if not folder.is_dir():
         raise InputError(f"{target}: there is no folder {folder}; create it first")
     if not os.access(folder, os.W_OK):
-        raise InputError(f"{target}: cannot be written; choose another place with --model")
+        raise InputError(f"{target}: cannot be written; choose another path with --model")
     if writing is Writing.WHOLE:
         check_model_file(target, force=force, option="--model")
     elif target.exists() and not holds_shards(target) and (not target.is_dir() or _holds_files(target)):
-        what = "holds other files than shards" if target.is_dir() else "is a file"
+        what = "holds files other than shards" if target.is_dir() else "is a file"
         raise InputError(f"{target} {what}; choose another folder for the shards with --model")
 
 

@@ -57,7 +57,7 @@ class Measures:
 
     k: Annotated[
         Any,
-        in_evaluation("-k", parser=list_of_k, metavar="K,K", help="Values of k for top-k measures. [default: 1,3,5]"),
+        in_evaluation("-k", parser=list_of_k, metavar="K,K", help="Values of k for top-k metrics. [default: 1,3,5]"),
     ] = None
     unknown: Annotated[
         Unknown, in_evaluation(help="Reject labels that the model was not trained on, or count them as wrong.")

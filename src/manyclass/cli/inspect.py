@@ -168,8 +168,10 @@ def largest_features(model: LinearModel, class_name: str, count: int) -> list[tu
     found = [code for code, label in enumerate(model.classes.tolist()) if str(label) == class_name]
     if not found:
         near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][:5]
-        hint = f"; similar ones: {', '.join(near)}" if near else f", such as {model.classes.tolist()[0]}"
-        raise InputError(f"the model has no class {class_name!r} among its {output.count(model.n_classes)}{hint}")
+        hint = f"; did you mean {', '.join(near)}?" if near else f"; the first is {model.classes.tolist()[0]!r}"
+        raise InputError(
+            f"none of the model's {output.count(model.n_classes)} classes is called {class_name!r}{hint}"
+        )
     weights, numbers = model.weights, None
     if isinstance(weights, WideWeights):
         weights, numbers = weights.part, weights.features

@@ -47,7 +47,7 @@ class ModelInput:
         elif self.store.chain.takes_text != model.chain.takes_text:
             kinds = ("rows of features", "texts")
             raise InputError(
-                f"{path} was made of {kinds[self.store.chain.takes_text]}, but the model was trained on "
+                f"{path} was made from {kinds[self.store.chain.takes_text]}, but the model was trained on "
                 f"{kinds[model.chain.takes_text]}; convert the data in the same way as the training data"
             )
         elif strict and self.store.n_features > model.n_features:
@@ -143,7 +143,8 @@ class ModelInput:
             )
         if lines and (kind := look_like_table(lines[0], self._text_column)):
             logger.warning(
-                "%s: each line is read as a text, but the first looks like that of a table; try --format %s",
+                "%s: each line is read as a text, but the first line looks like the header of a table; "
+                "try --format %s",
                 stream_name(self._path),
                 kind,
             )
@@ -159,7 +160,7 @@ class ModelInput:
         if kind in ROWS_OF_FEATURES and on_texts:
             raise InputError(
                 f"{name}: {kind} holds rows of features, but the model was trained on texts; pass "
-                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not tell the format"
+                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not show the format"
             )
         return kind
 

@@ -75,7 +75,7 @@ def predict(
     """Predict the labels of rows or texts, one line per row.
 
     A model trained on svmlight or XMC text reads either, and ignores the labels in it. A model trained on a table
-    reads tables with the same text column, recognized by the file name, and otherwise plain text, one text per line;
+    reads tables with the same text column, recognised by the file name, and otherwise plain text, one text per line;
     labels are not needed. To read a table from a pipe, pass --format, --text-column or --id-column. A store is read
     block by block, and its rows are printed in the order in which they were added. Features that the model was not
     trained on are ignored, with a count on standard error; --strict rejects them.

@@ -68,6 +68,6 @@ def numbers(text: str, where: str, limit: int) -> list[int]:
         if first > last:
             raise InputError(f"{where}: the range {part.strip()} ends before it starts")
         if last >= limit:
-            raise InputError(f"{where}: there is no number {last}; the last one is {limit - 1}")
+            raise InputError(f"{where}: {last} does not exist; the last number is {limit - 1}")
         found += range(first, last + 1)
     return found

@@ -79,13 +79,13 @@ class Source:
     def path(self) -> str:
         """The file or store; `-` for standard input."""
         if (self.data is None) == (self.named_data is None):
-            raise typer.BadParameter("name the data exactly once", param_hint="DATA or --data")
+            raise typer.BadParameter("pass the data once, either as DATA or with --data", param_hint="DATA or --data")
         return self.data or self.named_data or ""
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What to minimise. Fields besides `calibrate` are called as the parameters of the estimators."""
+    """What to minimise. Fields besides `calibrate` are named after the parameters of the estimators."""
 
     loss: Annotated[
         Loss,
@@ -93,7 +93,7 @@ class Objective:
             "--loss",
             "-l",
             metavar="LOSS",
-            help=f"Loss to minimize: {', '.join(LOSSES)}. hinge, squared_hinge, logistic and ppd_* train "
+            help=f"Loss to minimise: {', '.join(LOSSES)}. hinge, squared_hinge, logistic and ppd_* train "
             "one-vs-rest, ovo_* one-vs-one.",
         ),
     ] = "ww"
@@ -165,13 +165,16 @@ class Objective:
 
 @dataclass(frozen=True)
 class Effort:
-    """How to train, and when to stop. Fields are called as the parameters of the estimators."""
+    """How to train, and when to stop. Fields are named after the parameters of the estimators."""
 
     tol: Annotated[
-        float | None, in_training(callback=positive, help=f"Stop when --stop is at most this. {usual('tol')}")
+        float | None,
+        in_training(
+            callback=positive, help=f"Stop when the figure chosen with --stop is at most this. {usual('tol')}"
+        ),
     ] = None
     stop: Annotated[
-        Stop, in_training(help="Measure for --tol: the relative duality gap, or the largest violation (kkt).")
+        Stop, in_training(help="What --tol limits: the relative duality gap, or the largest violation (kkt).")
     ] = Stop.gap
     max_iter: Annotated[
         int | None, in_training(min=1, help=f"Stop after this many passes over the rows. {usual('max_iter')}")
@@ -186,7 +189,10 @@ class Effort:
     ] = Solver.auto
     leagues: Annotated[
         int | None,
-        in_training(min=1, help="Number of leagues (only with --solver leagues and ww). [default: by classes]"),
+        in_training(
+            min=1,
+            help="Number of leagues (only for ww with --solver leagues). [default: depends on the number of classes]",
+        ),
     ] = None
 
     def check(self, loss: str) -> None:
@@ -200,7 +206,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """How a stopped fit can be resumed. Fields are called as the parameters of the estimators."""
+    """How a stopped fit can be resumed. Fields are named after the parameters of the estimators."""
 
     checkpoint: Annotated[
         Path | None, in_training(metavar="DIR", help="Save checkpoints in this folder, to resume a stopped fit.")
@@ -238,8 +244,8 @@ class DiskOptions(MemoryOptions):
         in_disk(
             parser=number_of_rounds,
             metavar="N",
-            help="Passes over a block of a store before the next: a number, tol (until they gain little) or auto "
-            "(until the next block is read).",
+            help="How often to visit the blocks in memory before the next: a number, tol (until visits gain little) "
+            "or auto (until the next blocks are read).",
         ),
     ] = None
     together: Annotated[
@@ -262,7 +268,7 @@ class Cluster:
     engine: Annotated[
         Engine,
         in_cluster(
-            help="auto uses all ranks under mpirun, and else memory; joblib trains one-vs-rest and one-vs-one losses."
+            help="auto means mpi under mpirun, and memory otherwise; joblib trains one-vs-rest and one-vs-one losses."
         ),
     ] = Engine.auto
     shards: Annotated[

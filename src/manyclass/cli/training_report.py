@@ -59,7 +59,7 @@ def show(report: dict[str, Any], replaced: Former | None) -> None:
             ("classes", output.count(report["classes"])),
             ("loss", report["settings"]["loss"]),
             ("exit reason", certificate["exit_reason"]),
-            ("epochs", output.number(certificate["epochs"])),
+            ("passes", output.number(certificate["epochs"])),
             ("primal", output.number(certificate["primal"])),
             ("dual", output.number(certificate["dual"])),
             ("relative gap", output.number(certificate["gap"])),
@@ -80,7 +80,7 @@ def show(report: dict[str, Any], replaced: Former | None) -> None:
         [*(output.number(line[name]) for name in columns), "certificate" if line["certified"] else "estimate"]
         for line in milestones(report["history"], measure)
     ]
-    output.show_table("history", (*columns, "kind"), rows)
+    output.show_table("history", ("seconds", "passes", *columns[2:], "kind"), rows)
 
 
 def leave(done: Fit, destination: Destination) -> None:
@@ -111,7 +111,7 @@ def leave(done: Fit, destination: Destination) -> None:
     output.fail(
         f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {destination.path} holds the model "
         f"so far{f', and {kept.path} is kept (--force replaces it)' if kept else ''}. "
-        f"To get closer, {advice}{go_on}; or ask for less, with a larger --tol or a smaller -C",
+        f"To get closer, {advice}{go_on}; or settle for less with a larger --tol, or lower -C",
         ExitCode.INTERRUPTED if reason == "interrupted" else ExitCode.NOT_CONVERGED,
     )
 

@@ -212,7 +212,7 @@ def _counts_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -
         raise BlockError("this is not a block of a store")
     if metadata.get("version") != str(VERSION):
         raise BlockError(
-            f"it has format version {shown(metadata.get('version'))}, which this manyclass does not read"
+            f"it has format version {shown(metadata.get('version'))}, which this version of manyclass cannot read"
         )
     for name in COUNTS:
         written = metadata.get(name, "")

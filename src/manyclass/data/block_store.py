@@ -94,7 +94,7 @@ class BlockStore:
         block = self._unpack(number, packed).take(np.flatnonzero(~gone)) if gone.any() else packed
         labels = self.catalogue.class_of_code[block.labels]
         if (labels < 0).any():
-            raise self.damage(number, BlockError("it has labels that no row should have"))
+            raise self.damage(number, BlockError("it has labels that the catalogue lists as unused"))
         return replace(block, labels=labels)
 
     def expect(self, number: int) -> None:
@@ -155,7 +155,7 @@ class BlockStore:
         return counts
 
     def label_matrix(self, code_of: np.ndarray, n_classes: int) -> sp.csr_matrix:
-        """Return the labels of all rows in id order as ones in the columns that `code_of` gives their classes (-1 for none)."""
+        """Return the labels of all rows, in id order, as ones in the columns of their `code_of` (-1 for none)."""
         ids, parts = [], []
         for block in map(self.read, range(self.n_blocks)):
             rows = np.repeat(np.arange(block.n_rows), np.diff(block.label_ptr))

@@ -128,7 +128,7 @@ def keep_known(
         raise ValueError(
             f"{lacking.sum()} labels in {np.count_nonzero(lacking)} of {Y.shape[0]} rows are not among the "
             f"{len(classes)} known classes, the first in row {np.flatnonzero(lacking)[0]}: {', '.join(names)}"
-            f"{', ...' if (code_of < 0).sum() > 5 else ''}; remove them, or count them"
+            f"{', ...' if (code_of < 0).sum() > 5 else ''}; remove them, or pass unknown='count'"
         )
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[codes >= 0]
     ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=Y.shape[0]))])

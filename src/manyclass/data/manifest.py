@@ -121,7 +121,7 @@ class Manifest:
             raise StoreError(f"{path} is not the manifest of a store; pass a folder made by `convert`")
         version = content.pop("version", None)
         if version not in (VERSION, NORMALIZED):
-            raise StoreError(f"{path} has version {shown(version)}, which this manyclass does not read")
+            raise StoreError(f"{path} has version {shown(version)}, which this version of manyclass cannot read")
         try:
             manifest = as_declared(cls, content)
             manifest._check()

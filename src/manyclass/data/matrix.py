@@ -98,7 +98,7 @@ class RowMatrix:
             self.check_values(dtype)
 
     def check_values(self, used_as: np.dtype | None) -> "RowMatrix":
-        """Return the rows with `longest` set; UnfitRowError for values and squared lengths that `used_as` cannot hold."""
+        """Return the rows with `longest` set; reject values and squared lengths that `used_as` cannot hold."""
         if self.dense is not None:
             row, longest = core.check_dense_rows(self.dense, _most(used_as))
             if row != CLEAN:

@@ -58,7 +58,7 @@ def iter_columns(
     name = stream_name(path)
     kind = format or format_by_name(name)
     if kind is None:
-        raise ValueError(f"{name}: no format follows from the name; pass format='csv', 'tsv', 'jsonl' or 'parquet'")
+        raise ValueError(f"{name}: the name does not show the format; pass format='csv', 'tsv', 'jsonl' or 'parquet'")
     if kind not in FORMATS.values():
         raise ValueError(f"format must be csv, tsv, jsonl or parquet, got {kind!r}")
     if delimiter is not None and kind not in DELIMITERS:

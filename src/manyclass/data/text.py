@@ -55,7 +55,7 @@ def iter_table(
             raise ParseError(name, place, 1, f"no label in {column!r}; {found} no label", "unlabelled")
     if skipped:
         rows_without = "1 row without a label was" if skipped == 1 else f"{skipped:,} rows without a label were"
-        logger.warning("%s: %s skipped, the first in line %d", name, rows_without, first)
+        logger.warning("%s: %s skipped, the first on line %d", name, rows_without, first)
 
 
 def _labelled_texts(

@@ -30,7 +30,7 @@ def model_of(trained: Any) -> LinearModel:
     found = getattr(trained, "model_", None)
     if not isinstance(found, LinearModel):
         raise TypeError(
-            f"a {type(trained).__name__} has no model of manyclass; pass a LinearModel, an estimator of manyclass, "
+            f"a {type(trained).__name__} is not a manyclass model; pass a LinearModel, a manyclass estimator, "
             "or a pipeline that ends with one"
         )
     return found

@@ -102,7 +102,7 @@ def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
     """Read the index of a folder of shards; ValueError if the folder does not hold a complete model."""
     path = Path(folder) / INDEX
     if not path.exists():
-        raise ValueError(f"a folder without {INDEX}, so not a model, or one that is incomplete")
+        raise ValueError(f"the folder has no {INDEX}, so it is not a model, or not a complete one")
     try:
         content = parse_object(path.read_bytes())
     except ValueError as error:
@@ -119,7 +119,8 @@ def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
         raise ValueError(f"the certificate in {INDEX} is a {type(certificate).__name__}, not a JSON object")
     missing = [name for name in names if not (Path(folder) / name).is_file()]
     if missing:
-        raise ValueError(f"of {len(names)} shards, {', '.join(missing)} is missing")
+        verb = "is" if len(missing) == 1 else "are"
+        raise ValueError(f"{len(missing)} of {len(names)} shards {verb} missing: {', '.join(missing)}")
     return ShardIndex([Path(folder) / name for name in names], certificate, "checksum" in content)
 
 

@@ -76,7 +76,8 @@ class Chain(Sequence[Any]):
         if self.takes_text and _is_matrix(X):
             if len(self) > 1:
                 raise ValueError(
-                    f"rows of numbers may have gone through some or all of the model's steps ({_told(self)}); pass "
+                    f"found rows of numbers, but the model's steps ({_told(self)}) start from texts, and it is "
+                    "unclear which steps these rows have been through; pass "
                     "texts, or the result of the model's `prepare`"
                 )
             return X
@@ -124,7 +125,9 @@ class Chain(Sequence[Any]):
         steps = []
         for place, one in enumerate(stored):
             if one.name not in FORMATS:
-                raise ValueError(f"step {place} is {one.name!r}, which this manyclass does not know; upgrade it")
+                raise ValueError(
+                    f"step {place} is {one.name!r}, which this version of manyclass does not know; upgrade manyclass"
+                )
             try:
                 steps.append(FORMATS[one.name].restore(one))
             except (TypeError, ValueError) as error:
