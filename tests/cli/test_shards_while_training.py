@@ -181,4 +181,4 @@ def test_what_shards_do_not_go_with(arguments, message, shell, files):
 def test_one_rank_of_mpirun_is_alone(monkeypatch):
     monkeypatch.setattr(ranks, "peers", lambda: SimpleNamespace(size=1, rank=0))
     with pytest.raises(BadParameter, match="--loss ww cannot write shards during training"):
-        way_of_writing(Objective("ww"), Checkpoints(), Cluster(ranks.Engine.mpi, shards=True))
+        way_of_writing(Objective("ww"), Checkpoints(), Cluster("mpi", shards=True))

@@ -1,8 +1,7 @@
 """The command `manyclass compress`."""
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,20 +13,14 @@ from .output import InputError
 from .replacing import check_model_file, replaced_pair
 
 
-class Narrow(str, Enum):
-    """Types that weights can be stored in."""
-
-    float16 = "float16"
-    int8 = "int8"
-
-
 @output.answers_errors
 @ranks.alone
 def compress(
     model: ModelFile,
     out: Annotated[Path, typer.Option("--output", "-o", help="File for the smaller model.")],
     dtype: Annotated[
-        Narrow | None, typer.Option(help="Store weights in half precision, or in 8 bits with one scale per class.")
+        Literal["float16", "int8"] | None,
+        typer.Option(help="Store weights in half precision, or in 8 bits with one scale per class."),
     ] = None,
     prune: Annotated[float, typer.Option(min=0, help="Drop weights smaller than this in absolute value.")] = 0.0,
     keep: Annotated[
@@ -51,7 +44,7 @@ def compress(
     if out.exists() and out.samefile(model):
         replaced = None
     before, size_before = load_model(model), stored_bytes(model)
-    after = before.compress(dtype.value if dtype else None, prune=prune, keep=keep)
+    after = before.compress(dtype, prune=prune, keep=keep)
     save_model(after, out)
     report = {
         "model": str(out),

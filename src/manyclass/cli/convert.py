@@ -2,9 +2,8 @@
 
 import time
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,9 +15,8 @@ from ..data.sizes import parse_size
 from ..data.store_changes import more_of
 from ..data.table_rows import TableRows
 from . import normalizing, output, ranks
-from .fitting import Dtype
 from .formats import ROWS_OF_FEATURES, FileOptions, kind_of
-from .options import AsJson, TrainingFile
+from .options import AsJson, Dtype, TrainingFile
 from .output import InputError
 from .panels import given_in, in_data, option_in, takes_groups
 
@@ -26,14 +24,6 @@ from .panels import given_in, in_data, option_in, takes_groups
 BYTES_A_NONZERO = 12
 
 in_store = option_in("Store")
-
-
-class Compression(str, Enum):
-    """Compression of the blocks."""
-
-    zstd = "zstd"
-    zlib = "zlib"
-    none = "none"
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,7 @@ class StoreOptions:
     ] = "512MB"
     blocks: Annotated[int | None, in_store(min=1, help="Number of blocks. [default: depends on --memory]")] = None
     seed: Annotated[int, in_store(help="Seed for assigning rows to blocks.")] = 0
-    compression: Annotated[Compression, in_store(help="Compression of the blocks.")] = Compression.zstd
+    compression: Annotated[Literal["zstd", "zlib", "none"], in_store(help="Compression of the blocks.")] = "zstd"
     level: Annotated[int | None, in_store(help="Compression level. [default: 1]")] = None
 
 
@@ -117,8 +107,7 @@ def _source(files: list[str], raw: RawFiles) -> RowSource:
     kind = _kind(files, raw)
     if kind in ROWS_OF_FEATURES:
         _refuse(kind, hash_bits=raw.hash_bits)
-        dtype = (raw.dtype or Dtype.float32).value
-        return TextRows(files, xmc=kind == "xmc", dtype=dtype, normalize=bool(raw.normalize))
+        return TextRows(files, xmc=kind == "xmc", dtype=raw.dtype or "float32", normalize=bool(raw.normalize))
     _refuse(kind, dtype=raw.dtype)
     normalizing.refuse_for_texts(kind, raw.normalize)
     return TableRows(files, hash_bits=raw.hash_bits or HASH_BITS, **raw.table(kind))

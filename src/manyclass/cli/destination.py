@@ -13,9 +13,7 @@ from ..model.shards import holds_shards
 from ..problems import LOSSES
 from . import ranks
 from .fitting import trains_in_batches
-from .options import Calibrate
 from .output import InputError
-from .ranks import Engine
 from .replacing import Former, check_model_file, former, refuse_inputs
 from .train_options import Checkpoints, Cluster, Objective
 
@@ -51,13 +49,13 @@ def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Clus
         ),
         (
             "--calibrate",
-            objective.calibrate is not Calibrate.none,
+            objective.calibrate != "none",
             "probabilities are fitted after training, when the shards are already written; omit --calibrate or "
             "--shards",
         ),
         (
             "--engine",
-            cluster.engine is Engine.joblib,
+            cluster.engine == "joblib",
             "the workers of joblib do not write shards; omit --engine, or use mpirun",
         ),
     ):

@@ -2,8 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,11 +24,8 @@ USUAL_K = (1, 3, 5)
 in_evaluation = option_in("Evaluation")
 
 
-class Unknown(str, Enum):
-    """What to do with labels that the model was not trained on."""
-
-    error = "error"
-    wrong = "wrong"
+# What to do with labels that the model was not trained on.
+Unknown = Literal["error", "wrong"]
 
 
 def list_of_k(text: str) -> Any:
@@ -61,7 +57,7 @@ class Measures:
     ] = None
     unknown: Annotated[
         Unknown, in_evaluation(help="Reject labels that the model was not trained on, or count them as wrong.")
-    ] = Unknown.error
+    ] = "error"
     propensity: Annotated[
         Any,
         in_evaluation(
@@ -187,7 +183,7 @@ def _codes_of(ask: _Questions, data: str, rows: ModelInput, unknown: Unknown) ->
 
 
 def _check_known(others: np.ndarray, unknown: Unknown) -> None:
-    if others.any() and unknown is Unknown.error:
+    if others.any() and unknown == "error":
         raise InputError(
             f"{output.count(int(others.sum()))} labels in {output.count(int(np.count_nonzero(others)))} of "
             f"{output.counted(others.size, 'row')} are unknown: "
@@ -198,7 +194,7 @@ def _check_known(others: np.ndarray, unknown: Unknown) -> None:
 def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarray:
     codes = encode_known(labels, model.classes, unknown="-1")
     missing = np.flatnonzero(codes < 0)
-    if missing.size and unknown is Unknown.error:
+    if missing.size and unknown == "error":
         names = list(dict.fromkeys(map(repr, np.asarray(labels, dtype=object)[missing].tolist())))
         more = f" and {len(names) - NAMED_AT_MOST} others" if len(names) > NAMED_AT_MOST else ""
         raise InputError(

@@ -7,7 +7,6 @@ import time
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,6 @@ from ..estimators.provenance import Provenance
 from .wording import with_options
 
 logger = logging.getLogger("manyclass.cli")
-
-
-class Dtype(str, Enum):
-    """Types of the weights."""
-
-    float32 = "float32"
-    float64 = "float64"
 
 
 # The command line has the same defaults as the estimators.

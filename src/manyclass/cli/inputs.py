@@ -84,7 +84,7 @@ def supposed(file: FileOptions, otherwise: str) -> Iterator[None]:
     try:
         yield
     except ParseError as error:
-        if file.format.value != "auto" or error.line > 1 or error.remedy:
+        if file.format != "auto" or error.line > 1 or error.remedy:
             raise
         raise ParseError(error.file, error.line, error.column, f"{error.reason}; {otherwise}") from error
 

@@ -20,7 +20,7 @@ from ..problems import PROBLEMS
 from ..solvers import estimate_memory
 from . import output, ranks
 from .convert import describe_store, show_store
-from .fitting import USUAL, Dtype
+from .fitting import USUAL
 from .inputs import LabelledRows, class_sizes, naming, read_labelled
 from .options import AsJson, Jobs, Loss, MinDf, TrainingFile, WeightType
 from .output import InputError
@@ -58,7 +58,7 @@ class PlannedFit:
     loss: Annotated[
         Loss, in_estimate("--loss", "-l", metavar="LOSS", help="Loss of the fit; train --help lists them.")
     ] = "ww"
-    dtype: WeightType = Dtype.float32
+    dtype: WeightType = "float32"
     intercept: Annotated[bool, in_estimate(help="Include a constant feature.")] = USUAL["fit_intercept"]
     jobs: Jobs = None
 
@@ -119,7 +119,7 @@ def _inspect_store(path: str, questions: Questions, plan: PlannedFit) -> dict[st
         if problem.kernel not in FROM_STORES or getattr(problem, "pairs", False):
             raise InputError(f"{path}: --loss {plan.loss} cannot be trained from a store")
         data = StoredRows(store, 1.0, constant=float(plan.intercept))
-        report["least_memory"] = least_memory(problem, data, np.dtype(plan.dtype.value))
+        report["least_memory"] = least_memory(problem, data, np.dtype(plan.dtype))
     return report
 
 
@@ -234,7 +234,7 @@ def _inspect_rows(
         raise InputError(f"{path} is neither a store nor a model; --verify applies only to these")
     if questions.class_name is not None:
         raise InputError(f"{path} is not a model; --class applies only to models")
-    rows = read_labelled(path, options, min_df=min_df, dtype=plan.dtype.value, several=True)
+    rows = read_labelled(path, options, min_df=min_df, dtype=plan.dtype, several=True)
     with naming(path):
         report = _describe_rows(rows)
     if plan.estimate:
@@ -242,7 +242,7 @@ def _inspect_rows(
             check_matrix(rows.X),
             report["classes"],
             loss=plan.loss,
-            dtype=np.dtype(plan.dtype.value),
+            dtype=np.dtype(plan.dtype),
             fit_intercept=plan.intercept,
             threads=thread_count(plan.jobs),
         )

@@ -126,7 +126,7 @@ class ModelInput:
     def _lines(self) -> Iterator[tuple[str, None]]:
         with open_input(self._path) as stream:
             start = list(islice(stream, LOOKED_AT))
-            if self._file.format.value == "auto":
+            if self._file.format == "auto":
                 self._check_are_texts(start)
             for number, line in enumerate(chain(start, stream), 1):
                 try:

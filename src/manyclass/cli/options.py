@@ -1,9 +1,8 @@
 """Options that several commands share, the choices they offer, and parsers for their values."""
 
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,29 +11,15 @@ from ..data.sizes import parse_size
 from ..data.tables import check_delimiter
 from ..engines import DiskEngine
 from ..problems import LOSSES
-from .fitting import USUAL, Dtype
+from .fitting import USUAL
 from .formats import DataFormat, FileOptions, PredictFormat
-from .panels import given_in, in_data, in_disk, in_model, in_output
-
-
-class _Name(str, Enum):
-    """A choice whose value is its name."""
-
-    __str__ = str.__str__
-
+from .panels import Parameters, given_in, in_data, in_disk, in_model, in_output
 
 if TYPE_CHECKING:
     Loss = str
 else:
-    Loss = _Name("Loss", {name: name for name in LOSSES})
-
-
-class Calibrate(str, Enum):
-    """How scores are turned into probabilities."""
-
-    none = "none"
-    temperature = "temperature"
-    sigmoid = "sigmoid"
+    Loss = Literal[tuple(LOSSES)]
+Dtype = Literal["float32", "float64"]
 
 
 def delimiter(text: str) -> Any:
@@ -120,7 +105,7 @@ class TrainingFile(FileOptions):
     label: Annotated[str | None, in_data("--label-column", help="Table column with the labels. [default: label]")] = (
         None
     )
-    format: Annotated[DataFormat, in_data(help=f"{AUTO}, and finds XMC text by its first line.")] = DataFormat.auto
+    format: Annotated[DataFormat, in_data(help=f"{AUTO}, and finds XMC text by its first line.")] = "auto"
     delimiter: Delimiter = None
     skip_unlabelled: SkipUnlabelled = False
 
@@ -148,7 +133,7 @@ class UnlabelledFile(FileOptions):
     id: Annotated[
         str | None, in_data("--id-column", help="Table column whose value is printed before the labels of each row.")
     ] = None
-    format: Annotated[PredictFormat, in_data(help=f"{AUTO}.")] = PredictFormat.auto
+    format: Annotated[PredictFormat, in_data(help=f"{AUTO}.")] = "auto"
     delimiter: Delimiter = None
 
 
@@ -164,7 +149,7 @@ class PreparedFile(TrainingFile):
 
 
 @dataclass(frozen=True)
-class MemoryOptions:
+class MemoryOptions(Parameters):
     """Options for training from a store."""
 
     memory: Annotated[

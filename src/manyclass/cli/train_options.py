@@ -1,59 +1,24 @@
 """The options of `manyclass train`, in the groups of its help."""
 
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ..estimators import MaxEnt
 from ..problems import LOSSES, PROBLEMS, ElasticNet
 from . import ranks
-from .fitting import USUAL, Dtype, trains_in_batches
+from .fitting import USUAL, trains_in_batches
 from .formats import stem
-from .options import AsJson, Calibrate, Intercept, JobsOfRank, Loss, MemoryOptions, Quiet, WeightType, positive, usual
+from .options import AsJson, Intercept, JobsOfRank, Loss, MemoryOptions, Quiet, WeightType, positive, usual
 from .output import InputError
-from .panels import given_in, in_cluster, in_data, in_disk, in_model, in_output, in_training
-from .ranks import Engine
+from .panels import Parameters, given_in, in_cluster, in_data, in_disk, in_model, in_output, in_training
 
-
-class Stop(str, Enum):
-    """What `--tol` limits."""
-
-    gap = "gap"
-    kkt = "kkt"
-
-
-class Solver(str, Enum):
-    """Training algorithm."""
-
-    auto = "auto"
-    dual = "dual"
-    newton = "newton"
-    leagues = "leagues"
-
-
-class Method(str, Enum):
-    """Training algorithm for a store."""
-
-    dual = "dual"
-    pegasos = "pegasos"
-    streamsvm = "streamsvm"
-
-
-class Update(str, Enum):
-    """Whether Pegasos updates the weights per row or per block."""
-
-    row = "row"
-    block = "block"
-
-
-class ClassWeight(str, Enum):
-    """Weights of the classes in the loss."""
-
-    none = "none"
-    balanced = "balanced"
+if TYPE_CHECKING:
+    Solver = str
+else:
+    Solver = Literal[("auto", "dual", *dict.fromkeys(solver for loss in LOSSES.values() for solver in loss.solvers))]
 
 
 def number_of_rounds(text: str) -> Any:
@@ -84,7 +49,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Objective:
+class Objective(Parameters):
     """What to minimise. Fields besides `calibrate` are named after the parameters of the estimators."""
 
     loss: Annotated[
@@ -110,13 +75,14 @@ class Objective:
     intercept_scaling: Annotated[float, in_model(callback=positive, help="Value of the constant feature.")] = USUAL[
         "intercept_scaling"
     ]
-    class_weight: Annotated[ClassWeight, in_model(help="balanced gives the rows of small classes more weight.")] = (
-        ClassWeight.none
-    )
+    class_weight: Annotated[
+        Literal["none", "balanced"], in_model(help="balanced gives the rows of small classes more weight.")
+    ] = "none"
     calibrate: Annotated[
-        Calibrate, in_model(help="Fit probabilities on held-out rows; takes five times as long.")
-    ] = Calibrate.none
-    dtype: WeightType = Dtype.float32
+        Literal["none", "temperature", "sigmoid"],
+        in_model(help="Fit probabilities on held-out rows; takes five times as long."),
+    ] = "none"
+    dtype: WeightType = "float32"
     lam: Annotated[
         float | None, in_model("--lambda", min=0, help=f"l1 penalty (ppd_* and max_margin only). {usual('lam')}")
     ] = None
@@ -137,8 +103,9 @@ class Objective:
     def __post_init__(self) -> None:
         """Reject options that do not apply to the loss."""
         elastic = [name for name, problem in PROBLEMS.items() if isinstance(problem, ElasticNet)]
+        weighted = [name for name, problem in PROBLEMS.items() if hasattr(problem, "gamma")]
         for option, value, losses in (
-            ("--gamma", self.gamma, ["rm"]),
+            ("--gamma", self.gamma, weighted),
             ("--lambda", self.lam, elastic),
             ("--tau", self.tau, elastic),
             ("--drop", self.threshold, ["squared_hinge"]),
@@ -164,7 +131,7 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Effort:
+class Effort(Parameters):
     """How to train, and when to stop. Fields are named after the parameters of the estimators."""
 
     tol: Annotated[
@@ -174,8 +141,9 @@ class Effort:
         ),
     ] = None
     stop: Annotated[
-        Stop, in_training(help="What --tol limits: the relative duality gap, or the largest violation (kkt).")
-    ] = Stop.gap
+        Literal["gap", "kkt"],
+        in_training(help="What --tol limits: the relative duality gap, or the largest violation (kkt)."),
+    ] = "gap"
     max_iter: Annotated[
         int | None, in_training(min=1, help=f"Stop after this many passes over the rows. {usual('max_iter')}")
     ] = None
@@ -186,7 +154,7 @@ class Effort:
     ] = 0
     solver: Annotated[
         Solver, in_training(help="newton trains one-vs-rest squared_hinge and logistic; leagues trains ww and llw.")
-    ] = Solver.auto
+    ] = "auto"
     leagues: Annotated[
         int | None,
         in_training(
@@ -197,15 +165,15 @@ class Effort:
 
     def check(self, loss: str) -> None:
         """Reject options that do not apply to the loss."""
-        if self.leagues is not None and (loss, self.solver) != ("ww", Solver.leagues):
+        if self.leagues is not None and (loss, self.solver) != ("ww", "leagues"):
             raise typer.BadParameter(
-                f"it applies only to --loss ww with --solver leagues, not {loss} with {self.solver.value}",
+                f"it applies only to --loss ww with --solver leagues, not {loss} with {self.solver}",
                 param_hint="--leagues",
             )
 
 
 @dataclass(frozen=True)
-class Checkpoints:
+class Checkpoints(Parameters):
     """How a stopped fit can be resumed. Fields are named after the parameters of the estimators."""
 
     checkpoint: Annotated[
@@ -252,25 +220,25 @@ class DiskOptions(MemoryOptions):
         int | None, in_disk(min=1, help="Blocks of a store to train on at a time. [default: as many as fit]")
     ] = None
     method: Annotated[
-        Method | None,
+        Literal["dual", "pegasos", "streamsvm"] | None,
         in_disk(help="Algorithm for a store; pegasos and streamsvm are for comparison. [default: dual]"),
     ] = None
     update: Annotated[
-        Update | None,
+        Literal["row", "block"] | None,
         in_disk(help="Update the weights after each row or each block (--method pegasos only). [default: row]"),
     ] = None
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Cluster(Parameters):
     """Which processes train, and which of them write the model."""
 
     engine: Annotated[
-        Engine,
+        Literal["auto", "memory", "disk", "joblib", "mpi"],
         in_cluster(
             help="auto means mpi under mpirun, and memory otherwise; joblib trains one-vs-rest and one-vs-one losses."
         ),
-    ] = Engine.auto
+    ] = "auto"
     shards: Annotated[
         bool,
         in_cluster(
@@ -280,11 +248,11 @@ class Cluster:
 
     def in_memory(self) -> str:
         """The engine for rows in memory."""
-        if self.engine is Engine.auto:
+        if self.engine == "auto":
             return "mpi" if ranks.peers().size > 1 else "memory"
-        return self.engine.value
+        return self.engine
 
     def check_store(self) -> None:
         """Reject engines that do not train from a store."""
-        if self.engine not in (Engine.auto, Engine.disk) or ranks.peers().size > 1:
+        if self.engine not in ("auto", "disk") or ranks.peers().size > 1:
             raise InputError("a store is trained from disk by a single process; omit --engine and mpirun")
