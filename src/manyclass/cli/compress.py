@@ -10,7 +10,14 @@ from ..model.shards import stored_bytes
 from . import output, ranks
 from .options import AsJson, ForceOutput, ModelFile
 from .output import InputError
-from .replacing import check_model_file, replaced_pair
+from .replacing import check_model_file
+
+LINES: tuple[output.Line, ...] = (
+    ("model", "model", str),
+    ("replaced", "replaced", str),
+    ("file size", lambda it: f"{output.size(it['file_bytes'])}, was {output.size(it['file_bytes_before'])}", str),
+    ("density", lambda it: f"{output.percent(it['density'])}, was {output.percent(it['density_before'])}", str),
+)
 
 
 @output.answers_errors
@@ -48,16 +55,10 @@ def compress(
     save_model(after, out)
     report = {
         "model": str(out),
-        "replaced": replaced and replaced.report(),
+        "replaced": replaced,
         "file_bytes_before": size_before,
         "file_bytes": stored_bytes(out),
         "density_before": before.density,
         "density": after.density,
     }
-    pairs = [
-        ("model", str(out)),
-        *replaced_pair(replaced),
-        ("file size", f"{output.size(stored_bytes(out))}, was {output.size(size_before)}"),
-        ("density", f"{output.percent(after.density)}, was {output.percent(before.density)}"),
-    ]
-    output.show_report(report, lambda _: output.show_pairs(pairs), as_json=as_json)
+    output.show_report(report, LINES, as_json=as_json)

@@ -24,6 +24,21 @@ from .panels import given_in, in_data, option_in, takes_groups
 BYTES_A_NONZERO = 12
 
 in_store = option_in("Store")
+# The report of a store, of commands that read, write or change it.
+STORE: tuple[output.Line, ...] = (
+    ("store", "store", str),
+    ("rows", "rows", output.count),
+    ("prepared by", "steps", ", then ".join),
+    ("features", "features", output.count),
+    ("classes", lambda it: f"{output.count(it['classes'])}{', several per row' * it['multilabel']}", str),
+    ("non-zeros", "nonzeros", output.count),
+    ("blocks", "blocks", output.count),
+    ("on disk", lambda it: f"{output.size(it['bytes'])}, {_share(it):.2f} of its size in memory", str),
+    ("verified", lambda it: it.get("verified") and f"{_all_blocks(it['blocks'])} intact", str),
+    ("minimum memory for a fit", "least_memory", output.size),
+    ("removed", "removed", output.count),
+    ("time", "seconds", output.seconds),
+)
 
 
 @dataclass(frozen=True)
@@ -90,7 +105,7 @@ def convert(
     source = _more(BlockStore(store), files, raw) if options.append else _source(files, raw)
     made = Conversion(source, store, **given_in(options)).run()
     report = describe_store(made) | {"seconds": time.perf_counter() - begin}
-    output.show_report(report, show_store, as_json=as_json)
+    output.show_report(report, STORE, as_json=as_json)
 
 
 def _kind(files: list[str], options: FileOptions) -> str:
@@ -148,26 +163,9 @@ def describe_store(store: BlockStore) -> dict[str, Any]:
     }
 
 
-def show_store(report: dict[str, Any]) -> None:
-    """Print the description of a store."""
-    share = report["bytes_a_nonzero"] / BYTES_A_NONZERO
-    pairs = [
-        ("store", report["store"]),
-        ("rows", output.count(report["rows"])),
-        *((("prepared by", ", then ".join(report["steps"])),) if report["steps"] else ()),
-        ("features", output.count(report["features"])),
-        ("classes", f"{output.count(report['classes'])}{', several per row' if report['multilabel'] else ''}"),
-        ("non-zeros", output.count(report["nonzeros"])),
-        ("blocks", output.count(report["blocks"])),
-        ("on disk", f"{output.size(report['bytes'])}, {share:.2f} of its size in memory"),
-    ]
-    if report.get("verified"):
-        blocks = f"all {output.count(report['blocks'])} blocks are" if report["blocks"] > 1 else "the block is"
-        pairs.append(("verified", f"{blocks} intact"))
-    if "least_memory" in report:
-        pairs.append(("minimum memory for a fit", output.size(report["least_memory"])))
-    if "removed" in report:
-        pairs.append(("removed", output.count(report["removed"])))
-    if "seconds" in report:
-        pairs.append(("time", output.seconds(report["seconds"])))
-    output.show_pairs(pairs)
+def _share(report: dict[str, Any]) -> float:
+    return report["bytes_a_nonzero"] / BYTES_A_NONZERO
+
+
+def _all_blocks(count: int) -> str:
+    return f"all {output.count(count)} blocks are" if count > 1 else "the block is"

@@ -10,11 +10,12 @@ import typer
 
 from ..data import encode_known
 from ..data.label_sets import keep_known
-from ..model import LabelTree, LinearModel, load_model
+from ..model import LinearModel, load_model
+from ..model.label_tree import recall_of
 from . import output, quality, ranks
 from .inputs import naming
 from .model_inputs import ModelInput
-from .options import AsJson, Beam, JobsOfRank, LabelledFile, ModelFile, Strict
+from .options import AsJson, Beam, JobsOfRank, LabelledFile, ModelFile, Strict, search_for
 from .output import InputError
 from .panels import option_in, takes_groups
 
@@ -121,10 +122,11 @@ def evaluate(
         with naming(data):
             report = quality.of_classes(loaded, codes, found[0], wanted)
     if measures.beam is not None:
-        report |= quality.of_beam(found[1], found[0], wanted, measures.beam)
+        recall = {k: recall_of(found[1][:, :k], found[0][:, :k]) for k in wanted}
+        report |= {"beam": measures.beam, "tree_recall_at": recall}
     report |= rows.ignored()
     report |= quality.of_model(loaded, model, ask.seconds / max(1, ask.rows))
-    output.show_report(report, quality.show, as_json=as_json)
+    output.show_report(report, quality.LINES, as_json=as_json)
 
 
 class _Questions:
@@ -136,19 +138,16 @@ class _Questions:
 
     def __init__(self, model: LinearModel, k: int, beam: int | None, jobs: int | None):
         self.model, self.k, self.beam, self.jobs = model, k, beam, jobs
-        self.tree = None if beam is None else LabelTree(model, n_jobs=jobs)
-        self.sets = model.multilabel and self.tree is None
+        self.best = search_for(model, beam, jobs)
+        self.sets = model.multilabel and beam is None
         self.seconds, self.rows = 0.0, 0
 
     def __call__(self, X: Any) -> tuple[Any, ...]:
         begin = time.perf_counter()
-        if self.tree is not None and self.beam is not None:
-            best = self.tree.topk(X, self.k, beam=self.beam, n_jobs=self.jobs)[0]
-        else:
-            best = self.model.topk(X, self.k, n_jobs=self.jobs)[0]
+        best, _ = self.best(X, self.k)
         self.seconds += time.perf_counter() - begin
         self.rows += X.shape[0]
-        if self.tree is not None:
+        if self.beam is not None:
             return best, self.model.topk(X, self.k, n_jobs=self.jobs)[0]
         return (best, self.model.predict(X, n_jobs=self.jobs)) if self.sets else (best,)
 

@@ -19,7 +19,7 @@ from ..model.weights import WideWeights, column_of, value_type
 from ..problems import PROBLEMS
 from ..solvers import estimate_memory
 from . import output, ranks
-from .convert import describe_store, show_store
+from .convert import STORE, describe_store
 from .fitting import USUAL
 from .inputs import LabelledRows, class_sizes, naming, read_labelled
 from .options import AsJson, Jobs, Loss, MinDf, TrainingFile, WeightType
@@ -29,6 +29,37 @@ from .panels import option_in, takes_groups
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
 # Kernels of the losses that can be trained from a store.
 FROM_STORES = ("coupled", "maximum_entropy", "binary")
+
+MODEL: tuple[output.Line, ...] = (
+    ("model", "model", str),
+    ("file size", "file_bytes", output.size),
+    ("verified", lambda it: "all checksums match" if it.get("verified") else "", str),
+    ("shards", lambda it: output.count(it["shards"]) if it["shards"] > 1 else "", str),
+    ("classes", lambda it: f"{output.count(it['classes'])} ({_examples(it)})", str),
+    ("features", lambda it: f"{output.count(it['features'])} ({'words' if it['takes_text'] else 'numbers'})", str),
+    ("weights", lambda it: f"{it['layout']} {it['dtype']}, {output.size(it['weight_bytes'])}", str),
+    ("density", "density", output.percent),
+    ("step {}", lambda it: dict(enumerate(it["steps"], 1)), str),
+    ("sketches for prediction", lambda it: _sketches(it) if it["frequent_features"] else "", str),
+    ("classes never trained", lambda it: it["classes_never_trained"] or None, output.count),
+    ("{}", lambda it: _texts(dict(sorted(it["settings"].items()))), str),
+    ("certificate: {}", lambda it: _texts(it["certificate"]), str),
+)
+ROWS: tuple[output.Line, ...] = (
+    ("rows", lambda it: f"{output.count(it['rows'])} ({output.count(it['empty_rows'])} empty)", str),
+    ("words", lambda it: _features(it) if it["holds_text"] else "", str),
+    ("features", lambda it: "" if it["holds_text"] else _features(it), str),
+    ("classes", lambda it: f"{output.count(it['classes'])} ({_examples(it)})", str),
+    ("non-zeros", lambda it: f"{output.count(it['nonzeros'])} ({output.size(it['bytes'])} in memory)", str),
+    ("non-zeros per row", "nonzeros_a_row", output.spread),
+    (
+        "rows per class",
+        "rows_a_class",
+        lambda n: f"{output.spread(n)}, {n['with_one_row']:,} classes with one row",
+    ),
+    ("labels per row", lambda it: _labels(it) if it["multilabel"] else "", str),
+    ("fit, besides the rows: {}", lambda it: output.in_words(it.get("estimate", {})), output.size),
+)
 
 in_inspection = option_in("Inspection")
 in_estimate = option_in("Memory estimate")
@@ -87,12 +118,12 @@ def inspect(
     """
     output.log_to_stderr(quiet=True)
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
-        output.show_report(_inspect_store(file, questions, plan), show_store, as_json=as_json)
+        output.show_report(_inspect_store(file, questions, plan), STORE, as_json=as_json)
     elif _is_model(file):
         report = _inspect_model(Path(file), questions, plan)
-        output.show_report(report, _show_largest if "largest" in report else _show_model, as_json=as_json)
+        output.show_report(report, _show_largest if "largest" in report else MODEL, as_json=as_json)
     else:
-        output.show_report(_inspect_rows(file, questions, plan, options, min_df), _show_rows, as_json=as_json)
+        output.show_report(_inspect_rows(file, questions, plan, options, min_df), ROWS, as_json=as_json)
 
 
 def _is_model(file: str) -> bool:
@@ -192,36 +223,21 @@ def _show_largest(report: dict[str, Any]) -> None:
     output.show_table(f"largest weights for {report['class']}", ("feature", "weight"), rows)
 
 
-def _show_model(report: dict[str, Any]) -> None:
-    examples = ", ".join(map(str, report["class_names"].tolist()))
-    more = ", ..." if report["classes"] > len(report["class_names"]) else ""
-    pairs = [
-        ("model", report["model"]),
-        ("file size", output.size(report["file_bytes"])),
-        ("classes", f"{output.count(report['classes'])} ({examples}{more})"),
-        ("features", f"{output.count(report['features'])} ({'words' if report['takes_text'] else 'numbers'})"),
-        ("weights", f"{report['layout']} {report['dtype']}, {output.size(report['weight_bytes'])}"),
-        ("density", output.percent(report["density"])),
-    ]
-    pairs += [(f"step {place}", step) for place, step in enumerate(report["steps"], 1)]
-    if report["shards"] > 1:
-        pairs.insert(2, ("shards", output.count(report["shards"])))
-    if report["frequent_features"]:
-        extra = output.counted(report["frequent_features"], "frequent feature")
-        extra += f", {output.size(report['sketch_bytes'])}"
-        pairs.append(("sketches for prediction", extra))
-    if report.get("verified"):
-        pairs.insert(2, ("verified", "all checksums match"))
-    if report["classes_never_trained"]:
-        pairs.append(("classes never trained", output.count(report["classes_never_trained"])))
-    pairs += [(name, _text(name, value)) for name, value in sorted(report["settings"].items())]
-    pairs += [(f"certificate: {name}", _text(name, value)) for name, value in report["certificate"].items()]
-    output.show_pairs(pairs)
+def _examples(report: dict[str, Any]) -> str:
+    names = report["class_names"].tolist()
+    return ", ".join(map(str, names)) + ", ..." * (report["classes"] > len(names))
 
 
-def _text(name: str, value: Any) -> str:
-    plain = isinstance(value, bool) or not isinstance(value, int | float) or name == "random_state"
-    return str(value) if plain else output.number(value)
+def _sketches(report: dict[str, Any]) -> str:
+    return f"{output.counted(report['frequent_features'], 'frequent feature')}, {output.size(report['sketch_bytes'])}"
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    def text(name: str, value: Any) -> str:
+        plain = isinstance(value, bool) or not isinstance(value, int | float) or name == "random_state"
+        return str(value) if plain else output.number(value)
+
+    return {name: text(name, value) for name, value in values.items()}
 
 
 # ---- Data
@@ -285,40 +301,10 @@ def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
     }
 
 
-def _about_sets(report: dict[str, Any]) -> list[tuple[str, str]]:
-    if not report["multilabel"]:
-        return []
-    labels = report["labels_a_row"]
-    return [
-        (
-            "labels per row",
-            f"{output.spread(labels)}, {output.counted(report['rows_without_labels'], 'row')} without",
-        )
-    ]
+def _features(report: dict[str, Any]) -> str:
+    return f"{output.count(report['features'])} ({output.count(report['features_used'])} occur)"
 
 
-def _show_rows(report: dict[str, Any]) -> None:
-    lengths, sizes = report["nonzeros_a_row"], report["rows_a_class"]
-    examples = ", ".join(map(str, report["class_names"].tolist()))
-    more = ", ..." if report["classes"] > len(report["class_names"]) else ""
-    output.show_pairs(
-        [
-            ("rows", f"{output.count(report['rows'])} ({output.count(report['empty_rows'])} empty)"),
-            (
-                "words" if report["holds_text"] else "features",
-                f"{output.count(report['features'])} ({output.count(report['features_used'])} occur)",
-            ),
-            ("classes", f"{output.count(report['classes'])} ({examples}{more})"),
-            ("non-zeros", f"{output.count(report['nonzeros'])} ({output.size(report['bytes'])} in memory)"),
-            ("non-zeros per row", output.spread(lengths)),
-            (
-                "rows per class",
-                f"{output.spread(sizes)}, {sizes['with_one_row']:,} classes with one row",
-            ),
-            *_about_sets(report),
-            *(
-                (f"fit, besides the rows: {name.replace('_', ' ')}", output.size(n))
-                for name, n in report.get("estimate", {}).items()
-            ),
-        ]
-    )
+def _labels(report: dict[str, Any]) -> str:
+    without = output.counted(report["rows_without_labels"], "row")
+    return f"{output.spread(report['labels_a_row'])}, {without} without"

@@ -1,15 +1,19 @@
 """Options that several commands share, the choices they offer, and parsers for their values."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from ..data import BlockStore
 from ..data.sizes import parse_size
 from ..data.tables import check_delimiter
 from ..engines import DiskEngine
+from ..model import LabelTree, LinearModel
 from ..problems import LOSSES
 from .fitting import USUAL
 from .formats import DataFormat, FileOptions, PredictFormat
@@ -20,6 +24,15 @@ if TYPE_CHECKING:
 else:
     Loss = Literal[tuple(LOSSES)]
 Dtype = Literal["float32", "float64"]
+
+
+def search_for(
+    model: LinearModel, beam: int | None, jobs: int | None, *, probabilities: bool = False
+) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """Return a function that finds the codes and values of the k best labels, with a beam in the label tree."""
+    if beam is not None:
+        return functools.partial(LabelTree(model, n_jobs=jobs).topk, beam=beam, n_jobs=jobs)
+    return functools.partial(model.topk_probabilities if probabilities else model.topk, n_jobs=jobs)
 
 
 def delimiter(text: str) -> Any:

@@ -9,7 +9,7 @@ import typer
 from ..data.block_store import BlockStore
 from ..data.streams import open_input, stream_name
 from . import output, ranks
-from .convert import describe_store, show_store
+from .convert import STORE, describe_store
 from .options import AsJson
 from .output import InputError
 
@@ -54,7 +54,7 @@ def remove(
     before = opened.n_rows
     opened.remove(wanted, blocks=chosen)
     report = describe_store(opened) | {"removed": before - opened.n_rows}
-    output.show_report(report, show_store, as_json=as_json)
+    output.show_report(report, STORE, as_json=as_json)
 
 
 def numbers(text: str, where: str, limit: int) -> list[int]:

@@ -45,11 +45,6 @@ def former(path: Path) -> Former | None:
     return Former(path, datetime.fromtimestamp(path.stat().st_mtime), certificate)
 
 
-def replaced_pair(found: Former | None) -> list[tuple[str, str]]:
-    """Return the line of a report about what was replaced, if anything was."""
-    return [] if found is None else [("replaced", str(found))]
-
-
 def refuse_inputs(path: Path, inputs: Iterable[Path | str], option: str) -> None:
     """Reject a destination that the command also reads."""
     for read in map(Path, inputs):

@@ -100,7 +100,7 @@ def train(
     error, precision = _on_training_rows(done, rows, codes, effort.n_jobs)
     if ranks.peers().rank == 0:
         report = report_of(done, rows.n_rows, destination, times, error, precision)
-        output.show_report(report, lambda found: show(found, destination.replaced), as_json=result.as_json)
+        output.show_report(report, show, as_json=result.as_json)
     leave(done, destination)
 
 
