@@ -125,7 +125,10 @@ def _check_place(target: Path, writing: Writing, force: bool) -> None:
         raise InputError(f"{target}: cannot be written; choose another path with --model")
     if writing is Writing.WHOLE:
         check_model_file(target, force=force, option="--model")
-    elif target.exists() and not holds_shards(target) and (not target.is_dir() or _holds_files(target)):
+    elif target.exists() and not holds_shards(target):
+        # A killed process may leave hidden files behind.
+        if target.is_dir() and all(path.name.startswith(".") for path in target.iterdir()):
+            return
         what = "holds files other than shards" if target.is_dir() else "is a file"
         raise InputError(f"{target} {what}; choose another folder for the shards with --model")
 
@@ -137,11 +140,6 @@ def check_shards(folder: Path, *, resume: bool, force: bool) -> None:
         raise InputError(f"{folder} holds shards; resume from them with --resume, or replace them with --force")
     if resume:
         _say_what_is_there(folder, "shards", there)
-
-
-def _holds_files(folder: Path) -> bool:
-    """Whether there is anything but hidden files, which a killed process may leave behind."""
-    return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
 def check_checkpoint(checkpoints: Checkpoints, writing: Writing) -> bool:

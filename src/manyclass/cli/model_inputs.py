@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -105,7 +106,9 @@ class ModelInput:
 
                 yield ranks.read_rows(read, divided=self.divided), None
                 return
-            rows = self._lines() if kind == "lines" else self._rows_of_table(kind)
+            how: Any = {"format": kind, "delimiter": self._file.delimiter}
+            table = partial(iter_texts, self._path, text=self._text_column, id=self._file.id, **how)
+            rows = self._lines() if kind == "lines" else table()
             while batch := list(islice(rows, TEXTS_AT_ONCE)):
                 texts, ids = (list(column) for column in zip(*batch, strict=True))
                 yield self._model.prepare(texts), None if self._file.id is None else ids
@@ -113,15 +116,6 @@ class ModelInput:
     @property
     def _text_column(self) -> str:
         return self._file.text or self._model.settings.get("text_column") or "text"
-
-    def _rows_of_table(self, kind: str) -> Iterator[tuple[str, Any]]:
-        return iter_texts(
-            self._path,
-            text=self._text_column,
-            id=self._file.id,
-            format=kind,  # type: ignore[arg-type]
-            delimiter=self._file.delimiter,
-        )
 
     def _lines(self) -> Iterator[tuple[str, None]]:
         with open_input(self._path) as stream:

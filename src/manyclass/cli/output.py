@@ -130,7 +130,7 @@ def show_lines(report: dict[str, Any], lines: Iterable[Line]) -> None:
         value = key(report) if callable(key) else _find(report, key)
         if "{}" in name:
             pairs += [(name.format(entry), form(one)) for entry, one in (value or {}).items()]
-        elif value is not None and value != "" and value != []:
+        elif value is not None and not (isinstance(value, str | list) and not value):
             pairs.append((name, form(value)))
     show_table(None, ("", ""), pairs)
 

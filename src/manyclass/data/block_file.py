@@ -21,6 +21,7 @@ from .._native import core
 from .bad_file import BadFileError, without_name
 from .compression import Plane, PlaneWriter, read_numbers, read_planes
 from .json_content import Count, as_declared, shown
+from .matrix import pointers
 from .tensor_file import TensorFile
 
 FORMAT = "manyclass block"
@@ -107,11 +108,6 @@ class PackedBlock:
         except ValueError as error:
             raise BlockError(str(error)) from error
         return Block(self.ids, self.indptr, indices, values, self.label_ptr, self.labels, self.n_features)
-
-
-def pointers(counts: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the offsets of consecutive runs with these lengths, from 0 to their total."""
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def _take(ptr: np.ndarray, rows: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:

@@ -24,11 +24,9 @@ from numpy.typing import DTypeLike
 
 from .block_file import VALUE_TYPES, Block, BlockError, PackedBlock, damaged, read_packed
 from .checksums import checksum_of
-from .manifest import MANIFEST, BlockEntry, Catalogue, Manifest, StoreError
+from .manifest import Catalogue, Manifest, StoreError
 from .matrix import index_type
 from .steps import Chain
-
-__all__ = ["MANIFEST", "BlockEntry", "BlockStore", "Manifest", "StoreError"]
 
 
 class BlockStore:

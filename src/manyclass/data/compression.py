@@ -41,11 +41,6 @@ def _unzstd(packed: Any, size: int) -> bytes:
     return _of_thread.zstd.decompress(packed, max_output_size=size)
 
 
-def _unzlib(packed: Any, size: int) -> bytes:
-    # Ask for one byte more than expected, to detect a longer plane without filling the memory.
-    return zlib.decompressobj().decompress(packed, size + 1)
-
-
 def decompress(how: str, packed: Any, size: int) -> bytes:
     """Decompress to exactly the expected size, without using more memory than that."""
     try:
@@ -57,7 +52,11 @@ def decompress(how: str, packed: Any, size: int) -> bytes:
     return content
 
 
-READERS: dict[str, Callable[[Any, int], bytes]] = {"zstd": _unzstd, "zlib": _unzlib}
+READERS: dict[str, Callable[[Any, int], bytes]] = {
+    "zstd": _unzstd,
+    # Ask for one byte more than expected, to detect a longer plane without filling the memory.
+    "zlib": lambda packed, size: zlib.decompressobj().decompress(packed, size + 1),
+}
 # Compression methods and their default levels.
 COMPRESSIONS: dict[str, int] = {"zstd": 1, "zlib": 1, "none": 0}
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from .bad_file import without_name
-from .block_file import Block, pointers
+from .block_file import Block
 from .json_content import as_declared, parse_json
 from .labels import number_labels
 from .manifest import JOURNAL, StoreError
+from .matrix import pointers
 from .tensor_file import Pieces, Tensor, TensorFile
 
 # Offsets in a spill where the rows, features and labels of each bin begin.

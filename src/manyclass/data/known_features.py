@@ -3,6 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
+from .matrix import chosen_entries
+
 
 class KnownFeatures:
     """Reduce rows to the first `n_features` features, those of a model, and count all entries and those dropped.
@@ -30,8 +32,8 @@ class KnownFeatures:
             return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape)
         self.entries_ignored += X.nnz - int(np.count_nonzero(known))
         self._unknown = np.union1d(self._unknown, X.indices[~known])
-        before = np.concatenate(([0], np.cumsum(known)))
-        return sp.csr_matrix((X.data[known], X.indices[known], before[X.indptr]), shape=shape)
+        indptr, indices, values = chosen_entries(known, X.indptr, X.indices, X.data)
+        return sp.csr_matrix((values, indices, indptr), shape=shape)
 
     def add(self, others: "KnownFeatures") -> None:
         """Add the counts of another instance."""

@@ -1,7 +1,7 @@
 """Check the rows of X and present them in the one form that all solvers use, without hidden copies."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -115,14 +115,24 @@ class RowMatrix:
         """Return the rows as a SciPy matrix: a view if they are sparse, a copy if they are dense."""
         if self.dense is not None:
             return sp.csr_matrix(self.dense)
-        return _wrap(*self.csr_arrays, self.shape)
+        return csr_of(*self.csr_arrays, self.shape)
 
 
-def _wrap(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
-    # Assign the arrays, because SciPy's constructor silently copies 64-bit indices that fit 32 bits.
+def csr_of(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
+    """Return a SciPy matrix of these arrays, without the copies that SciPy's constructor may make to change types."""
     matrix = sp.csr_matrix(shape, dtype=values.dtype)
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
     return matrix
+
+
+def pointers(counts: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return the offsets of consecutive groups with these sizes."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def chosen_entries(chosen: np.ndarray, indptr: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the pointers and arrays of CSR rows with only the chosen entries."""
+    return pointers(chosen)[indptr], *(array[chosen] for array in arrays)
 
 
 def index_type(*largest: int) -> type:
@@ -284,9 +294,9 @@ def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> 
         values = _convert(values, value_type, lambda e: (_row_of(indptr, e), int(indices[e])))
         copies.add(f"converted {found} to {value_type}", values)
     # Wrap the arrays anew, because the flags of X itself may be out of date.
-    view = _wrap(indptr, indices, values, X.shape)
+    view = csr_of(indptr, indices, values, X.shape)
     if not view.has_canonical_format:
-        view = _wrap(indptr.copy(), indices.copy(), values.copy(), X.shape)
+        view = csr_of(indptr.copy(), indices.copy(), values.copy(), X.shape)
         view.sum_duplicates()
         indptr, indices, values = view.indptr, view.indices, view.data
         copies.add("sorted csr rows and added up duplicates", indptr, indices, values)
