@@ -124,7 +124,7 @@ def test_a_fit_that_was_stopped_ends_with_the_same_bytes(stop, code, message, sh
         stopped = shell(*command, "-m", "folder", "--time-limit", 1000, code=code)
     assert message in stopped.stderr and stopped.stdout == ""
     assert len(bytes_of(files / "folder")) == 2
-    assert "without shards.json" in shell("predict", "folder", "one.svm", code=2).stderr
+    assert "has no shards.json" in shell("predict", "folder", "one.svm", code=2).stderr
     refused = shell(*command, "-m", "folder", code=2)
     assert "folder holds shards; resume from them with --resume" in refused.stderr
     assert "resuming from folder" in shell(*command, "-m", "folder", "--resume").stderr
@@ -160,9 +160,9 @@ def test_a_shard_that_was_half_written_is_nothing(shell, files):
         (["--loss", "ww"], "--loss ww cannot write shards during training"),
         (
             ["--loss", "squared_hinge"],
-            "ppd_hinge, ppd_squared_hinge, and squared_hinge with --drop, are written",
+            "ppd_hinge, ppd_squared_hinge, and squared_hinge with --drop, write them",
         ),
-        (["--loss", "max_margin"], "only several ranks of mpirun"),
+        (["--loss", "max_margin"], "needs several ranks of mpirun"),
         ([*PPD, "--checkpoint", "c"], "omit --checkpoint or --shards"),
         ([*PPD, "--calibrate", "sigmoid"], "omit --calibrate or --shards"),
         ([*PPD, "--engine", "joblib"], "the workers of joblib do not write shards"),

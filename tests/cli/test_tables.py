@@ -131,8 +131,8 @@ def test_a_header_that_is_taken_as_a_text_is_pointed_out(shell, news, model, for
     content = (news / f"news.{format}").read_text()
     said = shell("predict", model, "-", stdin=content).stderr
     assert (
-        f"<stdin>: each line is read as a text, but the first looks like that of a table; try --format {format}"
-        in said
+        "<stdin>: each line is read as a text, but the first line looks like the header of a table; "
+        f"try --format {format}" in said
     )
     assert not shell("predict", model, "-", "--format", "lines", stdin=content).stderr
 
@@ -195,7 +195,7 @@ FEATURES = "1 1:0.5 3:2\n2 2:1e-3 # a comment\n"
             FEATURES,
             "x.svm: svmlight holds rows of features, but the model was",
         ),
-        (["evaluate", "m", "-"], FEATURES, "--format if its name does not tell"),
+        (["evaluate", "m", "-"], FEATURES, "--format if its name does not show"),
         (["predict", "m", "rows"], "", "rows was made from rows of features, but the model was trained on texts"),
         (["evaluate", "m", "rows"], "", "rows was made from rows of features, but the model was trained on texts"),
         (["predict", "f", "news.parquet"], "", "parquet holds texts, but the model was trained on rows of features"),

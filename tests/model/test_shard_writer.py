@@ -90,7 +90,7 @@ def test_what_is_there_counts_and_what_is_damaged_does_not(tmp_path):
     assert ranges(again) == [(0, 10), (20, 30), (30, K)]
     with pytest.raises(ValueError, match="classes 10 to 19 are in no shard"):
         again.finish({})
-    with pytest.raises(ModelFileError, match=r"without shards\.json"):
+    with pytest.raises(ModelFileError, match=r"has no shards\.json"):
         load_model(tmp_path / "m")
     again.add(10, part_of(model, 10, 20))
     again.finish({})

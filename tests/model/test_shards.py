@@ -90,7 +90,7 @@ def test_what_is_not_whole_is_refused(tmp_path):
         load_model(folder)
     shard.write_bytes(content)
     (folder / "shards.json").unlink()
-    with pytest.raises(ModelFileError, match=r"without shards\.json"):
+    with pytest.raises(ModelFileError, match=r"has no shards\.json"):
         load_model(folder)
 
 
