@@ -185,17 +185,7 @@ def ranking_metrics(
 
 
 def precisions_at_k(labels: Any, topk: ArrayLike, ks: Sequence[int]) -> list[float]:
-    """Return P@k for each k; see `ranking_metrics`.
-
-    Parameters
-    ----------
-    labels, topk, ks
-        As for `ranking_metrics`.
-
-    Returns
-    -------
-    list of float
-    """
+    """Return P@k for each k; see `ranking_metrics`."""
     precision = ranking_metrics(labels, topk, ks).precision
     return [precision[k] for k in ks]
 

@@ -135,11 +135,11 @@ def test_rows_and_blocks_are_removed(shell, svm):
         (["remove", "s", "--rows", "9-3"], "ends before it starts"),
         (
             ["remove", "s", "--rows", "5-99999999999999"],
-            "there is no number 99999999999999; the last one is 199",
+            "99999999999999 does not exist; the last number is 199",
         ),
         (["remove", "s", "--rows-from", "train.svm"], "train.svm:1: "),
         (["remove", "s", "--rows-from", "none"], "none: No such file"),
-        (["remove", "s", "--blocks", "7"], "there is no number 7; the last one is 1"),
+        (["remove", "s", "--blocks", "7"], "7 does not exist; the last number is 1"),
         (["remove", "s", "--blocks", "0-1"], "delete the folder instead"),
         (["remove", "nowhere", "--rows", "1"], "does not exist"),
         (["convert", "train.svm", "s"], "is a store already"),

@@ -36,7 +36,7 @@ def test_features_are_counted_as_in_the_file(shell, svm):
 
 def test_an_unknown_class_names_similar_ones(shell, tables):
     shell("train", "train.tsv")
-    assert "similar ones: animals" in shell("inspect", "train.manyclass", "--class", "Anim", code=2).stderr
+    assert "did you mean animals?" in shell("inspect", "train.manyclass", "--class", "Anim", code=2).stderr
 
 
 def test_data_tell_their_shape(shell, tmp_path):

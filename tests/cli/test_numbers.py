@@ -78,6 +78,6 @@ def test_verify_says_that_all_is_well(shell, svm):
 
 @pytest.mark.parametrize("text", ["12,345", "-0.5", "1.5e-05", "12.34 %", "0.12 ms", "5.0 kB"])
 def test_columns_of_numbers_are_told_from_text(text):
-    assert output._is_number(text)
+    assert output.NUMBER.fullmatch(text)
     for other in (f"{text} of them", "54 to 78, median 68.5", "3 (a, b, c)", "", "news"):
-        assert not output._is_number(other)
+        assert not output.NUMBER.fullmatch(other)

@@ -124,7 +124,7 @@ def test_a_fit_that_was_stopped_ends_with_the_same_bytes(stop, code, message, sh
         stopped = shell(*command, "-m", "folder", "--time-limit", 1000, code=code)
     assert message in stopped.stderr and stopped.stdout == ""
     assert len(bytes_of(files / "folder")) == 2
-    assert "without shards.json" in shell("predict", "folder", "one.svm", code=2).stderr
+    assert "has no shards.json" in shell("predict", "folder", "one.svm", code=2).stderr
     refused = shell(*command, "-m", "folder", code=2)
     assert "folder holds shards; resume from them with --resume" in refused.stderr
     assert "resuming from folder" in shell(*command, "-m", "folder", "--resume").stderr
@@ -157,18 +157,18 @@ def test_a_shard_that_was_half_written_is_nothing(shell, files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--loss", "ww"], "--loss ww is trained as a whole"),
+        (["--loss", "ww"], "--loss ww cannot write shards during training"),
         (
             ["--loss", "squared_hinge"],
-            "ppd_hinge, ppd_squared_hinge, and squared_hinge with --drop, are written",
+            "ppd_hinge, ppd_squared_hinge, and squared_hinge with --drop, write them",
         ),
-        (["--loss", "max_margin"], "only several ranks of mpirun"),
+        (["--loss", "max_margin"], "needs several ranks of mpirun"),
         ([*PPD, "--checkpoint", "c"], "omit --checkpoint or --shards"),
         ([*PPD, "--calibrate", "sigmoid"], "omit --calibrate or --shards"),
         ([*PPD, "--engine", "joblib"], "the workers of joblib do not write shards"),
         ([*PPD, "--every", "5"], "it needs a folder given by --checkpoint"),
         ([*PPD, "-m", "several.svm"], "several.svm is a file; choose another folder for the shards with --model"),
-        ([*PPD, "-m", "."], "holds other files than shards; choose another folder"),
+        ([*PPD, "-m", "."], "holds files other than shards; choose another folder"),
     ],
 )
 def test_what_shards_do_not_go_with(arguments, message, shell, files):
@@ -180,5 +180,5 @@ def test_what_shards_do_not_go_with(arguments, message, shell, files):
 
 def test_one_rank_of_mpirun_is_alone(monkeypatch):
     monkeypatch.setattr(ranks, "peers", lambda: SimpleNamespace(size=1, rank=0))
-    with pytest.raises(BadParameter, match="--loss ww is trained as a whole"):
-        way_of_writing(Objective("ww"), Checkpoints(), Cluster(ranks.Engine.mpi, shards=True))
+    with pytest.raises(BadParameter, match="--loss ww cannot write shards during training"):
+        way_of_writing(Objective("ww"), Checkpoints(), Cluster("mpi", shards=True))

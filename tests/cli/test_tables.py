@@ -131,8 +131,8 @@ def test_a_header_that_is_taken_as_a_text_is_pointed_out(shell, news, model, for
     content = (news / f"news.{format}").read_text()
     said = shell("predict", model, "-", stdin=content).stderr
     assert (
-        f"<stdin>: each line is read as a text, but the first looks like that of a table; try --format {format}"
-        in said
+        "<stdin>: each line is read as a text, but the first line looks like the header of a table; "
+        f"try --format {format}" in said
     )
     assert not shell("predict", model, "-", "--format", "lines", stdin=content).stderr
 
@@ -195,14 +195,14 @@ FEATURES = "1 1:0.5 3:2\n2 2:1e-3 # a comment\n"
             FEATURES,
             "x.svm: svmlight holds rows of features, but the model was",
         ),
-        (["evaluate", "m", "-"], FEATURES, "--format if its name does not tell"),
-        (["predict", "m", "rows"], "", "rows was made of rows of features, but the model was trained on texts"),
-        (["evaluate", "m", "rows"], "", "rows was made of rows of features, but the model was trained on texts"),
+        (["evaluate", "m", "-"], FEATURES, "--format if its name does not show"),
+        (["predict", "m", "rows"], "", "rows was made from rows of features, but the model was trained on texts"),
+        (["evaluate", "m", "rows"], "", "rows was made from rows of features, but the model was trained on texts"),
         (["predict", "f", "news.parquet"], "", "parquet holds texts, but the model was trained on rows of features"),
         (["predict", "f", "-"], "a cat\n", "<stdin>:1:1: expected a label, found 'a'"),
         (["predict", "f", "-"], "a cat\n", "the model was trained on rows of features: pass svmlight or XMC text"),
         (["evaluate", "f", "-"], "a cat\n", "the model was trained on rows of features"),
-        (["predict", "f", "texts"], "", "texts was made of texts, but the model was trained on rows of features"),
+        (["predict", "f", "texts"], "", "texts was made from texts, but the model was trained on rows of features"),
         (["train", "x.txt"], "a cat\n", "for a table of texts pass --text-column"),
         (["train", "x.svm", "--text-column", "body"], FEATURES, "--text-column does not apply to svmlight"),
         (["train", "texts", "--delimiter", ";"], "", "texts: --delimiter does not apply to a store"),

@@ -58,7 +58,7 @@ def test_piped_output_has_tabs_and_no_boxes(shell, svm):
     lines = shell("train", "train.svm", "--quiet").stdout.splitlines()
     pairs = dict(line.split("\t", 1) for line in lines)
     assert pairs["exit reason"] == "converged" and pairs["classes"] == "4"
-    at = lines.index("seconds\tepochs\tprimal\tdual\tgap\tviolation\tkind")
+    at = lines.index("seconds\tpasses\tprimal\tdual\tgap\tviolation\tkind")
     kinds = [line.split("\t")[-1] for line in lines[at + 1 :]]
     assert kinds[-1] == "certificate" and set(kinds[:-1]) == {"estimate"}
     assert all(ord(character) < 0x2500 for line in lines for character in line)

@@ -33,7 +33,7 @@ def test_they_are_refused_and_can_be_left_out(shell, tables, command):
     said = shell(*command, code=2).stderr
     assert "gaps.csv:7:1: no label in 'label'; 2 rows have no label" in said and "--skip-unlabelled" in said
     assert "unlabelled=" not in said
-    assert "2 rows without a label were skipped, the first in line 7" in shell(*command, "--skip-unlabelled").stderr
+    assert "2 rows without a label were skipped, the first on line 7" in shell(*command, "--skip-unlabelled").stderr
 
 
 def test_the_model_is_that_of_the_other_rows(shell, tables):

@@ -44,7 +44,7 @@ def test_both_interfaces_have_a_word_for_every_remedy():
 
 def test_options_of_messages_exist(shell):
     helps = "".join(shell(command, "--help").stdout for command in ("train", "cv", "demo", "convert"))
-    for option in wording.OPTIONS.values():
+    for option in wording.options().values():
         assert re.search(rf"(?<![\w-]){re.escape(option)}(?![\w-])", helps), option
 
 
@@ -64,7 +64,7 @@ def test_every_parameter_that_an_error_names_has_an_option():
         f"{place}: {name}="
         for place, text in raised_texts()
         for name in re.findall(r"(?<![\w-])([A-Za-z_]+)=", text)
-        if name not in wording.OPTIONS and name not in IN_PYTHON_ONLY
+        if name not in wording.options() and name not in IN_PYTHON_ONLY
     }
     assert not unknown
 

@@ -242,7 +242,7 @@ def test_forged_catalogues_are_rejected(changes, store):
 def test_labels_that_no_row_should_have_are_rejected(store):
     """The catalogue has no class for code 2, but rows have it; as an index it would be out of bounds."""
     forge_catalogue(store, classes=np.arange(2), class_of_code=np.array([0, 1, -1], np.int32))
-    with pytest.raises(BlockError, match="labels that no row should have"):
+    with pytest.raises(BlockError, match="labels that the catalogue lists as unused"):
         BlockStore(store.path).label_counts()
 
 

@@ -160,7 +160,7 @@ def test_a_table_cut_short_is_rejected():
 
 def test_the_format_must_be_known(tmp_path):
     (tmp_path / "x.dat").write_text("text,label\na,b\n")
-    with pytest.raises(ValueError, match="no format follows from the name"):
+    with pytest.raises(ValueError, match="the name does not show the format"):
         read_table(tmp_path / "x.dat")
     assert read_table(tmp_path / "x.dat", format="csv") == (["a"], ["b"])
     with pytest.raises(ValueError, match="csv, tsv, jsonl or parquet"):

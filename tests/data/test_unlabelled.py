@@ -44,7 +44,7 @@ def test_they_can_be_skipped_or_kept(format, caplog):
     with caplog.at_level(logging.WARNING, "manyclass"):
         found = read_table(BytesIO(data), format=format, unlabelled="skip")
     assert list(zip(*found, strict=True)) == LABELLED
-    assert f"3 rows without a label were skipped, the first in line {line}" in caplog.text
+    assert f"3 rows without a label were skipped, the first on line {line}" in caplog.text
     texts, _ = read_table(BytesIO(data), format=format, unlabelled="keep")
     assert texts == [text for text, _ in ROWS]
 

@@ -81,7 +81,7 @@ def model_state(path):
     try:
         model = load_model(path)
     except ModelFileError as error:
-        if os.path.isdir(path) and "without shards.json" in str(error):
+        if os.path.isdir(path) and "has no shards.json" in str(error):
             return NOTHING
         raise
     weights = np.asarray(model.scores(np.eye(model.n_features, dtype=np.float32)))

@@ -90,7 +90,7 @@ def test_what_is_there_counts_and_what_is_damaged_does_not(tmp_path):
     assert ranges(again) == [(0, 10), (20, 30), (30, K)]
     with pytest.raises(ValueError, match="classes 10 to 19 are in no shard"):
         again.finish({})
-    with pytest.raises(ModelFileError, match=r"without shards\.json"):
+    with pytest.raises(ModelFileError, match=r"has no shards\.json"):
         load_model(tmp_path / "m")
     again.add(10, part_of(model, 10, 20))
     again.finish({})
@@ -136,14 +136,14 @@ def test_what_killed_processes_have_left_is_removed(tmp_path):
 def test_classes_outside_the_model_are_refused(tmp_path, first, end):
     model = make_model(K=K)
     part = part_of(model, 0, end - first)
-    with pytest.raises(ValueError, match=f"of a model with {K}"):
+    with pytest.raises(ValueError, match=f"the model has only {K} classes"):
         writer_of(model, tmp_path / "m").add(first, part)
 
 
 def test_shards_that_do_not_fit_together_are_refused(tmp_path):
     model = make_model(K=K)
     writer = write(model, tmp_path / "m", [0, 20])
-    with pytest.raises(ValueError, match="3 features of a model with 12"):
+    with pytest.raises(ValueError, match="the part has 3 features, but the model has 12"):
         writer.add(20, LinearModel(np.zeros((3, 20), np.float32), np.zeros(20, np.float32), model.classes[20:]))
     writer.add(20, replace(part_of(model, 20, K), classes=model.classes[:20]))
     writer.finish({})

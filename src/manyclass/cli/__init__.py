@@ -8,8 +8,8 @@ INTERNAL_ERROR = 1
 def main() -> None:
     """Run the command line."""
     try:
-        import rich  # noqa: F401
-        import typer  # noqa: F401
+        import rich
+        import typer
     except ModuleNotFoundError as error:
         message = f'error: the command line needs {error.name}: pip install "manyclass[cli]"'
         print(message, file=sys.stderr)

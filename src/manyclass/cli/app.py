@@ -63,24 +63,24 @@ def manyclass_command(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Exact linear classifiers for thousands of classes, each fit with a certificate.
+    """Train linear classifiers with thousands of classes. Every fit ends with a certificate.
 
     \b
-    See it work on a data set that comes with it:
+    Try it on the built-in data set:
       manyclass demo
-    Take your own files, or small ones from manyclass samples. Train a model,
-    look at it and use it:
+    Use your own files, or write small ones with manyclass samples. Then train
+    a model, inspect it and predict with it:
       manyclass train news.csv --text-column body --label-column topic
       manyclass inspect news.manyclass
       echo "parliament votes on the budget" | manyclass predict news.manyclass -
 
     \b
     Exit codes:
-      0    done
+      0    success
       2    wrong arguments or data
       3    stopped before the target; the model is written
       130  interrupted; train has written its model
-      1    a defect in manyclass
+      1    a bug in manyclass, or not enough memory
     """
 
 

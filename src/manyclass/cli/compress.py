@@ -1,8 +1,7 @@
 """The command `manyclass compress`."""
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,14 +10,14 @@ from ..model.shards import stored_bytes
 from . import output, ranks
 from .options import AsJson, ForceOutput, ModelFile
 from .output import InputError
-from .replacing import check_model_file, replaced_pair
+from .replacing import check_model_file
 
-
-class Narrow(str, Enum):
-    """Types that weights can be stored in."""
-
-    float16 = "float16"
-    int8 = "int8"
+LINES: tuple[output.Line, ...] = (
+    ("model", "model", str),
+    ("replaced", "replaced", str),
+    ("file size", lambda it: f"{output.size(it['file_bytes'])}, was {output.size(it['file_bytes_before'])}", str),
+    ("density", lambda it: f"{output.percent(it['density'])}, was {output.percent(it['density_before'])}", str),
+)
 
 
 @output.answers_errors
@@ -27,7 +26,8 @@ def compress(
     model: ModelFile,
     out: Annotated[Path, typer.Option("--output", "-o", help="File for the smaller model.")],
     dtype: Annotated[
-        Narrow | None, typer.Option(help="Store weights in half precision, or in 8 bits with one scale per class.")
+        Literal["float16", "int8"] | None,
+        typer.Option(help="Store weights in half precision, or in 8 bits with one scale per class."),
     ] = None,
     prune: Annotated[float, typer.Option(min=0, help="Drop weights smaller than this in absolute value.")] = 0.0,
     keep: Annotated[
@@ -51,20 +51,14 @@ def compress(
     if out.exists() and out.samefile(model):
         replaced = None
     before, size_before = load_model(model), stored_bytes(model)
-    after = before.compress(dtype.value if dtype else None, prune=prune, keep=keep)
+    after = before.compress(dtype, prune=prune, keep=keep)
     save_model(after, out)
     report = {
         "model": str(out),
-        "replaced": replaced and replaced.report(),
+        "replaced": replaced,
         "file_bytes_before": size_before,
         "file_bytes": stored_bytes(out),
         "density_before": before.density,
         "density": after.density,
     }
-    pairs = [
-        ("model", str(out)),
-        *replaced_pair(replaced),
-        ("file size", f"{output.size(stored_bytes(out))}, was {output.size(size_before)}"),
-        ("density", f"{output.percent(after.density)}, was {output.percent(before.density)}"),
-    ]
-    output.show_report(report, lambda _: output.show_pairs(pairs), as_json=as_json)
+    output.show_report(report, LINES, as_json=as_json)

@@ -2,9 +2,8 @@
 
 import time
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -16,9 +15,8 @@ from ..data.sizes import parse_size
 from ..data.store_changes import more_of
 from ..data.table_rows import TableRows
 from . import normalizing, output, ranks
-from .fitting import Dtype
 from .formats import ROWS_OF_FEATURES, FileOptions, kind_of
-from .options import AsJson, TrainingFile
+from .options import AsJson, Dtype, TrainingFile
 from .output import InputError
 from .panels import given_in, in_data, option_in, takes_groups
 
@@ -26,14 +24,21 @@ from .panels import given_in, in_data, option_in, takes_groups
 BYTES_A_NONZERO = 12
 
 in_store = option_in("Store")
-
-
-class Compression(str, Enum):
-    """Compression of the blocks."""
-
-    zstd = "zstd"
-    zlib = "zlib"
-    none = "none"
+# The report of a store, of commands that read, write or change it.
+STORE: tuple[output.Line, ...] = (
+    ("store", "store", str),
+    ("rows", "rows", output.count),
+    ("prepared by", "steps", ", then ".join),
+    ("features", "features", output.count),
+    ("classes", lambda it: f"{output.count(it['classes'])}{', several per row' * it['multilabel']}", str),
+    ("non-zeros", "nonzeros", output.count),
+    ("blocks", "blocks", output.count),
+    ("on disk", lambda it: f"{output.size(it['bytes'])}, {_share(it):.2f} of its size in memory", str),
+    ("verified", lambda it: it.get("verified") and f"{_all_blocks(it['blocks'])} intact", str),
+    ("minimum memory for a fit", "least_memory", output.size),
+    ("removed", "removed", output.count),
+    ("time", "seconds", output.seconds),
+)
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class RawFiles(TrainingFile):
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """How to write the store. Fields are called as the parameters of `Conversion`."""
+    """How to write the store. Fields are named after the parameters of `Conversion`."""
 
     append: Annotated[bool, in_store("--append", help="Add rows to an existing store.")] = False
     memory: Annotated[
@@ -62,7 +67,7 @@ class StoreOptions:
     ] = "512MB"
     blocks: Annotated[int | None, in_store(min=1, help="Number of blocks. [default: depends on --memory]")] = None
     seed: Annotated[int, in_store(help="Seed for assigning rows to blocks.")] = 0
-    compression: Annotated[Compression, in_store(help="Compression of the blocks.")] = Compression.zstd
+    compression: Annotated[Literal["zstd", "zlib", "none"], in_store(help="Compression of the blocks.")] = "zstd"
     level: Annotated[int | None, in_store(help="Compression level. [default: 1]")] = None
 
 
@@ -100,7 +105,7 @@ def convert(
     source = _more(BlockStore(store), files, raw) if options.append else _source(files, raw)
     made = Conversion(source, store, **given_in(options)).run()
     report = describe_store(made) | {"seconds": time.perf_counter() - begin}
-    output.show_report(report, show_store, as_json=as_json)
+    output.show_report(report, STORE, as_json=as_json)
 
 
 def _kind(files: list[str], options: FileOptions) -> str:
@@ -117,8 +122,7 @@ def _source(files: list[str], raw: RawFiles) -> RowSource:
     kind = _kind(files, raw)
     if kind in ROWS_OF_FEATURES:
         _refuse(kind, hash_bits=raw.hash_bits)
-        dtype = (raw.dtype or Dtype.float32).value
-        return TextRows(files, xmc=kind == "xmc", dtype=dtype, normalize=bool(raw.normalize))
+        return TextRows(files, xmc=kind == "xmc", dtype=raw.dtype or "float32", normalize=bool(raw.normalize))
     _refuse(kind, dtype=raw.dtype)
     normalizing.refuse_for_texts(kind, raw.normalize)
     return TableRows(files, hash_bits=raw.hash_bits or HASH_BITS, **raw.table(kind))
@@ -159,26 +163,9 @@ def describe_store(store: BlockStore) -> dict[str, Any]:
     }
 
 
-def show_store(report: dict[str, Any]) -> None:
-    """Print the description of a store."""
-    share = report["bytes_a_nonzero"] / BYTES_A_NONZERO
-    pairs = [
-        ("store", report["store"]),
-        ("rows", output.count(report["rows"])),
-        *((("prepared by", ", then ".join(report["steps"])),) if report["steps"] else ()),
-        ("features", output.count(report["features"])),
-        ("classes", f"{output.count(report['classes'])}{', several per row' if report['multilabel'] else ''}"),
-        ("non-zeros", output.count(report["nonzeros"])),
-        ("blocks", output.count(report["blocks"])),
-        ("on disk", f"{output.size(report['bytes'])}, {share:.2f} of its size in memory"),
-    ]
-    if report.get("verified"):
-        blocks = f"all {output.count(report['blocks'])} blocks are" if report["blocks"] > 1 else "the block is"
-        pairs.append(("verified", f"{blocks} intact"))
-    if "least_memory" in report:
-        pairs.append(("minimum memory for a fit", output.size(report["least_memory"])))
-    if "removed" in report:
-        pairs.append(("removed", output.count(report["removed"])))
-    if "seconds" in report:
-        pairs.append(("time", output.seconds(report["seconds"])))
-    output.show_pairs(pairs)
+def _share(report: dict[str, Any]) -> float:
+    return report["bytes_a_nonzero"] / BYTES_A_NONZERO
+
+
+def _all_blocks(count: int) -> str:
+    return f"all {output.count(count)} blocks are" if count > 1 else "the block is"

@@ -13,7 +13,7 @@ from ..data import BlockStore
 from ..estimators import EdgeOfGridWarning, estimator_for, select_C
 from ..problems import LOSSES
 from . import normalizing, output, ranks
-from .fitting import USUAL, Dtype
+from .fitting import USUAL
 from .inputs import LabelledRows, naming, open_store, read_labelled
 from .options import AsJson, Intercept, Jobs, MemoryOptions, PreparedFile, Quiet, WeightType, positive, usual
 from .panels import given_in, in_model, in_training, takes_groups
@@ -84,10 +84,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class EstimatorOptions:
-    """Parameters that all fits have in common, called as those of the estimators."""
+    """Parameters that all fits have in common, named after those of the estimators."""
 
     fit_intercept: Intercept = USUAL["fit_intercept"]
-    dtype: WeightType = Dtype.float32
+    dtype: WeightType = "float32"
     tol: Annotated[
         float | None,
         in_training(callback=positive, help=f"Stop a fit when its relative gap is this small. {usual('tol')}"),
@@ -146,7 +146,7 @@ def _read(
         data,
         file,
         min_df=file.min_df,
-        dtype=fits.dtype.value,
+        dtype=fits.dtype,
         several=all(LOSSES[loss].takes_sets for loss in scaled),
         normalize=True if all(scaled.values()) else file.normalize,
     )

@@ -160,7 +160,7 @@ def _show_answer(answer: dict[str, Any]) -> None:
 
 def _show(report: dict[str, Any]) -> None:
     results = report["results"]
-    columns = ["SVM", "time", "epochs", "primal", "dual", "gap", "violation"]
+    columns = ["SVM", "time", "passes", "primal", "dual", "gap", "violation"]
     columns += ["test error", "top-5 error", "density", "peak memory"]
     rows = [
         [

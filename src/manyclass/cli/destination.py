@@ -13,9 +13,7 @@ from ..model.shards import holds_shards
 from ..problems import LOSSES
 from . import ranks
 from .fitting import trains_in_batches
-from .options import Calibrate
 from .output import InputError
-from .ranks import Engine
 from .replacing import Former, check_model_file, former, refuse_inputs
 from .train_options import Checkpoints, Cluster, Objective
 
@@ -38,8 +36,8 @@ def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Clus
         if ranks.peers().size == 1:
             able = [loss for loss in LOSSES if trains_in_batches(loss, None)]
             raise typer.BadParameter(
-                f"--loss {objective.loss} is trained as a whole, so only several ranks of mpirun write it in shards; "
-                f"{', '.join(able)}, and squared_hinge with --drop, are written during training",
+                f"--loss {objective.loss} cannot write shards during training, so --shards needs several ranks of "
+                f"mpirun; only {', '.join(able)}, and squared_hinge with --drop, write them during training",
                 param_hint="--shards",
             )
         return Writing.BY_RANKS
@@ -51,13 +49,13 @@ def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Clus
         ),
         (
             "--calibrate",
-            objective.calibrate is not Calibrate.none,
+            objective.calibrate != "none",
             "probabilities are fitted after training, when the shards are already written; omit --calibrate or "
             "--shards",
         ),
         (
             "--engine",
-            cluster.engine is Engine.joblib,
+            cluster.engine == "joblib",
             "the workers of joblib do not write shards; omit --engine, or use mpirun",
         ),
     ):
@@ -70,25 +68,8 @@ class Destination:
     """Where train writes its model.
 
     An existing model is replaced if the new fit has converged, if the existing one is unfinished and the new fit was
-    resumed from a checkpoint, or with `--force`. Otherwise it is kept, and the new one is written next to it.
-
-    Parameters
-    ----------
-    target : Path
-        The path given by `--model`.
-    writing : Writing
-    data : str
-        The data that the command reads, which are never replaced.
-    resumed : bool
-        Whether the fit is resumed from a checkpoint.
-    force : bool
-
-    Attributes
-    ----------
-    path : Path
-        Path of the model, once it is saved.
-    replaced, kept : Former or None
-        What was there before, once the model is saved.
+    resumed from a checkpoint, or with `--force`. Otherwise it is kept, and the new one is written next to it. `path`,
+    `replaced` and `kept` say what happened, once the model is saved.
     """
 
     def __init__(self, target: Path, writing: Writing, data: str, *, resumed: bool, force: bool):
@@ -141,11 +122,14 @@ def _check_place(target: Path, writing: Writing, force: bool) -> None:
     if not folder.is_dir():
         raise InputError(f"{target}: there is no folder {folder}; create it first")
     if not os.access(folder, os.W_OK):
-        raise InputError(f"{target}: cannot be written; choose another place with --model")
+        raise InputError(f"{target}: cannot be written; choose another path with --model")
     if writing is Writing.WHOLE:
         check_model_file(target, force=force, option="--model")
-    elif target.exists() and not holds_shards(target) and (not target.is_dir() or _holds_files(target)):
-        what = "holds other files than shards" if target.is_dir() else "is a file"
+    elif target.exists() and not holds_shards(target):
+        # A killed process may leave hidden files behind.
+        if target.is_dir() and all(path.name.startswith(".") for path in target.iterdir()):
+            return
+        what = "holds files other than shards" if target.is_dir() else "is a file"
         raise InputError(f"{target} {what}; choose another folder for the shards with --model")
 
 
@@ -156,11 +140,6 @@ def check_shards(folder: Path, *, resume: bool, force: bool) -> None:
         raise InputError(f"{folder} holds shards; resume from them with --resume, or replace them with --force")
     if resume:
         _say_what_is_there(folder, "shards", there)
-
-
-def _holds_files(folder: Path) -> bool:
-    """Whether there is anything but hidden files, which a killed process may leave behind."""
-    return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
 def check_checkpoint(checkpoints: Checkpoints, writing: Writing) -> bool:

@@ -2,8 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,11 +10,12 @@ import typer
 
 from ..data import encode_known
 from ..data.label_sets import keep_known
-from ..model import LabelTree, LinearModel, load_model
+from ..model import LinearModel, load_model
+from ..model.label_tree import recall_of
 from . import output, quality, ranks
 from .inputs import naming
 from .model_inputs import ModelInput
-from .options import AsJson, Beam, JobsOfRank, LabelledFile, ModelFile, Strict
+from .options import AsJson, Beam, JobsOfRank, LabelledFile, ModelFile, Strict, search_for
 from .output import InputError
 from .panels import option_in, takes_groups
 
@@ -25,11 +25,8 @@ USUAL_K = (1, 3, 5)
 in_evaluation = option_in("Evaluation")
 
 
-class Unknown(str, Enum):
-    """What to do with labels that the model was not trained on."""
-
-    error = "error"
-    wrong = "wrong"
+# What to do with labels that the model was not trained on.
+Unknown = Literal["error", "wrong"]
 
 
 def list_of_k(text: str) -> Any:
@@ -57,11 +54,11 @@ class Measures:
 
     k: Annotated[
         Any,
-        in_evaluation("-k", parser=list_of_k, metavar="K,K", help="Values of k for top-k measures. [default: 1,3,5]"),
+        in_evaluation("-k", parser=list_of_k, metavar="K,K", help="Values of k for top-k metrics. [default: 1,3,5]"),
     ] = None
     unknown: Annotated[
         Unknown, in_evaluation(help="Reject labels that the model was not trained on, or count them as wrong.")
-    ] = Unknown.error
+    ] = "error"
     propensity: Annotated[
         Any,
         in_evaluation(
@@ -125,10 +122,11 @@ def evaluate(
         with naming(data):
             report = quality.of_classes(loaded, codes, found[0], wanted)
     if measures.beam is not None:
-        report |= quality.of_beam(found[1], found[0], wanted, measures.beam)
+        recall = {k: recall_of(found[1][:, :k], found[0][:, :k]) for k in wanted}
+        report |= {"beam": measures.beam, "tree_recall_at": recall}
     report |= rows.ignored()
     report |= quality.of_model(loaded, model, ask.seconds / max(1, ask.rows))
-    output.show_report(report, quality.show, as_json=as_json)
+    output.show_report(report, quality.LINES, as_json=as_json)
 
 
 class _Questions:
@@ -140,19 +138,16 @@ class _Questions:
 
     def __init__(self, model: LinearModel, k: int, beam: int | None, jobs: int | None):
         self.model, self.k, self.beam, self.jobs = model, k, beam, jobs
-        self.tree = None if beam is None else LabelTree(model, n_jobs=jobs)
-        self.sets = model.multilabel and self.tree is None
+        self.best = search_for(model, beam, jobs)
+        self.sets = model.multilabel and beam is None
         self.seconds, self.rows = 0.0, 0
 
     def __call__(self, X: Any) -> tuple[Any, ...]:
         begin = time.perf_counter()
-        if self.tree is not None and self.beam is not None:
-            best = self.tree.topk(X, self.k, beam=self.beam, n_jobs=self.jobs)[0]
-        else:
-            best = self.model.topk(X, self.k, n_jobs=self.jobs)[0]
+        best, _ = self.best(X, self.k)
         self.seconds += time.perf_counter() - begin
         self.rows += X.shape[0]
-        if self.tree is not None:
+        if self.beam is not None:
             return best, self.model.topk(X, self.k, n_jobs=self.jobs)[0]
         return (best, self.model.predict(X, n_jobs=self.jobs)) if self.sets else (best,)
 
@@ -187,7 +182,7 @@ def _codes_of(ask: _Questions, data: str, rows: ModelInput, unknown: Unknown) ->
 
 
 def _check_known(others: np.ndarray, unknown: Unknown) -> None:
-    if others.any() and unknown is Unknown.error:
+    if others.any() and unknown == "error":
         raise InputError(
             f"{output.count(int(others.sum()))} labels in {output.count(int(np.count_nonzero(others)))} of "
             f"{output.counted(others.size, 'row')} are unknown: "
@@ -198,7 +193,7 @@ def _check_known(others: np.ndarray, unknown: Unknown) -> None:
 def _known_codes(model: LinearModel, labels: Any, unknown: Unknown) -> np.ndarray:
     codes = encode_known(labels, model.classes, unknown="-1")
     missing = np.flatnonzero(codes < 0)
-    if missing.size and unknown is Unknown.error:
+    if missing.size and unknown == "error":
         names = list(dict.fromkeys(map(repr, np.asarray(labels, dtype=object)[missing].tolist())))
         more = f" and {len(names) - NAMED_AT_MOST} others" if len(names) > NAMED_AT_MOST else ""
         raise InputError(

@@ -7,7 +7,6 @@ import time
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from .wording import with_options
 logger = logging.getLogger("manyclass.cli")
 
 
-class Dtype(str, Enum):
-    """Types of the weights."""
-
-    float32 = "float32"
-    float64 = "float64"
-
-
 # The command line has the same defaults as the estimators.
 USUAL = PPDSparse().get_params() | MulticlassSVC().get_params()
 
@@ -38,11 +30,9 @@ class Fit:
 
     Attributes
     ----------
-    estimator : LinearClassifier
-    seconds : float
-    peak_memory : int
+    peak_memory
         In bytes, of the whole process.
-    peak_is_of_this_fit : bool
+    peak_is_of_this_fit
         False if the system cannot reset the peak, so that it may be that of earlier work.
     """
 
@@ -58,10 +48,7 @@ def trains_in_batches(loss: str, threshold: float | None) -> bool:
 
 
 def fit(loss: str, X: Any, y: Any, provenance: Provenance | None = None, *, progress: bool, **parameters: Any) -> Fit:
-    """Fit the estimator of a loss, or DiSMEC if there is a `threshold`.
-
-    There is no warning if the fit stops early: the commands report it in terms of their options.
-    """
+    """Fit the estimator of a loss, or DiSMEC if there is a `threshold`; the caller reports a fit that stops early."""
     given = {name: value for name, value in parameters.items() if value is not None}
     given["verbose"] = int(progress and sys.stderr.isatty())
     estimator = DiSMEC(**given) if "threshold" in given else estimator_for(loss, **given)

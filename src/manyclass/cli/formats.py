@@ -2,9 +2,8 @@
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ..data.streams import SUFFIXES, stream_name
 from ..data.tables import DELIMITERS, FORMATS, format_by_name
@@ -18,22 +17,8 @@ NUMBER = rb"[-+]?[\d.]+([eE][-+]?\d+)?"
 ROW = re.compile(rb"(%b(,%b)*)?(\s+\d+:%b)+\s*(#.*)?" % (NUMBER, NUMBER, NUMBER))
 
 
-class DataFormat(str, Enum):
-    """Formats of data files."""
-
-    auto = "auto"
-    svmlight = "svmlight"
-    xmc = "xmc"
-    csv = "csv"
-    tsv = "tsv"
-    jsonl = "jsonl"
-    parquet = "parquet"
-
-
-if TYPE_CHECKING:
-    PredictFormat = DataFormat
-else:
-    PredictFormat = Enum("PredictFormat", {one.name: one.value for one in DataFormat} | {"lines": "lines"}, type=str)
+DataFormat = Literal["auto", "svmlight", "xmc", "csv", "tsv", "jsonl", "parquet"]
+PredictFormat = Literal[DataFormat, "lines"]
 
 
 @dataclass(frozen=True)
@@ -42,21 +27,18 @@ class FileOptions:
 
     Attributes
     ----------
-    text, label : str or None
+    text, label
         Columns of a table; None for those that the model was trained on, or `text` and `label`.
-    id : str or None
+    id
         The column that is copied to the predictions.
-    format : DataFormat or PredictFormat
-    delimiter : str or None
+    delimiter
         Field separator of delimited text; None for that of its format.
-    skip_unlabelled : bool
-        Whether to skip rows without a label.
     """
 
     text: str | None = None
     label: str | None = None
     id: str | None = None
-    format: DataFormat = DataFormat.auto
+    format: PredictFormat = "auto"
     delimiter: Any = None
     skip_unlabelled: bool = False
 
@@ -86,22 +68,10 @@ class FileOptions:
 def kind_of(path: str, file: FileOptions, *, otherwise: Literal["svmlight", "lines"]) -> str:
     """Determine the format of a file, and reject options that do not apply to it.
 
-    Parameters
-    ----------
-    path : str
-        A file, or `-` for standard input.
-    file : FileOptions
-        The format `auto` recognizes tables by the file name or else, as delimited text, by the options for tables;
-        and XMC text by its first line.
-    otherwise : "svmlight" or "lines"
-        The format if nothing tells.
-
-    Returns
-    -------
-    str
-        A value of `PredictFormat`, and not `auto`.
+    The format `auto` recognises tables by the file name or else, as delimited text, by the options for tables; XMC
+    text by its first line; anything else is `otherwise`.
     """
-    kind = _guess(path, file, otherwise) if file.format.value == "auto" else file.format.value
+    kind = _guess(path, file, otherwise) if file.format == "auto" else file.format
     others = [name for name in file.given if kind not in FORMATS.values() or name == "--delimiter"]
     if others and kind not in DELIMITERS:
         raise InputError(f"{stream_name(path)}: {others[0]} does not apply to {kind}")
@@ -111,7 +81,7 @@ def kind_of(path: str, file: FileOptions, *, otherwise: Literal["svmlight", "lin
 def _guess(path: str, file: FileOptions, otherwise: str) -> str:
     if by_name := format_by_name(path):
         return by_name
-    if not _named_as_features(path):
+    if _without_compression(path).suffix.lower() not in FEATURE_SUFFIXES:
         if file.given:
             return "csv"
         if otherwise == "lines":
@@ -122,10 +92,6 @@ def _guess(path: str, file: FileOptions, otherwise: str) -> str:
 def _without_compression(path: str) -> PurePath:
     name = PurePath(path)
     return name.with_suffix("") if name.suffix.lower() in SUFFIXES else name
-
-
-def _named_as_features(path: str) -> bool:
-    return _without_compression(path).suffix.lower() in FEATURE_SUFFIXES
 
 
 def stem(path: str) -> str:

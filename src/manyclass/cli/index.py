@@ -12,7 +12,16 @@ from . import output, ranks
 from .inputs import naming
 from .options import AsJson, ForceOutput, Jobs, ModelFile
 from .output import InputError
-from .replacing import check_model_file, replaced_pair
+from .replacing import check_model_file
+
+LINES: tuple[output.Line, ...] = (
+    ("model", "model", str),
+    ("replaced", "replaced", str),
+    ("classes", "classes", output.count),
+    ("levels", "levels", output.count),
+    ("clustering", "seconds", output.seconds),
+    ("memory of the tree in use", "tree_bytes", output.size),
+)
 
 
 @output.answers_errors
@@ -52,18 +61,10 @@ def index(
     save_model(loaded, out or model)
     report = {
         "model": str(out or model),
-        "replaced": replaced and replaced.report(),
+        "replaced": replaced,
         "classes": loaded.n_classes,
         "levels": tree.levels,
         "seconds": seconds,
         "tree_bytes": tree.nbytes,
     }
-    pairs = [
-        ("model", str(out or model)),
-        *replaced_pair(replaced),
-        ("classes", output.count(loaded.n_classes)),
-        ("levels", output.count(tree.levels)),
-        ("clustering", output.seconds(seconds)),
-        ("memory of the tree in use", output.size(tree.nbytes)),
-    ]
-    output.show_report(report, lambda _: output.show_pairs(pairs), as_json=as_json)
+    output.show_report(report, LINES, as_json=as_json)

@@ -30,14 +30,13 @@ class LabelledRows:
 
     Attributes
     ----------
-    X : csr_matrix of shape (n, d)
-    labels : ndarray or list of n labels, or csr_matrix of shape (n, K)
-        One label per row, or sets of labels as ones.
-    classes : ndarray of shape (K,) or None
+    labels
+        One label per row, or sets of labels as ones in a matrix.
+    classes
         For sets of labels, the labels of the columns.
-    chain : Chain
+    chain
         The preprocessing steps that were applied.
-    reading : dict
+    reading
         Entries for the model's settings.
     """
 
@@ -85,7 +84,7 @@ def supposed(file: FileOptions, otherwise: str) -> Iterator[None]:
     try:
         yield
     except ParseError as error:
-        if file.format.value != "auto" or error.line > 1 or error.remedy:
+        if file.format != "auto" or error.line > 1 or error.remedy:
             raise
         raise ParseError(error.file, error.line, error.column, f"{error.reason}; {otherwise}") from error
 
@@ -164,23 +163,16 @@ def read_labelled(
 
     Parameters
     ----------
-    path : str
+    path
         A file, or `-` for standard input. With `{rank}` in its name, each rank of mpirun reads its own file, and the
         rows of all are joined in the order of the ranks.
-    file : FileOptions
-    min_df : int or float
-        As for `TextFeatures`.
-    dtype : numpy dtype
+    dtype
         Type of the values of svmlight and XMC text.
-    several : bool
+    several
         Whether rows may have sets of labels. XMC text always has them, and svmlight text if some row does not have
         exactly one label.
-    normalize : bool, optional
+    normalize
         Whether to scale rows to length 1. Rows made from texts always have it, so False is rejected for them.
-
-    Returns
-    -------
-    LabelledRows
     """
     divided, path = ranks.one_each(path), ranks.own_file(path)
     check_is_file(path)

@@ -19,14 +19,45 @@ from ..model.weights import WideWeights, column_of, value_type
 from ..problems import LOSSES, PROBLEMS
 from ..solvers import estimate_memory
 from . import output, ranks
-from .convert import describe_store, show_store
-from .fitting import USUAL, Dtype
+from .convert import STORE, describe_store
+from .fitting import USUAL
 from .inputs import LabelledRows, class_sizes, naming, read_labelled
 from .options import AsJson, Jobs, Loss, MinDf, TrainingFile, WeightType
 from .output import InputError
 from .panels import option_in, takes_groups
 
 MODEL_SUFFIXES = (".manyclass", ".safetensors")
+
+MODEL: tuple[output.Line, ...] = (
+    ("model", "model", str),
+    ("file size", "file_bytes", output.size),
+    ("verified", lambda it: "all checksums match" if it.get("verified") else "", str),
+    ("shards", lambda it: output.count(it["shards"]) if it["shards"] > 1 else "", str),
+    ("classes", lambda it: f"{output.count(it['classes'])} ({_examples(it)})", str),
+    ("features", lambda it: f"{output.count(it['features'])} ({'words' if it['takes_text'] else 'numbers'})", str),
+    ("weights", lambda it: f"{it['layout']} {it['dtype']}, {output.size(it['weight_bytes'])}", str),
+    ("density", "density", output.percent),
+    ("step {}", lambda it: dict(enumerate(it["steps"], 1)), str),
+    ("sketches for prediction", lambda it: _sketches(it) if it["frequent_features"] else "", str),
+    ("classes never trained", lambda it: it["classes_never_trained"] or None, output.count),
+    ("{}", lambda it: _texts(dict(sorted(it["settings"].items()))), str),
+    ("certificate: {}", lambda it: _texts(it["certificate"]), str),
+)
+ROWS: tuple[output.Line, ...] = (
+    ("rows", lambda it: f"{output.count(it['rows'])} ({output.count(it['empty_rows'])} empty)", str),
+    ("words", lambda it: _features(it) if it["holds_text"] else "", str),
+    ("features", lambda it: "" if it["holds_text"] else _features(it), str),
+    ("classes", lambda it: f"{output.count(it['classes'])} ({_examples(it)})", str),
+    ("non-zeros", lambda it: f"{output.count(it['nonzeros'])} ({output.size(it['bytes'])} in memory)", str),
+    ("non-zeros per row", "nonzeros_a_row", output.spread),
+    (
+        "rows per class",
+        "rows_a_class",
+        lambda n: f"{output.spread(n)}, {n['with_one_row']:,} classes with one row",
+    ),
+    ("labels per row", lambda it: _labels(it) if it["multilabel"] else "", str),
+    ("fit, besides the rows: {}", lambda it: output.in_words(it.get("estimate", {})), output.size),
+)
 
 in_inspection = option_in("Inspection")
 in_estimate = option_in("Memory estimate")
@@ -56,7 +87,7 @@ class PlannedFit:
     loss: Annotated[
         Loss, in_estimate("--loss", "-l", metavar="LOSS", help="Loss of the fit; train --help lists them.")
     ] = "ww"
-    dtype: WeightType = Dtype.float32
+    dtype: WeightType = "float32"
     intercept: Annotated[bool, in_estimate(help="Include a constant feature.")] = USUAL["fit_intercept"]
     jobs: Jobs = None
 
@@ -85,12 +116,12 @@ def inspect(
     """
     output.log_to_stderr(quiet=True)
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
-        output.show_report(_inspect_store(file, questions, plan), show_store, as_json=as_json)
+        output.show_report(_inspect_store(file, questions, plan), STORE, as_json=as_json)
     elif _is_model(file):
         report = _inspect_model(Path(file), questions, plan)
-        output.show_report(report, _show_largest if "largest" in report else _show_model, as_json=as_json)
+        output.show_report(report, _show_largest if "largest" in report else MODEL, as_json=as_json)
     else:
-        output.show_report(_inspect_rows(file, questions, plan, options, min_df), _show_rows, as_json=as_json)
+        output.show_report(_inspect_rows(file, questions, plan, options, min_df), ROWS, as_json=as_json)
 
 
 def _is_model(file: str) -> bool:
@@ -117,7 +148,7 @@ def _inspect_store(path: str, questions: Questions, plan: PlannedFit) -> dict[st
         if not LOSSES[plan.loss].from_store:
             raise InputError(f"{path}: --loss {plan.loss} cannot be trained from a store")
         data = StoredRows(store, 1.0, constant=float(plan.intercept))
-        report["least_memory"] = least_memory(problem, data, np.dtype(plan.dtype.value))
+        report["least_memory"] = least_memory(problem, data, np.dtype(plan.dtype))
     return report
 
 
@@ -160,27 +191,16 @@ def _describe_model(model: LinearModel, path: Path) -> dict[str, Any]:
 
 
 def largest_features(model: LinearModel, class_name: str, count: int) -> list[tuple[str, float]]:
-    """Return the features with the largest positive weights for a class, as words or as indices of the training file.
-
-    Parameters
-    ----------
-    model : LinearModel
-    class_name : str
-        The label as a string.
-    count : int
-        Maximum number of features.
-
-    Returns
-    -------
-    list of (feature, weight)
-    """
+    """Return a class's features with the largest positive weights, as words or as indices of the training file."""
     if model.pairs:
         raise InputError("a one-vs-one model has weights per pair of classes, not per class; --class does not apply")
     found = [code for code, label in enumerate(model.classes.tolist()) if str(label) == class_name]
     if not found:
         near = [str(label) for label in model.classes.tolist() if class_name.lower() in str(label).lower()][:5]
-        hint = f"; similar ones: {', '.join(near)}" if near else f", such as {model.classes.tolist()[0]}"
-        raise InputError(f"the model has no class {class_name!r} among its {output.count(model.n_classes)}{hint}")
+        hint = f"; did you mean {', '.join(near)}?" if near else f"; the first is {model.classes.tolist()[0]!r}"
+        raise InputError(
+            f"none of the model's {output.count(model.n_classes)} classes is called {class_name!r}{hint}"
+        )
     weights, numbers = model.weights, None
     if isinstance(weights, WideWeights):
         weights, numbers = weights.part, weights.features
@@ -201,36 +221,21 @@ def _show_largest(report: dict[str, Any]) -> None:
     output.show_table(f"largest weights for {report['class']}", ("feature", "weight"), rows)
 
 
-def _show_model(report: dict[str, Any]) -> None:
-    examples = ", ".join(map(str, report["class_names"].tolist()))
-    more = ", ..." if report["classes"] > len(report["class_names"]) else ""
-    pairs = [
-        ("model", report["model"]),
-        ("file size", output.size(report["file_bytes"])),
-        ("classes", f"{output.count(report['classes'])} ({examples}{more})"),
-        ("features", f"{output.count(report['features'])} ({'words' if report['takes_text'] else 'numbers'})"),
-        ("weights", f"{report['layout']} {report['dtype']}, {output.size(report['weight_bytes'])}"),
-        ("density", output.percent(report["density"])),
-    ]
-    pairs += [(f"step {place}", step) for place, step in enumerate(report["steps"], 1)]
-    if report["shards"] > 1:
-        pairs.insert(2, ("shards", output.count(report["shards"])))
-    if report["frequent_features"]:
-        extra = output.counted(report["frequent_features"], "frequent feature")
-        extra += f", {output.size(report['sketch_bytes'])}"
-        pairs.append(("sketches for prediction", extra))
-    if report.get("verified"):
-        pairs.insert(2, ("verified", "all checksums match"))
-    if report["classes_never_trained"]:
-        pairs.append(("classes never trained", output.count(report["classes_never_trained"])))
-    pairs += [(name, _text(name, value)) for name, value in sorted(report["settings"].items())]
-    pairs += [(f"certificate: {name}", _text(name, value)) for name, value in report["certificate"].items()]
-    output.show_pairs(pairs)
+def _examples(report: dict[str, Any]) -> str:
+    names = report["class_names"].tolist()
+    return ", ".join(map(str, names)) + ", ..." * (report["classes"] > len(names))
 
 
-def _text(name: str, value: Any) -> str:
-    plain = isinstance(value, bool) or not isinstance(value, int | float) or name == "random_state"
-    return str(value) if plain else output.number(value)
+def _sketches(report: dict[str, Any]) -> str:
+    return f"{output.counted(report['frequent_features'], 'frequent feature')}, {output.size(report['sketch_bytes'])}"
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    def text(name: str, value: Any) -> str:
+        plain = isinstance(value, bool) or not isinstance(value, int | float) or name == "random_state"
+        return str(value) if plain else output.number(value)
+
+    return {name: text(name, value) for name, value in values.items()}
 
 
 # ---- Data
@@ -243,7 +248,7 @@ def _inspect_rows(
         raise InputError(f"{path} is neither a store nor a model; --verify applies only to these")
     if questions.class_name is not None:
         raise InputError(f"{path} is not a model; --class applies only to models")
-    rows = read_labelled(path, options, min_df=min_df, dtype=plan.dtype.value, several=True)
+    rows = read_labelled(path, options, min_df=min_df, dtype=plan.dtype, several=True)
     with naming(path):
         report = _describe_rows(rows)
     if plan.estimate:
@@ -251,7 +256,7 @@ def _inspect_rows(
             check_matrix(rows.X),
             report["classes"],
             loss=plan.loss,
-            dtype=np.dtype(plan.dtype.value),
+            dtype=np.dtype(plan.dtype),
             fit_intercept=plan.intercept,
             threads=thread_count(plan.jobs),
         )
@@ -294,40 +299,10 @@ def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
     }
 
 
-def _about_sets(report: dict[str, Any]) -> list[tuple[str, str]]:
-    if not report["multilabel"]:
-        return []
-    labels = report["labels_a_row"]
-    return [
-        (
-            "labels per row",
-            f"{output.spread(labels)}, {output.counted(report['rows_without_labels'], 'row')} without",
-        )
-    ]
+def _features(report: dict[str, Any]) -> str:
+    return f"{output.count(report['features'])} ({output.count(report['features_used'])} occur)"
 
 
-def _show_rows(report: dict[str, Any]) -> None:
-    lengths, sizes = report["nonzeros_a_row"], report["rows_a_class"]
-    examples = ", ".join(map(str, report["class_names"].tolist()))
-    more = ", ..." if report["classes"] > len(report["class_names"]) else ""
-    output.show_pairs(
-        [
-            ("rows", f"{output.count(report['rows'])} ({output.count(report['empty_rows'])} empty)"),
-            (
-                "words" if report["holds_text"] else "features",
-                f"{output.count(report['features'])} ({output.count(report['features_used'])} occur)",
-            ),
-            ("classes", f"{output.count(report['classes'])} ({examples}{more})"),
-            ("non-zeros", f"{output.count(report['nonzeros'])} ({output.size(report['bytes'])} in memory)"),
-            ("non-zeros per row", output.spread(lengths)),
-            (
-                "rows per class",
-                f"{output.spread(sizes)}, {sizes['with_one_row']:,} classes with one row",
-            ),
-            *_about_sets(report),
-            *(
-                (f"fit, besides the rows: {name.replace('_', ' ')}", output.size(n))
-                for name, n in report.get("estimate", {}).items()
-            ),
-        ]
-    )
+def _labels(report: dict[str, Any]) -> str:
+    without = output.counted(report["rows_without_labels"], "row")
+    return f"{output.spread(report['labels_a_row'])}, {without} without"

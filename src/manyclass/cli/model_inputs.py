@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -29,25 +30,10 @@ logger = logging.getLogger("manyclass.cli")
 
 
 class ModelInput:
-    """A file or a store to be read for a model.
+    """A file or a store to be read for a model; features that it was not trained on are dropped and counted.
 
-    Features that the model was not trained on are dropped and counted.
-
-    Parameters
-    ----------
-    model : LinearModel
-    path : str
-        A file, a store, or `-` for standard input. With `{rank}` in its name, each rank reads its own file.
-    file : FileOptions
-    strict : bool
-        Whether to reject features that the model was not trained on.
-
-    Attributes
-    ----------
-    store : BlockStore or None
-        The store, if the path names one.
-    divided : bool
-        Whether the ranks of mpirun read different files.
+    With `{rank}` in the path, the file is `divided`: each rank of mpirun reads its own. `strict` rejects unknown
+    features.
     """
 
     def __init__(self, model: LinearModel, path: str, file: FileOptions, *, strict: bool):
@@ -62,7 +48,7 @@ class ModelInput:
         elif self.store.chain.takes_text != model.chain.takes_text:
             kinds = ("rows of features", "texts")
             raise InputError(
-                f"{path} was made of {kinds[self.store.chain.takes_text]}, but the model was trained on "
+                f"{path} was made from {kinds[self.store.chain.takes_text]}, but the model was trained on "
                 f"{kinds[model.chain.takes_text]}; convert the data in the same way as the training data"
             )
         elif strict and self.store.n_features > model.n_features:
@@ -94,16 +80,7 @@ class ModelInput:
             return ranks.read_rows(read, divided=self.divided)
 
     def label_sets(self) -> tuple[RowMatrix, sp.csr_matrix, np.ndarray]:
-        """Read rows with sets of labels, prepared for the model.
-
-        Returns
-        -------
-        X : RowMatrix of shape (n, n_features)
-        Y : csr_matrix of shape (n, K)
-            Ones for the labels that the model knows.
-        unknown : ndarray of shape (n,)
-            Number of other labels per row.
-        """
+        """Read rows prepared for the model, the labels that it knows as ones, and how many others each row has."""
         kind = self._kind()
         if kind not in ROWS_OF_FEATURES:
             raise InputError(
@@ -119,10 +96,7 @@ class ModelInput:
             return ranks.read_rows(read, divided=self.divided)
 
     def unlabelled(self) -> Iterator[tuple[RowMatrix, list[Any] | None]]:
-        """Yield rows prepared for the model, with the values of the column `--id-column` or None.
-
-        Texts come in batches. Labels are ignored.
-        """
+        """Yield rows prepared for the model (texts in batches), with the values of `--id-column` or None."""
         kind = self._kind(lines=True)
         with naming(self._path):
             if kind in ROWS_OF_FEATURES:
@@ -132,7 +106,9 @@ class ModelInput:
 
                 yield ranks.read_rows(read, divided=self.divided), None
                 return
-            rows = self._lines() if kind == "lines" else self._rows_of_table(kind)
+            how: Any = {"format": kind, "delimiter": self._file.delimiter}
+            table = partial(iter_texts, self._path, text=self._text_column, id=self._file.id, **how)
+            rows = self._lines() if kind == "lines" else table()
             while batch := list(islice(rows, TEXTS_AT_ONCE)):
                 texts, ids = (list(column) for column in zip(*batch, strict=True))
                 yield self._model.prepare(texts), None if self._file.id is None else ids
@@ -141,19 +117,10 @@ class ModelInput:
     def _text_column(self) -> str:
         return self._file.text or self._model.settings.get("text_column") or "text"
 
-    def _rows_of_table(self, kind: str) -> Iterator[tuple[str, Any]]:
-        return iter_texts(
-            self._path,
-            text=self._text_column,
-            id=self._file.id,
-            format=kind,  # type: ignore[arg-type]
-            delimiter=self._file.delimiter,
-        )
-
     def _lines(self) -> Iterator[tuple[str, None]]:
         with open_input(self._path) as stream:
             start = list(islice(stream, LOOKED_AT))
-            if self._file.format.value == "auto":
+            if self._file.format == "auto":
                 self._check_are_texts(start)
             for number, line in enumerate(chain(start, stream), 1):
                 try:
@@ -170,7 +137,8 @@ class ModelInput:
             )
         if lines and (kind := look_like_table(lines[0], self._text_column)):
             logger.warning(
-                "%s: each line is read as a text, but the first looks like that of a table; try --format %s",
+                "%s: each line is read as a text, but the first line looks like the header of a table; "
+                "try --format %s",
                 stream_name(self._path),
                 kind,
             )
@@ -186,7 +154,7 @@ class ModelInput:
         if kind in ROWS_OF_FEATURES and on_texts:
             raise InputError(
                 f"{name}: {kind} holds rows of features, but the model was trained on texts; pass "
-                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not tell the format"
+                f"{'texts, one per line, or ' * lines}a table, with --format if its name does not show the format"
             )
         return kind
 

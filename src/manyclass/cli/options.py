@@ -1,40 +1,38 @@
 """Options that several commands share, the choices they offer, and parsers for their values."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 import typer
 
 from ..data import BlockStore
 from ..data.sizes import parse_size
 from ..data.tables import check_delimiter
 from ..engines import DiskEngine
+from ..model import LabelTree, LinearModel
 from ..problems import LOSSES
-from .fitting import USUAL, Dtype
+from .fitting import USUAL
 from .formats import DataFormat, FileOptions, PredictFormat
-from .panels import given_in, in_data, in_disk, in_model, in_output
-
-
-class _Name(str, Enum):
-    """A choice whose value is its name."""
-
-    __str__ = str.__str__
-
+from .panels import Parameters, given_in, in_data, in_disk, in_model, in_output
 
 if TYPE_CHECKING:
     Loss = str
 else:
-    Loss = _Name("Loss", {name: name for name in LOSSES})
+    Loss = Literal[tuple(LOSSES)]
+Dtype = Literal["float32", "float64"]
 
 
-class Calibrate(str, Enum):
-    """How scores are turned into probabilities."""
-
-    none = "none"
-    temperature = "temperature"
-    sigmoid = "sigmoid"
+def search_for(
+    model: LinearModel, beam: int | None, jobs: int | None, *, probabilities: bool = False
+) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    """Return a function that finds the codes and values of the k best labels, with a beam in the label tree."""
+    if beam is not None:
+        return functools.partial(LabelTree(model, n_jobs=jobs).topk, beam=beam, n_jobs=jobs)
+    return functools.partial(model.topk_probabilities if probabilities else model.topk, n_jobs=jobs)
 
 
 def delimiter(text: str) -> Any:
@@ -120,7 +118,7 @@ class TrainingFile(FileOptions):
     label: Annotated[str | None, in_data("--label-column", help="Table column with the labels. [default: label]")] = (
         None
     )
-    format: Annotated[DataFormat, in_data(help=f"{AUTO}, and finds XMC text by its first line.")] = DataFormat.auto
+    format: Annotated[DataFormat, in_data(help=f"{AUTO}, and finds XMC text by its first line.")] = "auto"
     delimiter: Delimiter = None
     skip_unlabelled: SkipUnlabelled = False
 
@@ -148,7 +146,7 @@ class UnlabelledFile(FileOptions):
     id: Annotated[
         str | None, in_data("--id-column", help="Table column whose value is printed before the labels of each row.")
     ] = None
-    format: Annotated[PredictFormat, in_data(help=f"{AUTO}.")] = PredictFormat.auto
+    format: Annotated[PredictFormat, in_data(help=f"{AUTO}.")] = "auto"
     delimiter: Delimiter = None
 
 
@@ -164,7 +162,7 @@ class PreparedFile(TrainingFile):
 
 
 @dataclass(frozen=True)
-class MemoryOptions:
+class MemoryOptions(Parameters):
     """Options for training from a store."""
 
     memory: Annotated[

@@ -104,17 +104,47 @@ def log_to_stderr(*, quiet: bool) -> None:
 # ---- Reports
 
 
-def show_report(report: dict[str, Any], show: Callable[[dict[str, Any]], None], *, as_json: bool) -> None:
-    """Print a report as JSON, or as `show` does."""
+Line = tuple[str, str | Callable[[dict[str, Any]], Any], Callable[[Any], str]]
+
+
+def show_report(
+    report: dict[str, Any], show: Sequence[Line] | Callable[[dict[str, Any]], None], *, as_json: bool
+) -> None:
+    """Print a report as JSON, or as these lines or this function say."""
     if as_json:
         typer.echo(to_json(report))
-    else:
+    elif callable(show):
         show(report)
+    else:
+        show_lines(report, show)
 
 
-def show_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """Print names and values, one pair per line."""
-    show_table(None, ("", ""), list(pairs))
+def show_lines(report: dict[str, Any], lines: Iterable[Line]) -> None:
+    """Print a report, one line per value: its name, how to find it, and how to format it.
+
+    A value is found by its key (`times.fit` in a nested dict) or by a function of the report, and left out if it is
+    missing or empty. A name with {} stands for one line per entry of a dict.
+    """
+    pairs: list[tuple[str, str]] = []
+    for name, key, form in lines:
+        value = key(report) if callable(key) else _find(report, key)
+        if "{}" in name:
+            pairs += [(name.format(entry), form(one)) for entry, one in (value or {}).items()]
+        elif value is not None and not (isinstance(value, str | list) and not value):
+            pairs.append((name, form(value)))
+    show_table(None, ("", ""), pairs)
+
+
+def _find(report: dict[str, Any], key: str) -> Any:
+    found: Any = report
+    for name in key.split("."):
+        found = (found or {}).get(name)
+    return found
+
+
+def in_words(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the same values under names without underscores."""
+    return {name.replace("_", " "): value for name, value in values.items()}
 
 
 def show_table(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -137,15 +167,11 @@ def _draw(title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str
     table = Table(title=title, title_justify="left", show_header=any(columns))
     for place, name in enumerate(columns):
         cells = [row[place] for row in rows]
-        justify: Literal["left", "right"] = "right" if place and all(map(_is_number, cells)) else "left"
+        justify: Literal["left", "right"] = "right" if place and all(map(NUMBER.fullmatch, cells)) else "left"
         table.add_column(name, justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table
-
-
-def _is_number(text: str) -> bool:
-    return NUMBER.fullmatch(text) is not None
 
 
 def one_line(label: Any) -> str:
@@ -160,11 +186,13 @@ def one_line(label: Any) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Return strict JSON: arrays become lists, NaN and infinity null, and unknown types strings."""
+    """Return strict JSON: arrays become lists, NaN and infinity null, and other types their `report()` or strings."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "report"):
+        value = value.report()
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, dict):

@@ -3,9 +3,8 @@
 import functools
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from enum import Enum
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, TypeVar, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -20,7 +19,6 @@ class GroupedCommand(TyperCommand):
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, then one section per panel."""
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         panel = "Options"
         for param in self.get_params(ctx):
@@ -38,12 +36,25 @@ class GroupedCommand(TyperCommand):
                     formatter.write_dl(records)
 
 
-def takes_groups(command: Command) -> Command:
-    """Let a command declare options by the dozen: a parameter that is a dataclass stands for all of its options.
+class Parameters:
+    """A group of options whose fields are named after the parameters of the estimators.
 
-    The options of a dataclass are its fields declared with `Annotated[..., typer.Option(...)]`; other fields keep
-    their defaults.
+    `options` has the option of each such parameter, in all groups.
     """
+
+    options: ClassVar[dict[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        for name, kind in cls.__annotations__.items():
+            option = kind.__metadata__[0]
+            # The first name of an option declared with `Annotated` is in the place of its default.
+            flags = [flag for flag in (option.default, *option.param_decls) if isinstance(flag, str)]
+            flags.sort(key=lambda flag: not flag.startswith("--"))
+            cls.options[name] = flags[0].partition("/")[0] if flags else f"--{name.replace('_', '-')}"
+
+
+def takes_groups(command: Command) -> Command:
+    """Let a parameter of a command that is a dataclass stand for the options that its `Annotated` fields declare."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
     declared: list[Parameter] = []
@@ -79,11 +90,9 @@ def _options(group: Any) -> list[Parameter]:
 
 
 def given_in(group: Any) -> dict[str, Any]:
-    """Return the options of a group that have a value, with choices as strings."""
+    """Return the options of a group that have a value."""
     values = {field.name: getattr(group, field.name) for field in fields(group)}
-    return {
-        name: value.value if isinstance(value, Enum) else value for name, value in values.items() if value is not None
-    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def option_in(panel: str) -> Any:

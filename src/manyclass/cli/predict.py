@@ -13,13 +13,13 @@ import scipy.sparse as sp
 import typer
 
 from ..data.streams import open_output
-from ..model import LabelTree, LinearModel, load_model
+from ..model import LinearModel, load_model
 from ..model.label_sets import scores_above
 from ..model.probability import probabilities as rule_of_scores
 from . import output, ranks
 from .inputs import naming
 from .model_inputs import ModelInput
-from .options import Beam, JobsOfRank, ModelFile, Strict, UnlabelledFile
+from .options import Beam, JobsOfRank, ModelFile, Strict, UnlabelledFile, search_for
 from .output import InputError
 from .panels import in_output, option_in, takes_groups
 from .replacing import refuse_inputs
@@ -74,7 +74,7 @@ def predict(
     """Predict the labels of rows or texts, one line per row.
 
     A model trained on svmlight or XMC text reads either, and ignores the labels in it. A model trained on a table
-    reads tables with the same text column, recognized by the file name, and otherwise plain text, one text per line;
+    reads tables with the same text column, recognised by the file name, and otherwise plain text, one text per line;
     labels are not needed. To read a table from a pipe, pass --format, --text-column or --id-column. A store is read
     block by block, and its rows are printed in the order in which they were added. Features that the model was not
     trained on are ignored, with a count on standard error; --strict rejects them.
@@ -135,30 +135,33 @@ def _check(model: LinearModel, path: Path, wanted: Wanted, lines: Lines) -> None
 
 
 class _Predictor:
-    """Predicts labels and writes them, one line per row."""
+    """Predicts labels and writes them, one line per row.
+
+    `find` returns the codes and values of the k best labels, or a matrix of all scores above the threshold.
+    """
+
+    find: Callable[[Any], tuple[Any, ...]]
 
     def __init__(self, model: LinearModel, wanted: Wanted, lines: Lines):
-        self._model, self._wanted, self._lines = model, wanted, lines
-        self._k, self._jobs = wanted.k or 1, ranks.threads(wanted.jobs)
-        self._tree = None if wanted.beam is None else LabelTree(model, n_jobs=self._jobs)
+        self._model, self._lines = model, lines
         self._by_threshold = model.multilabel and wanted.k is None
-
-    def find(self, X: Any) -> tuple[Any, ...]:
-        """Return the codes and values of the k best labels, or a matrix of all scores above the threshold."""
-        if self._tree is not None and self._wanted.beam is not None:
-            return self._tree.topk(X, self._k, beam=self._wanted.beam, n_jobs=self._jobs)
+        jobs = ranks.threads(wanted.jobs)
         if self._by_threshold:
-            return (scores_above(self._model, X, self._wanted.threshold or 0.0, self._jobs),)
-        topk = self._model.topk_probabilities if self._lines.probabilities else self._model.topk
-        return topk(X, self._k, n_jobs=self._jobs)
+            self.find = lambda X: (scores_above(model, X, wanted.threshold or 0.0, jobs),)
+        else:
+            search = search_for(model, wanted.beam, jobs, probabilities=lines.probabilities)
+            self.find = lambda X: search(X, wanted.k or 1)
 
     def write(self, found: tuple[Any, ...], ids: list[Any] | None = None) -> list[str]:
         """Return one line per row for what `find` has returned."""
-        values_of = _of_matrix if self._by_threshold else _of_arrays
-        predicted = [*values_of(self._model, *found, as_probabilities=self._lines.probabilities)]
+        lines = self._lines
+        if self._by_threshold:
+            predicted = [*_of_matrix(self._model, *found, as_probabilities=lines.probabilities)]
+        else:
+            predicted = [*zip(self._model.classes[found[0]].tolist(), found[1], strict=True)]
         own: list[dict[str, Any]] = [{}] * len(predicted) if ids is None else [{"id": id} for id in ids]
-        name = "probabilities" if self._lines.probabilities else "scores" if self._lines.scores else None
-        write_line = _json_line if self._lines.as_json else _tab_line
+        name = "probabilities" if lines.probabilities else "scores" if lines.scores else None
+        write_line = _json_line if lines.as_json else _tab_line
         return [write_line(one, labels, values, name) for one, (labels, values) in zip(own, predicted, strict=True)]
 
 
@@ -189,13 +192,7 @@ def _writing(path: Path | None) -> Iterator[Callable[[str], object]]:
         yield lambda text: stream.write(text.encode())
 
 
-# ---- Labels and values of each row, best first
-
-
-def _of_arrays(
-    model: LinearModel, codes: np.ndarray, values: np.ndarray, *, as_probabilities: bool
-) -> Iterator[tuple[list[Any], np.ndarray]]:
-    return zip(model.classes[codes].tolist(), values, strict=True)
+# ---- Lines
 
 
 def _of_matrix(

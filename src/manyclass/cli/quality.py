@@ -9,7 +9,6 @@ import scipy.sparse as sp
 
 from ..metrics import error_rate, f1_scores, label_f1_scores, propensities, ranking_metrics, topk_error
 from ..model import LinearModel
-from ..model.label_tree import recall_of
 from ..model.shards import stored_bytes
 from . import output
 
@@ -23,6 +22,36 @@ MEASURES = {
 }
 # Shown only for the largest k.
 ONCE = ("recall", "coverage")
+
+
+def _shown(measure: str) -> Any:
+    """Return the key of a measure at each k, or a function that finds the largest k."""
+    key = f"{measure}_at"
+    return key if measure not in ONCE else lambda it: {k: it[key][k] for k in [max(it[key])]} if key in it else {}
+
+
+SOURCES = {"training": "the training rows", "evaluation": "these rows (the model has no counts)"}
+LINES: tuple[output.Line, ...] = (
+    ("rows", "rows", output.count),
+    # One class per row
+    ("rows of unknown classes", "rows_of_unknown_classes", output.count),
+    ("error", "error", output.percent),
+    ("top-{} error", lambda it: {k: it["topk_error"][k] for k in it.get("topk_error", ()) if k > 1}, output.percent),
+    # Sets of labels
+    ("labels per row", "labels_a_row", "{:.2f}".format),
+    ("rows without labels", "rows_without_labels", output.count),
+    ("unknown labels", "labels_unknown", output.count),
+    *((f"{title}@{{}}", _shown(measure), output.percent) for measure, title in MEASURES.items()),
+    ("propensities from", "propensities", SOURCES.__getitem__),
+    # Both
+    ("micro-F1", "micro_f1", "{:.4f}".format),
+    ("macro-F1", "macro_f1", "{:.4f}".format),
+    ("exact top-{} found", "tree_recall_at", output.percent),
+    ("time per row", "seconds_a_row", lambda seconds: f"{1e3 * seconds:.4f} ms"),
+    ("model file", "file_bytes", output.size),
+    ("model in memory", "model_bytes", output.size),
+    ("density", "density", output.percent),
+)
 
 
 def of_classes(model: LinearModel, codes: np.ndarray, best: np.ndarray, wanted: list[int]) -> dict[str, Any]:
@@ -76,11 +105,6 @@ def f1_of_label_sets(
     return {"micro_f1": micro, "macro_f1": macro}
 
 
-def of_beam(exact: np.ndarray, found: np.ndarray, wanted: list[int], beam: int) -> dict[str, Any]:
-    """Measure how many of the exact best labels a search in the tree found."""
-    return {"beam": beam, "tree_recall_at": {k: recall_of(exact[:, :k], found[:, :k]) for k in wanted}}
-
-
 def of_model(model: LinearModel, path: Path, seconds_a_row: float) -> dict[str, Any]:
     """Describe the size and speed of the model."""
     return {
@@ -89,45 +113,3 @@ def of_model(model: LinearModel, path: Path, seconds_a_row: float) -> dict[str, 
         "file_bytes": stored_bytes(path),
         "density": model.density,
     }
-
-
-def show(report: dict[str, Any]) -> None:
-    """Print a report as pairs of names and values."""
-    f1 = [(f"{name}-F1", report.get(f"{name}_f1")) for name in ("micro", "macro")]
-    output.show_pairs(
-        [
-            ("rows", output.count(report["rows"])),
-            *(_label_set_pairs(report) if "precision_at" in report else _class_pairs(report)),
-            *((name, f"{value:.4f}") for name, value in f1 if value is not None),
-            *(
-                (f"exact top-{k} found", output.percent(share))
-                for k, share in report.get("tree_recall_at", {}).items()
-            ),
-            ("time per row", f"{1e3 * report['seconds_a_row']:.4f} ms"),
-            ("model file", output.size(report["file_bytes"])),
-            ("model in memory", output.size(report["model_bytes"])),
-            ("density", output.percent(report["density"])),
-        ]
-    )
-
-
-def _class_pairs(report: dict[str, Any]) -> list[tuple[str, str]]:
-    return [
-        ("rows of unknown classes", output.count(report["rows_of_unknown_classes"])),
-        ("error", output.percent(report["error"])),
-        *((f"top-{k} error", output.percent(share)) for k, share in report["topk_error"].items() if k > 1),
-    ]
-
-
-def _label_set_pairs(report: dict[str, Any]) -> list[tuple[str, str]]:
-    pairs = [
-        ("labels per row", f"{report['labels_a_row']:.2f}"),
-        ("rows without labels", output.count(report["rows_without_labels"])),
-        ("unknown labels", output.count(report["labels_unknown"])),
-    ]
-    for measure, title in MEASURES.items():
-        values = report[f"{measure}_at"]
-        shown = [max(values)] if measure in ONCE else values
-        pairs += [(f"{title}@{k}", output.percent(values[k])) for k in shown]
-    source = "the training rows" if report["propensities"] == "training" else "these rows (the model has no counts)"
-    return [*pairs, ("propensities from", source)]

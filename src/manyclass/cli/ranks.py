@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,24 +29,14 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 _peers: Peers = Peers()
 
 
-class Engine(str, Enum):
-    """Engines to train with."""
-
-    auto = "auto"
-    memory = "memory"
-    disk = "disk"
-    joblib = "joblib"
-    mpi = "mpi"
-
-
 def as_one(command: Command) -> Command:
     """Run a command on all ranks of mpirun together; only the first prints."""
 
     @functools.wraps(command)
     def everywhere(*args: Any, **kwargs: Any) -> None:
         global _peers
-        engine = kwargs.get("engine", Engine.auto)
-        by_mpi = engine is Engine.mpi or (engine is Engine.auto and started_by_mpirun())
+        engine = kwargs.get("engine", "auto")
+        by_mpi = engine == "mpi" or (engine == "auto" and started_by_mpirun())
         with first_speaks():
             _peers = peers_of("mpi") if by_mpi else Peers()
         if _peers.rank > 0:

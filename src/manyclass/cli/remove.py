@@ -9,7 +9,7 @@ import typer
 from ..data.block_store import BlockStore
 from ..data.streams import open_input, stream_name
 from . import output, ranks
-from .convert import describe_store, show_store
+from .convert import STORE, describe_store
 from .options import AsJson
 from .output import InputError
 
@@ -54,7 +54,7 @@ def remove(
     before = opened.n_rows
     opened.remove(wanted, blocks=chosen)
     report = describe_store(opened) | {"removed": before - opened.n_rows}
-    output.show_report(report, show_store, as_json=as_json)
+    output.show_report(report, STORE, as_json=as_json)
 
 
 def numbers(text: str, where: str, limit: int) -> list[int]:
@@ -68,6 +68,6 @@ def numbers(text: str, where: str, limit: int) -> list[int]:
         if first > last:
             raise InputError(f"{where}: the range {part.strip()} ends before it starts")
         if last >= limit:
-            raise InputError(f"{where}: there is no number {last}; the last one is {limit - 1}")
+            raise InputError(f"{where}: {last} does not exist; the last number is {limit - 1}")
         found += range(first, last + 1)
     return found

@@ -13,15 +13,7 @@ from .output import InputError
 
 @dataclass(frozen=True)
 class Former:
-    """What is already at a place.
-
-    Attributes
-    ----------
-    path : Path
-    written : datetime
-    certificate : dict or None
-        The certificate of a model; None for anything else.
-    """
+    """What is already at a place; its `certificate` is None if it is not a model."""
 
     path: Path
     written: datetime
@@ -53,11 +45,6 @@ def former(path: Path) -> Former | None:
     return Former(path, datetime.fromtimestamp(path.stat().st_mtime), certificate)
 
 
-def replaced_pair(found: Former | None) -> list[tuple[str, str]]:
-    """Return the line of a report about what was replaced, if anything was."""
-    return [] if found is None else [("replaced", str(found))]
-
-
 def refuse_inputs(path: Path, inputs: Iterable[Path | str], option: str) -> None:
     """Reject a destination that the command also reads."""
     for read in map(Path, inputs):
@@ -66,20 +53,9 @@ def refuse_inputs(path: Path, inputs: Iterable[Path | str], option: str) -> None
 
 
 def check_model_file(path: Path, *, force: bool | None, option: str = "--output") -> Former | None:
-    """Reject a place for a model file if something else is there.
+    """Return what a model file at `path` would replace; reject anything but a model, unless `force`.
 
-    Parameters
-    ----------
-    path : Path
-    force : bool or None
-        Whether to replace any file; None for commands without this option.
-    option : str
-        The option that names the place.
-
-    Returns
-    -------
-    Former or None
-        What would be replaced.
+    `force` is None for commands without that option, and `option` is the one that names the place.
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder; choose a file with {option}")

@@ -2,9 +2,8 @@
 
 import logging
 import warnings
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from sklearn.exceptions import ConvergenceWarning
@@ -14,7 +13,10 @@ from . import output, ranks
 from .options import Jobs, Quiet
 
 logger = logging.getLogger("manyclass.cli")
-Table = Enum("Table", {name.replace("-", "_"): name for name in REPRODUCTIONS}, type=str)  # type: ignore[misc]
+if TYPE_CHECKING:
+    Table = str
+else:
+    Table = Literal[tuple(REPRODUCTIONS)]
 
 
 @output.answers_errors
@@ -40,13 +42,13 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        found = REPRODUCTIONS[table.value](lambda what: logger.info("%s", what), jobs)
-    found.write_csv(out / f"{table.value}.csv")
-    found.write_picture(out / f"{table.value}.png")
+        found = REPRODUCTIONS[table](lambda what: logger.info("%s", what), jobs)
+    found.write_csv(out / f"{table}.csv")
+    found.write_picture(out / f"{table}.png")
     _show(found)
     if caught:
         logger.warning("some fits stopped before their target: %s", caught[-1].message)
-    logger.info("written: %s and %s", out / f"{table.value}.csv", out / f"{table.value}.png")
+    logger.info("written: %s and %s", out / f"{table}.csv", out / f"{table}.png")
 
 
 def _show(found: Reproduction) -> None:

@@ -16,7 +16,7 @@ from . import normalizing, output, ranks
 from .destination import Destination, Writing, check_checkpoint, check_shards, way_of_writing
 from .fitting import Fit, fit
 from .inputs import LabelledRows, naming, open_store, read_labelled
-from .options import Calibrate, PreparedFile
+from .options import PreparedFile
 from .output import InputError
 from .panels import given_in, takes_groups
 from .train_options import Checkpoints, Cluster, DiskOptions, Effort, Objective, Result, Source
@@ -100,7 +100,7 @@ def train(
     error, precision = _on_training_rows(done, rows, codes, effort.n_jobs)
     if ranks.peers().rank == 0:
         report = report_of(done, rows.n_rows, destination, times, error, precision)
-        output.show_report(report, lambda found: show(found, destination.replaced), as_json=result.as_json)
+        output.show_report(report, show, as_json=result.as_json)
     leave(done, destination)
 
 
@@ -127,7 +127,7 @@ def _read(
         data,
         file,
         min_df=file.min_df,
-        dtype=objective.dtype.value,
+        dtype=objective.dtype,
         several=LOSSES[objective.loss].takes_sets,
         normalize=normalizing.chosen(file.normalize, objective.loss, objective.threshold),
     )
@@ -144,13 +144,13 @@ def _check_store(store: BlockStore, data: str, objective: Objective, normalize: 
             f"{data}: {what} cannot train from a store; pass the file that the store was converted from, or train "
             "with --loss squared_hinge"
         )
-    if objective.calibrate is not Calibrate.none:
+    if objective.calibrate != "none":
         raise InputError(f"{data}: --calibrate cannot be used with a store; pass the file it was converted from")
 
 
-def _encode(data: str, rows: LabelledRows, calibrate: Calibrate) -> Any:
+def _encode(data: str, rows: LabelledRows, calibrate: str) -> Any:
     """Encode the labels, and check before the fit that the model can be saved after it."""
-    if rows.classes is not None and calibrate is not Calibrate.none:
+    if rows.classes is not None and calibrate != "none":
         raise InputError(f"{data}: rows have sets of labels, but --calibrate needs one label per row")
     with naming(data):
         if rows.classes is not None:
@@ -177,15 +177,13 @@ def _examples(rows: LabelledRows | BlockStore) -> dict[str, Any]:
     return {"X": rows.X, "y": rows.labels, "provenance": Provenance(rows.chain, rows.reading, rows.classes)}
 
 
-def _save(
-    done: Fit, destination: Destination, rows: LabelledRows | BlockStore, codes: Any, calibrate: Calibrate
-) -> None:
+def _save(done: Fit, destination: Destination, rows: LabelledRows | BlockStore, codes: Any, calibrate: str) -> None:
     model = done.estimator.model_
     # Save first, so that a second Ctrl-C cannot lose the model.
     destination.save(model)
-    if isinstance(rows, LabelledRows) and calibrate is not Calibrate.none and not _interrupted(done):
+    if isinstance(rows, LabelledRows) and calibrate != "none" and not _interrupted(done):
         logger.info("fitting probabilities on held-out rows")
-        model.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate.value)
+        model.settings["probability"] = fit_rule(done.estimator, rows.X, codes, calibrate)
         destination.save(model)
 
 

@@ -2,62 +2,26 @@
 
 import logging
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ..estimators import DiSMEC, MaxEnt
 from ..problems import LOSSES, PROBLEMS
 from . import ranks
-from .fitting import USUAL, Dtype, trains_in_batches
+from .fitting import USUAL, trains_in_batches
 from .formats import stem
-from .options import AsJson, Calibrate, Intercept, JobsOfRank, Loss, MemoryOptions, Quiet, WeightType, positive, usual
+from .options import AsJson, Intercept, JobsOfRank, Loss, MemoryOptions, Quiet, WeightType, positive, usual
 from .output import InputError
-from .panels import given_in, in_cluster, in_data, in_disk, in_model, in_output, in_training
-from .ranks import Engine
+from .panels import Parameters, given_in, in_cluster, in_data, in_disk, in_model, in_output, in_training
 
 logger = logging.getLogger("manyclass.cli")
 
-
-class Stop(str, Enum):
-    """What `--tol` limits."""
-
-    gap = "gap"
-    kkt = "kkt"
-
-
-class Solver(str, Enum):
-    """Training algorithm."""
-
-    auto = "auto"
-    dual = "dual"
-    newton = "newton"
-    leagues = "leagues"
-    alternating = "alternating"
-
-
-class Method(str, Enum):
-    """Training algorithm for a store."""
-
-    dual = "dual"
-    pegasos = "pegasos"
-    streamsvm = "streamsvm"
-
-
-class Update(str, Enum):
-    """Whether Pegasos updates the weights per row or per block."""
-
-    row = "row"
-    block = "block"
-
-
-class ClassWeight(str, Enum):
-    """Weights of the classes in the loss."""
-
-    none = "none"
-    balanced = "balanced"
+if TYPE_CHECKING:
+    Solver = str
+else:
+    Solver = Literal[("auto", "dual", *dict.fromkeys(solver for loss in LOSSES.values() for solver in loss.solvers))]
 
 
 def with_parameter(name: str) -> list[str]:
@@ -88,13 +52,13 @@ class Source:
     def path(self) -> str:
         """The file or store; `-` for standard input."""
         if (self.data is None) == (self.named_data is None):
-            raise typer.BadParameter("name the data exactly once", param_hint="DATA or --data")
+            raise typer.BadParameter("pass the data once, either as DATA or with --data", param_hint="DATA or --data")
         return self.data or self.named_data or ""
 
 
 @dataclass(frozen=True)
-class Objective:
-    """What to minimise. Fields besides `calibrate` are called as the parameters of the estimators."""
+class Objective(Parameters):
+    """What to minimise. Fields besides `calibrate` are named after the parameters of the estimators."""
 
     loss: Annotated[
         Loss,
@@ -102,7 +66,7 @@ class Objective:
             "--loss",
             "-l",
             metavar="LOSS",
-            help=f"Loss to minimize: {', '.join(LOSSES)}. hinge, squared_hinge, logistic and ppd_* train "
+            help=f"Loss to minimise: {', '.join(LOSSES)}. hinge, squared_hinge, logistic and ppd_* train "
             "one-vs-rest, ovo_* one-vs-one.",
         ),
     ] = "ww"
@@ -119,13 +83,14 @@ class Objective:
     intercept_scaling: Annotated[float, in_model(callback=positive, help="Value of the constant feature.")] = USUAL[
         "intercept_scaling"
     ]
-    class_weight: Annotated[ClassWeight, in_model(help="balanced gives the rows of small classes more weight.")] = (
-        ClassWeight.none
-    )
+    class_weight: Annotated[
+        Literal["none", "balanced"], in_model(help="balanced gives the rows of small classes more weight.")
+    ] = "none"
     calibrate: Annotated[
-        Calibrate, in_model(help="Fit probabilities on held-out rows; takes five times as long.")
-    ] = Calibrate.none
-    dtype: WeightType = Dtype.float32
+        Literal["none", "temperature", "sigmoid"],
+        in_model(help="Fit probabilities on held-out rows; takes five times as long."),
+    ] = "none"
+    dtype: WeightType = "float32"
     lam: Annotated[
         float | None, in_model("--lambda", min=0, help=f"l1 penalty (ppd_* and max_margin only). {usual('lam')}")
     ] = None
@@ -172,15 +137,19 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How to train, and when to stop. Fields are called as the parameters of the estimators."""
+class Effort(Parameters):
+    """How to train, and when to stop. Fields are named after the parameters of the estimators."""
 
     tol: Annotated[
-        float | None, in_training(callback=positive, help=f"Stop when --stop is at most this. {usual('tol')}")
+        float | None,
+        in_training(
+            callback=positive, help=f"Stop when the figure chosen with --stop is at most this. {usual('tol')}"
+        ),
     ] = None
     stop: Annotated[
-        Stop, in_training(help="Measure for --tol: the relative duality gap, or the largest violation (kkt).")
-    ] = Stop.gap
+        Literal["gap", "kkt"],
+        in_training(help="What --tol limits: the relative duality gap, or the largest violation (kkt)."),
+    ] = "gap"
     max_iter: Annotated[
         int | None, in_training(min=1, help=f"Stop after this many passes over the rows. {usual('max_iter')}")
     ] = None
@@ -192,7 +161,7 @@ class Effort:
     solver: Annotated[
         Solver,
         in_training(help="newton trains one-vs-rest squared_hinge and logistic; leagues trains ww, alternating llw."),
-    ] = Solver.auto
+    ] = "auto"
     leagues: Annotated[
         int | None,
         in_training(min=1, help="Number of leagues (only with --solver leagues). [default: by classes]"),
@@ -200,16 +169,16 @@ class Effort:
 
     def check(self, loss: str) -> None:
         """Reject options that do not apply to the loss."""
-        if self.leagues is not None and (loss, self.solver) != ("ww", Solver.leagues):
+        if self.leagues is not None and (loss, self.solver) != ("ww", "leagues"):
             raise typer.BadParameter(
-                f"it applies only to --loss ww with --solver leagues, not {loss} with {self.solver.value}",
+                f"it applies only to --loss ww with --solver leagues, not {loss} with {self.solver}",
                 param_hint="--leagues",
             )
 
 
 @dataclass(frozen=True)
-class Checkpoints:
-    """How a stopped fit can be resumed. Fields are called as the parameters of the estimators."""
+class Checkpoints(Parameters):
+    """How a stopped fit can be resumed. Fields are named after the parameters of the estimators."""
 
     checkpoint: Annotated[
         Path | None, in_training(metavar="DIR", help="Save checkpoints in this folder, to resume a stopped fit.")
@@ -247,8 +216,8 @@ class DiskOptions(MemoryOptions):
         in_disk(
             parser=number_of_rounds,
             metavar="N",
-            help="Passes over a block of a store before the next: a number, tol (until they gain little) or auto "
-            "(until the next block is read).",
+            help="How often to visit the blocks in memory before the next: a number, tol (until visits gain little) "
+            "or auto (until the next blocks are read).",
         ),
     ] = None
     blocks_per_batch: Annotated[
@@ -256,11 +225,11 @@ class DiskOptions(MemoryOptions):
     ] = None
     together: Annotated[int | None, in_disk(min=1, hidden=True)] = None
     method: Annotated[
-        Method | None,
+        Literal["dual", "pegasos", "streamsvm"] | None,
         in_disk(help="Algorithm for a store; pegasos and streamsvm are for comparison. [default: dual]"),
     ] = None
     update: Annotated[
-        Update | None,
+        Literal["row", "block"] | None,
         in_disk(help="Update the weights after each row or each block (--method pegasos only). [default: row]"),
     ] = None
 
@@ -275,15 +244,15 @@ class DiskOptions(MemoryOptions):
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Cluster(Parameters):
     """Which processes train, and which of them write the model."""
 
     engine: Annotated[
-        Engine,
+        Literal["auto", "memory", "disk", "joblib", "mpi"],
         in_cluster(
-            help="auto uses all ranks under mpirun, and else memory; joblib trains one-vs-rest and one-vs-one losses."
+            help="auto means mpi under mpirun, and memory otherwise; joblib trains one-vs-rest and one-vs-one losses."
         ),
-    ] = Engine.auto
+    ] = "auto"
     shards: Annotated[
         bool,
         in_cluster(
@@ -293,11 +262,11 @@ class Cluster:
 
     def in_memory(self) -> str:
         """The engine for rows in memory."""
-        if self.engine is Engine.auto:
+        if self.engine == "auto":
             return "mpi" if ranks.peers().size > 1 else "memory"
-        return self.engine.value
+        return self.engine
 
     def check_store(self) -> None:
         """Reject engines that do not train from a store."""
-        if self.engine not in (Engine.auto, Engine.disk) or ranks.peers().size > 1:
+        if self.engine not in ("auto", "disk") or ranks.peers().size > 1:
             raise InputError("a store is trained from disk by a single process; omit --engine and mpirun")

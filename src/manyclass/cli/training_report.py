@@ -11,9 +11,30 @@ from . import output
 from .destination import Destination
 from .fitting import Fit, milestones
 from .output import ExitCode
-from .replacing import Former, replaced_pair
 
 logger = logging.getLogger("manyclass.cli")
+LINES: tuple[output.Line, ...] = (
+    ("model", lambda report: f"{report['model']} ({output.size(report['model_bytes'])})", str),
+    ("replaced", "replaced", str),
+    ("rows", "rows", output.count),
+    ("prepared by", "steps", ", then ".join),
+    ("features", "features", output.count),
+    ("classes", "classes", output.count),
+    ("loss", "settings.loss", str),
+    ("exit reason", "certificate.exit_reason", str),
+    ("passes", "certificate.epochs", output.number),
+    ("primal", "certificate.primal", output.number),
+    ("dual", "certificate.dual", output.number),
+    ("relative gap", "certificate.gap", output.number),
+    ("largest violation", "certificate.violation", output.number),
+    ("training error", lambda report: _training_error(report), str),
+    ("training precision at 1", "training_precision_at_1", output.percent),
+    ("density", "density", output.percent),
+    ("reading", "times.reading", output.seconds),
+    ("fit: {}", "times.fit", output.seconds),
+    ("writing", "times.writing", output.seconds),
+    ("memory: {}", lambda report: output.in_words(report["memory"]), output.size),
+)
 
 
 def report_of(
@@ -29,7 +50,7 @@ def report_of(
     return {
         "model": str(destination.path),
         "model_bytes": stored_bytes(destination.path),
-        "replaced": destination.replaced and destination.replaced.report(),
+        "replaced": destination.replaced,
         "rows": n_rows,
         "steps": model.chain.describe(),
         "features": model.n_features,
@@ -45,42 +66,22 @@ def report_of(
     }
 
 
-def show(report: dict[str, Any], replaced: Former | None) -> None:
+def _training_error(report: dict[str, Any]) -> str | None:
+    if report["training_precision_at_1"] is not None:
+        return None
+    return "not measured" if report["training_error"] is None else output.percent(report["training_error"])
+
+
+def show(report: dict[str, Any]) -> None:
     """Print the report."""
-    certificate, times, memory = report["certificate"], report["times"], report["memory"]
-    error, precision = report["training_error"], report["training_precision_at_1"]
-    output.show_pairs(
-        [
-            ("model", f"{report['model']} ({output.size(report['model_bytes'])})"),
-            *replaced_pair(replaced),
-            ("rows", output.count(report["rows"])),
-            *((("prepared by", ", then ".join(report["steps"])),) if report["steps"] else ()),
-            ("features", output.count(report["features"])),
-            ("classes", output.count(report["classes"])),
-            ("loss", report["settings"]["loss"]),
-            ("exit reason", certificate["exit_reason"]),
-            ("epochs", output.number(certificate["epochs"])),
-            ("primal", output.number(certificate["primal"])),
-            ("dual", output.number(certificate["dual"])),
-            ("relative gap", output.number(certificate["gap"])),
-            ("largest violation", output.number(certificate["violation"])),
-            ("training error", "not measured" if error is None else output.percent(error))
-            if precision is None
-            else ("training precision at 1", output.percent(precision)),
-            ("density", output.percent(report["density"])),
-            ("reading", output.seconds(times["reading"])),
-            *((f"fit: {name}", output.seconds(value)) for name, value in times["fit"].items()),
-            ("writing", output.seconds(times["writing"])),
-            *((f"memory: {name.replace('_', ' ')}", output.size(value)) for name, value in memory.items()),
-        ]
-    )
+    output.show_lines(report, LINES)
     measure = "gap" if report["settings"]["stop"] == "gap" else "violation"
     columns = ("seconds", "epochs", "primal", "dual", "gap", "violation")
     rows = [
         [*(output.number(line[name]) for name in columns), "certificate" if line["certified"] else "estimate"]
         for line in milestones(report["history"], measure)
     ]
-    output.show_table("history", (*columns, "kind"), rows)
+    output.show_table("history", ("seconds", "passes", *columns[2:], "kind"), rows)
 
 
 def leave(done: Fit, destination: Destination) -> None:
@@ -111,7 +112,7 @@ def leave(done: Fit, destination: Destination) -> None:
     output.fail(
         f"{what} with a {name} of {reached:.3g}, target {estimator.tol:.3g}; {destination.path} holds the model "
         f"so far{f', and {kept.path} is kept (--force replaces it)' if kept else ''}. "
-        f"To get closer, {advice}{go_on}; or ask for less, with a larger --tol or a smaller -C",
+        f"To get closer, {advice}{go_on}; or settle for less with a larger --tol, or lower -C",
         ExitCode.INTERRUPTED if reason == "interrupted" else ExitCode.NOT_CONVERGED,
     )
 

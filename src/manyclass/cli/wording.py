@@ -1,8 +1,10 @@
 """Rewrite errors of the library for the command line: options instead of parameters."""
 
+import functools
 import re
 
 from ..data import ParseError
+from .panels import Parameters
 
 SEVERAL_LABELS = (
     "several labels per row are trained one-vs-rest (--loss squared_hinge, hinge, logistic, ppd_squared_hinge or "
@@ -20,27 +22,26 @@ REMEDIES = {
     "delimiter": "pass the field separator with --delimiter",
     "unlabelled": "fill them in, or skip these rows with --skip-unlabelled",
 }
-# Options with other names than the parameters.
-RENAMED = {
-    "C": "-C",
-    "Cs": "--C",
-    "cv": "--folds",
-    "lam": "--lambda",
-    "fit_intercept": "--intercept",
-    "n_jobs": "--jobs",
-    "random_state": "--seed",
-    "threshold": "--drop",
-    "shards": "--shards",
-}
-SAME = (
-    *("checkpoint", "class_weight", "dtype", "engine", "every", "feature_reduction", "gamma", "intercept_scaling"),
-    *("leagues", "loss", "max_iter", "memory", "method", "min_df", "min_members", "resume", "rounds", "solver"),
-    *("stop", "tau", "time_limit", "tol", "blocks_per_batch", "update"),
-)
-OPTIONS = {name: f"--{name.replace('_', '-')}" for name in SAME} | RENAMED
-GIVEN = re.compile(rf"(?<![\w-])({'|'.join(OPTIONS)})=('[^']*'|\"[^\"]*\"|[^\s,;:()]+)")
-# Without a value, replace only names that are not English words.
-ALONE = re.compile(rf"(?<![\w-])({'|'.join(name for name in OPTIONS if '_' in name)})(?![\w=])")
+# Options for parameters of functions.
+OF_FUNCTIONS = {"Cs": "--C", "cv": "--folds", "min_df": "--min-df", "min_members": "--min-members"}
+
+
+@functools.cache
+def options() -> dict[str, str]:
+    """Return the option for each parameter that an error of the library may name."""
+    from . import train_options  # noqa: F401 - declares options
+
+    return Parameters.options | OF_FUNCTIONS
+
+
+@functools.cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Match parameters with a value, and without; of the latter, only names that are not English words."""
+    alone = "|".join(name for name in options() if "_" in name)
+    return (
+        re.compile(rf"(?<![\w-])({'|'.join(options())})=('[^']*'|\"[^\"]*\"|[^\s,;:()]+)"),
+        re.compile(rf"(?<![\w-])({alone})(?![\w=])"),
+    )
 
 
 def told(error: ValueError | ImportError) -> str:
@@ -52,7 +53,8 @@ def with_options(message: str) -> str:
     """Replace parameters by options: `solver='newton'` becomes --solver newton."""
 
     def option(found: re.Match[str]) -> str:
-        name, value = OPTIONS[found[1]], found[2].strip("'\"")
+        name, value = options()[found[1]], found[2].strip("'\"")
         return name if value == "True" else f"{name} {value}"
 
-    return ALONE.sub(lambda found: OPTIONS[found[1]], GIVEN.sub(option, message))
+    given, alone = _patterns()
+    return alone.sub(lambda found: options()[found[1]], given.sub(option, message))

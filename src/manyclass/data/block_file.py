@@ -21,6 +21,7 @@ from .._native import core
 from .bad_file import BadFileError, without_name
 from .compression import Plane, PlaneWriter, read_numbers, read_planes
 from .json_content import Count, as_declared, shown
+from .matrix import pointers
 from .tensor_file import TensorFile
 
 FORMAT = "manyclass block"
@@ -41,20 +42,16 @@ class BlockError(BadFileError):
 
 @dataclass(frozen=True)
 class Block:
-    """A block of rows.
+    """A block of rows in CSR form, with ascending indices.
 
     Attributes
     ----------
-    ids : int64 ndarray of shape (n,)
+    ids
         Ids of the rows, ascending.
-    indptr, indices, values : ndarray
-        The rows in CSR form, with ascending indices.
-    label_ptr : int64 ndarray of shape (n + 1,)
-        Offsets of the labels of each row.
-    labels : int32 ndarray
-        Label codes of the store.
-    n_features : int
-        Number of features; larger than any index.
+    label_ptr, labels
+        Label codes of the store for all rows, and the offsets where each row begins.
+    n_features
+        Larger than any index.
     """
 
     ids: np.ndarray
@@ -92,15 +89,7 @@ class Block:
 
 @dataclass(frozen=True)
 class PackedBlock:
-    """A block whose features are still packed in planes; otherwise like `Block`.
-
-    Attributes
-    ----------
-    index_planes, value_planes : list of Plane
-        The planes, as the native functions expect them.
-    value_type : numpy dtype
-        Type of the values.
-    """
+    """A block whose features are still in planes, as the native functions expect them; otherwise like `Block`."""
 
     ids: np.ndarray
     indptr: np.ndarray
@@ -112,24 +101,13 @@ class PackedBlock:
     n_features: int
 
     def unpack(self) -> Block:
-        """Unpack the planes.
-
-        Raises
-        ------
-        BlockError
-            If indices are not ascending, or are too large.
-        """
+        """Unpack the planes; BlockError if indices are not ascending, or are too large."""
         try:
             indices = core.indices_of_planes(self.index_planes, self.indptr, self.n_features)
             values = core.join_planes(self.value_planes, int(self.indptr[-1])).view(self.value_type)
         except ValueError as error:
             raise BlockError(str(error)) from error
         return Block(self.ids, self.indptr, indices, values, self.label_ptr, self.labels, self.n_features)
-
-
-def pointers(counts: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return the offsets of consecutive runs with these lengths, from 0 to their total."""
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def _take(ptr: np.ndarray, rows: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -230,7 +208,7 @@ def _counts_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -
         raise BlockError("this is not a block of a store")
     if metadata.get("version") != str(VERSION):
         raise BlockError(
-            f"it has format version {shown(metadata.get('version'))}, which this manyclass does not read"
+            f"it has format version {shown(metadata.get('version'))}, which this version of manyclass cannot read"
         )
     for name in COUNTS:
         written = metadata.get(name, "")
@@ -246,13 +224,7 @@ def _counts_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -
 
 
 def packed_block_of(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> PackedBlock:
-    """Make a block of the arrays and metadata of a file.
-
-    Raises
-    ------
-    BlockError
-        If they are damaged, or do not describe a block.
-    """
+    """Make a block of the arrays and metadata of a file; BlockError if they do not describe one."""
     try:
         counts = _counts_of(tensors, metadata)
         value_type = np.dtype(VALUE_TYPES[counts.value_bytes])
@@ -287,15 +259,7 @@ def read_ids(path: str | os.PathLike[str]) -> np.ndarray:
 
 
 def read_packed(path: str | os.PathLike[str], *, rows: int, nnz: int) -> PackedBlock:
-    """Read a block, and check that it has the expected number of rows and values.
-
-    Raises
-    ------
-    BlockError
-        If the file is damaged; the message names it.
-    OSError
-        If the file cannot be opened.
-    """
+    """Read a block; BlockError if it is damaged or does not have the expected number of rows and values."""
     try:
         file = TensorFile(path)
         if (file.metadata.get("rows"), file.metadata.get("nnz")) != (str(rows), str(nnz)):

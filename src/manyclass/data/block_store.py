@@ -24,11 +24,9 @@ from numpy.typing import DTypeLike
 
 from .block_file import VALUE_TYPES, Block, BlockError, PackedBlock, damaged, read_packed
 from .checksums import checksum_of
-from .manifest import MANIFEST, BlockEntry, Catalogue, Manifest, StoreError
+from .manifest import Catalogue, Manifest, StoreError
 from .matrix import index_type
 from .steps import Chain
-
-__all__ = ["MANIFEST", "BlockEntry", "BlockStore", "Manifest", "StoreError"]
 
 
 class BlockStore:
@@ -83,30 +81,18 @@ class BlockStore:
         return {name: value for name, value in self.manifest.reading.items() if name not in ("text", "normalize")}
 
     def read(self, number: int) -> Block:
-        """Read the rows of a block, without removed ones. The labels are class indices.
-
-        Raises
-        ------
-        BlockError
-            If the block is damaged.
-        """
+        """Read the rows of a block, without removed ones. The labels are class indices."""
         block = self.read_packed(number)
         return self._unpack(number, block) if isinstance(block, PackedBlock) else block
 
     def read_packed(self, number: int) -> PackedBlock | Block:
-        """Like `read`, but leave the features packed in planes if no row of the block was removed.
-
-        Raises
-        ------
-        BlockError
-            If the block is damaged, as far as can be told without unpacking the planes.
-        """
+        """Like `read`, but leave the features packed in planes if no row of the block was removed."""
         packed, removed = self._read(number), self.catalogue.removed
         gone = np.isin(packed.ids, removed, assume_unique=True) if removed.size else np.zeros(1, bool)
         block = self._unpack(number, packed).take(np.flatnonzero(~gone)) if gone.any() else packed
         labels = self.catalogue.class_of_code[block.labels]
         if (labels < 0).any():
-            raise self.damage(number, BlockError("it has labels that no row should have"))
+            raise self.damage(number, BlockError("it has labels that the catalogue lists as unused"))
         return replace(block, labels=labels)
 
     def expect(self, number: int) -> None:
@@ -167,15 +153,7 @@ class BlockStore:
         return counts
 
     def label_matrix(self, code_of: np.ndarray, n_classes: int) -> sp.csr_matrix:
-        """Return an indicator matrix of the labels of all rows, in id order.
-
-        Parameters
-        ----------
-        code_of : ndarray of shape (K,)
-            The column of each class, or -1 to drop it.
-        n_classes : int
-            The number of columns.
-        """
+        """Return the labels of all rows, in id order, as ones in the columns of their `code_of` (-1 for none)."""
         ids, parts = [], []
         for block in map(self.read, range(self.n_blocks)):
             rows = np.repeat(np.arange(block.n_rows), np.diff(block.label_ptr))

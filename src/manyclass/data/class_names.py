@@ -12,15 +12,7 @@ WIDEST = 8
 
 
 def class_tensors(classes: np.ndarray) -> dict[str, np.ndarray]:
-    """Convert labels to arrays that a safetensors file can hold.
-
-    Raises
-    ------
-    TypeError
-        If the labels are neither all numbers, nor all booleans, nor all strings.
-    ValueError
-        If the labels are not ascending.
-    """
+    """Convert ascending labels (all numbers, booleans or strings) to arrays that a safetensors file can hold."""
     if classes.dtype.kind in NUMBERS and classes.dtype.itemsize <= WIDEST:
         tensors = {"classes": np.ascontiguousarray(classes, classes.dtype.newbyteorder("<"))}
     else:
@@ -54,13 +46,7 @@ def _check_ascending(classes: np.ndarray) -> None:
 
 
 def read_classes(tensors: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Restore the labels from the arrays of `class_tensors`, which may be among others.
-
-    Raises
-    ------
-    ValueError
-        If an array is missing or the arrays are inconsistent.
-    """
+    """Restore the labels from the arrays of `class_tensors`, which may be among others."""
     classes = tensors["classes"] if "classes" in tensors else _read_strings(tensors)
     if classes.dtype.kind == "b":
         classes = classes.view(np.uint8) != 0  # a file may hold any byte

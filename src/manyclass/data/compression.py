@@ -41,19 +41,8 @@ def _unzstd(packed: Any, size: int) -> bytes:
     return _of_thread.zstd.decompress(packed, max_output_size=size)
 
 
-def _unzlib(packed: Any, size: int) -> bytes:
-    # Ask for one byte more than expected, to detect a longer plane without filling the memory.
-    return zlib.decompressobj().decompress(packed, size + 1)
-
-
 def decompress(how: str, packed: Any, size: int) -> bytes:
-    """Decompress to the expected size, without using more memory than that.
-
-    Raises
-    ------
-    PlaneError
-        If the content is damaged or has another size.
-    """
+    """Decompress to exactly the expected size, without using more memory than that."""
     try:
         content = READERS[how](packed, size)
     except Exception as error:  # each library has its own exceptions
@@ -63,7 +52,11 @@ def decompress(how: str, packed: Any, size: int) -> bytes:
     return content
 
 
-READERS: dict[str, Callable[[Any, int], bytes]] = {"zstd": _unzstd, "zlib": _unzlib}
+READERS: dict[str, Callable[[Any, int], bytes]] = {
+    "zstd": _unzstd,
+    # Ask for one byte more than expected, to detect a longer plane without filling the memory.
+    "zlib": lambda packed, size: zlib.decompressobj().decompress(packed, size + 1),
+}
 # Compression methods and their default levels.
 COMPRESSIONS: dict[str, int] = {"zstd": 1, "zlib": 1, "none": 0}
 
@@ -73,11 +66,11 @@ class PlaneWriter:
 
     Parameters
     ----------
-    compression : str
+    compression
         "zstd", "zlib" (as in Yu et al.) or "none".
-    level : int, optional
-        Compression level, on the scale of the compressor.
-    shortened : bool
+    level
+        On the scale of the compressor.
+    shortened
         Omit planes of zeros, and pack planes with few distinct bytes with a palette.
     """
 
@@ -120,13 +113,7 @@ class PlaneWriter:
 
 
 def read_planes(tensors: Mapping[str, np.ndarray], name: str, itemsize: int, count: int) -> list[Plane]:
-    """Read the planes of an array of `count` numbers.
-
-    Raises
-    ------
-    PlaneError
-        If a plane is missing, damaged or too long.
-    """
+    """Read the planes of an array of `count` numbers."""
     return [_read_plane(tensors, f"{name}.{place}", count) for place in range(itemsize)]
 
 

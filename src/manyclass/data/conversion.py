@@ -90,17 +90,15 @@ class Conversion:
 
     Parameters
     ----------
-    rows : RowSource
-        The rows to convert.
-    folder : str or path-like
-        Destination: a new or empty folder, or one left by an interrupted conversion of the same rows.
-    memory : int
+    folder
+        A new or empty folder, or one left by an interrupted conversion of the same rows.
+    memory
         Maximum bytes to use, in addition to the program itself.
-    append : bool
+    append
         Append the rows to the store in the folder.
-    blocks : int, optional
+    blocks
         Number of blocks. Default: chosen from the memory.
-    seed : int
+    seed
         Seed for the random assignment of rows to bins.
     compression, level
         See `PlaneWriter`.
@@ -119,7 +117,7 @@ class Conversion:
         level: int | None = None,
     ):
         if memory < LEAST_MEMORY:
-            raise ValueError(f"{memory} bytes of memory are too few; a conversion needs at least {LEAST_MEMORY}")
+            raise ValueError(f"{memory} bytes of memory are not enough; a conversion needs at least {LEAST_MEMORY}")
         if blocks is not None and not 1 <= blocks <= MOST_BINS:
             raise ValueError(f"blocks must be from 1 to {MOST_BINS}, got {blocks}")
         self._rows, self._folder, self._memory = rows, Path(folder), memory
@@ -200,10 +198,11 @@ class Conversion:
         if self._rows.dtype != before.dtype:
             raise StoreError(f"{before.path} holds {before.dtype} values, but those to append are {self._rows.dtype}")
         if "normalize" in self._rows.reading and "normalize" not in before.manifest.reading:
-            raise StoreError(f"the rows of {before.path} are not normalized, but those to append would be")
+            raise StoreError(f"the rows of {before.path} are not scaled to length 1, but those to append would be")
         text, wanted = self._rows.reading.get("text"), before.manifest.reading.get("text")
         if text is not None and text != wanted:
-            raise StoreError(f"{before.path} was made with {wanted or 'no texts'}, the rows to append with {text}")
+            made = f"from texts with {wanted}" if wanted else "without texts"
+            raise StoreError(f"{before.path} was made {made}, but the rows to append are texts with {text}")
         if before.chain.takes_text and self._rows.max_index >= before.n_features:
             raise StoreError(f"{before.path} holds texts with {before.n_features} features; no more can be added")
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from .bad_file import without_name
-from .block_file import Block, pointers
+from .block_file import Block
 from .json_content import as_declared, parse_json
 from .labels import number_labels
 from .manifest import JOURNAL, StoreError
+from .matrix import pointers
 from .tensor_file import Pieces, Tensor, TensorFile
 
 # Offsets in a spill where the rows, features and labels of each bin begin.
@@ -80,17 +81,12 @@ class Bins:
 
 
 class Spill:
-    """A file with rows of all bins.
+    """A file with rows of all bins; StoreError if it is damaged or has another number of bins.
 
     Attributes
     ----------
-    new_labels : list
+    new_labels
         Labels that occur in no earlier spill, in code order.
-
-    Raises
-    ------
-    StoreError
-        If the file is damaged, or has another number of bins.
     """
 
     def __init__(self, path: Path, bins: int):
@@ -129,10 +125,7 @@ class Spill:
 
 
 class LabelCodes:
-    """Assign codes to labels in order of appearance.
-
-    The `known` labels already have codes; None marks a code that must not be reused.
-    """
+    """Assign codes to labels in order of appearance, after the `known` ones; None marks a code not to be reused."""
 
     def __init__(self, known: Sequence[Any] = ()):
         self.labels = list(known)
@@ -143,13 +136,7 @@ class LabelCodes:
             self._check_kind(label)
 
     def encode(self, labels: np.ndarray) -> np.ndarray:
-        """Return the codes of labels, assigning new ones as needed.
-
-        Raises
-        ------
-        ValueError
-            If numbers, strings and booleans are mixed.
-        """
+        """Return the codes of labels, new ones as needed; reject mixtures of numbers, strings and booleans."""
         found, where = number_labels(labels)
         return np.fromiter((self._code(label) for label in found.tolist()), np.int32, found.size)[where]
 

@@ -26,13 +26,7 @@ def shown(value: Any) -> str:
 
 
 def parse_json(text: bytes | str) -> Any:
-    """Parse JSON; bytes must be UTF-8.
-
-    Raises
-    ------
-    ValueError
-        If the text is not JSON, is nested too deeply, has a number with thousands of digits, or repeats a name.
-    """
+    """Parse JSON (as bytes, UTF-8); ValueError also for deep nesting, very long numbers and repeated names."""
     try:
         return json.loads(text.decode() if isinstance(text, bytes) else text, object_pairs_hook=_without_duplicates)
     except RecursionError:
@@ -42,13 +36,7 @@ def parse_json(text: bytes | str) -> Any:
 
 
 def parse_object(text: bytes | str) -> dict[str, Any]:
-    """Parse a JSON object.
-
-    Raises
-    ------
-    ValueError
-        As for `parse_json`, or if the JSON is not an object.
-    """
+    """Parse a JSON object, as `parse_json` does."""
     value = parse_json(text)
     if not isinstance(value, dict):
         raise ValueError(f"it is a {type(value).__name__}, not a JSON object")
@@ -64,14 +52,9 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def as_declared(kind: type[Declared], value: Any, place: str = "") -> Declared:
-    """Check that a parsed value matches a declared type, and convert it.
+    """Check that a parsed value matches a declared type, and convert it; an error names the place and the value.
 
     The type is a dataclass, a plain type, `Count`, a list, tuple or dict of such types, or a union of them.
-
-    Raises
-    ------
-    ValueError
-        If the value does not match; the message names the place and the value.
     """
     if dataclasses.is_dataclass(kind):
         return typing.cast(Declared, _as_dataclass(kind, value, place))

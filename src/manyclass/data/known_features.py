@@ -3,23 +3,13 @@
 import numpy as np
 import scipy.sparse as sp
 
+from .matrix import chosen_entries
+
 
 class KnownFeatures:
-    """Reduce rows to the features of a model, and count the dropped entries.
+    """Reduce rows to the first `n_features` features, those of a model, and count all entries and those dropped.
 
     A linear model has no weights for features that did not occur in training, so their entries cannot change a score.
-
-    Parameters
-    ----------
-    n_features : int
-        Number of features of the model. Columns from this one on are unknown.
-
-    Attributes
-    ----------
-    entries : int
-        Number of stored values seen so far.
-    entries_ignored : int
-        Number of stored values dropped.
     """
 
     def __init__(self, n_features: int):
@@ -42,8 +32,8 @@ class KnownFeatures:
             return sp.csr_matrix((X.data, X.indices, X.indptr), shape=shape)
         self.entries_ignored += X.nnz - int(np.count_nonzero(known))
         self._unknown = np.union1d(self._unknown, X.indices[~known])
-        before = np.concatenate(([0], np.cumsum(known)))
-        return sp.csr_matrix((X.data[known], X.indices[known], before[X.indptr]), shape=shape)
+        indptr, indices, values = chosen_entries(known, X.indptr, X.indices, X.data)
+        return sp.csr_matrix((values, indices, indptr), shape=shape)
 
     def add(self, others: "KnownFeatures") -> None:
         """Add the counts of another instance."""

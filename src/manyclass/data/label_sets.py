@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .labels import as_labels, encode_known, number_labels, reject_missing
-from .matrix import index_type
+from .matrix import chosen_entries, index_type, pointers
 
 # Types that hold the labels of one row. A tuple is hashable, so it counts as a single label.
 COLLECTIONS = (list, set, frozenset, np.ndarray)
@@ -27,10 +27,7 @@ def has_label_sets(y: Any) -> bool:
 
 
 def is_dense_indicator(y: Any) -> bool:
-    """Whether label sets are a dense array of zeros and ones, or a list of its rows (as scikit-learn allows).
-
-    A list is taken as an indicator if its rows have the same length of at least 2 and hold nothing but 0 and 1.
-    """
+    """Whether label sets are an array of 0 and 1, or a list of its rows, of the same length of at least 2."""
     y = _unwrapped(y)
     if _is_list(y):
         lengths = {len(row) if isinstance(row, list | np.ndarray) else -1 for row in y}
@@ -131,11 +128,10 @@ def keep_known(
         raise ValueError(
             f"{lacking.sum()} labels in {np.count_nonzero(lacking)} of {Y.shape[0]} rows are not among the "
             f"{len(classes)} known classes, the first in row {np.flatnonzero(lacking)[0]}: {', '.join(names)}"
-            f"{', ...' if (code_of < 0).sum() > 5 else ''}; remove them, or count them"
+            f"{', ...' if (code_of < 0).sum() > 5 else ''}; remove them, or pass unknown='count'"
         )
-    rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[codes >= 0]
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=Y.shape[0]))])
-    return _of_codes(codes[codes >= 0], ptr, len(classes)), lacking.astype(np.int64)
+    ptr, known = chosen_entries(codes >= 0, Y.indptr, codes)
+    return _of_codes(known, ptr, len(classes)), lacking.astype(np.int64)
 
 
 # ---- Matrices of zeros and ones
@@ -210,7 +206,7 @@ def _flat(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
         if not _is_set(labels):
             reason = f"row {row} of y is {labels!r}, not a set of labels like other rows"
             raise ValueError(f"{reason}; for a set of one, write [{labels!r}]")
-    ptr = np.concatenate([[0], np.cumsum([len(labels) for labels in sets], dtype=np.int64)])
+    ptr = pointers([len(labels) for labels in sets])
     members = (labels.tolist() if isinstance(labels, np.ndarray) else labels for labels in sets)
     return as_labels(list(chain.from_iterable(members))), ptr
 

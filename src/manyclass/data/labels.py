@@ -154,27 +154,12 @@ def number_labels(labels: np.ndarray, of_row: np.ndarray | None = None) -> tuple
 
 
 def encode_labels(y: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Find the classes and encode each label as the index of its class.
+    """Return the distinct labels in ascending order, and for each row the index of its label among them.
 
-    Parameters
-    ----------
-    y : iterable of hashable labels
-        Numbers, strings, dates, tuples or other hashable values, which may be mixed. A list, an array, or anything
-        that converts to an array, such as a pandas or Polars column.
-
-    Returns
-    -------
-    classes : ndarray of shape (K,)
-        The distinct labels in ascending order, with a native dtype if all labels have one type. Labels that cannot
-        be compared are sorted by type name and then by `repr`. Strings are stored as objects if one is longer than
-        256 characters, or if a fixed-width array would need more than 16 MiB and 16 times the actual characters.
-    codes : int32 ndarray of shape (n,)
-        `classes[codes]` restores the labels.
-
-    Raises
-    ------
-    ValueError
-        If a label is missing (None, NaN, NaT, NA; the message names its row), or if there are fewer than two classes.
+    Labels are hashable values, which may be mixed; those that cannot be compared are sorted by type name and then by
+    `repr`. The result has a native dtype if all labels have one type. Strings are stored as objects if one is longer
+    than 256 characters, or if a fixed-width array would need more than 16 MiB and 16 times the actual characters.
+    ValueError for a missing label (None, NaN, NaT, NA; the message names its row) and for fewer than two classes.
     """
     labels = as_labels(y)
     if labels.size == 0:
@@ -200,21 +185,7 @@ def _find(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 def encode_known(y: Iterable[Any], classes: np.ndarray, *, unknown: Literal["error", "-1"] = "error") -> np.ndarray:
-    """Encode labels with known classes, such as those of a fitted model.
-
-    Parameters
-    ----------
-    y : iterable of hashable labels
-        The labels to encode.
-    classes : ndarray of shape (K,)
-        The classes, as returned by `encode_labels`.
-    unknown : "error" or "-1"
-        How to treat labels that are not among the classes: raise an error, or encode them as -1.
-
-    Returns
-    -------
-    codes : int32 ndarray of shape (n,)
-    """
+    """Encode labels by known `classes`, as from `encode_labels`; `unknown` ones are an error or become -1."""
     if unknown not in ("error", "-1"):
         raise ValueError(f'unknown must be "error" or "-1", got {unknown!r}')
     labels = as_labels(y)

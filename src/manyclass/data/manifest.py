@@ -39,19 +39,7 @@ def check_names(names: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class BlockEntry:
-    """Manifest entry of a block.
-
-    Attributes
-    ----------
-    file : str
-        File name within the folder.
-    rows, nnz : int
-        Number of rows and stored values, including removed rows.
-    size : int
-        File size in bytes.
-    checksum : str
-        Checksum of the file.
-    """
+    """Manifest entry of a block; `rows` and `nnz` include removed rows, `size` is that of the file in bytes."""
 
     file: str
     rows: Count
@@ -66,26 +54,20 @@ class Manifest:
 
     Attributes
     ----------
-    generation : int
+    generation
         Increases with every change.
-    rows, nnz, n_features : int
-        Size of the store, without removed rows.
-    next_id : int
+    rows, nnz
+        Without removed rows.
+    next_id
         Id of the next row to be added.
-    reading : dict
+    reading
         How the rows were read, so that more can be read the same way. `index_base`: the number that indices in the
         files count from. For texts, `text_column`, `label_column`, and `text`: the parameters of `HashedText`.
         `normalize`: "l2" if the rows were scaled to unit length.
-    value_bytes : int
+    value_bytes
         4 for float32, 8 for float64.
-    multilabel : bool
+    multilabel
         Whether some row does not have exactly one label.
-    blocks : tuple of BlockEntry
-        The blocks.
-    catalogue : str
-        File name of the catalogue.
-    catalogue_checksum : str
-        Checksum of the catalogue.
     """
 
     generation: Count
@@ -125,13 +107,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read the manifest of a store.
-
-        Raises
-        ------
-        StoreError
-            If it is missing or damaged, or has an unknown version.
-        """
+        """Read the manifest of a store; StoreError if it is missing or damaged, or has an unknown version."""
         path = folder / MANIFEST
         try:
             text = path.read_bytes()
@@ -145,7 +121,7 @@ class Manifest:
             raise StoreError(f"{path} is not the manifest of a store; pass a folder made by `convert`")
         version = content.pop("version", None)
         if version not in (VERSION, NORMALIZED):
-            raise StoreError(f"{path} has version {shown(version)}, which this manyclass does not read")
+            raise StoreError(f"{path} has version {shown(version)}, which this version of manyclass cannot read")
         try:
             manifest = as_declared(cls, content)
             manifest._check()
@@ -203,15 +179,13 @@ class Catalogue:
 
     Attributes
     ----------
-    classes : ndarray of shape (K,)
-        The classes, ascending.
-    class_of_code : int32 ndarray
+    classes
+        Ascending.
+    class_of_code
         Class index of each label code; -1 if no row has it any more.
-    rows_of_code : int64 ndarray
-        Number of rows per label code.
-    frequencies : int64 ndarray of shape (n_features,)
+    frequencies
         Number of rows in which each feature occurs.
-    removed : int64 ndarray
+    removed
         Ids of removed rows that are still in block files, ascending.
     """
 
@@ -244,13 +218,7 @@ class Catalogue:
 
     @classmethod
     def read(cls, path: Path, manifest: Manifest) -> "Catalogue":
-        """Read a catalogue.
-
-        Raises
-        ------
-        StoreError
-            If it is damaged, or is not the one that the manifest names.
-        """
+        """Read a catalogue; StoreError if it is damaged, or is not the one that the manifest names."""
         try:
             if checksum_of(path) != manifest.catalogue_checksum:
                 raise ValueError("this is not the file that the manifest names")

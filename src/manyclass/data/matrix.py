@@ -1,7 +1,7 @@
 """Check the rows of X and present them in the one form that all solvers use, without hidden copies."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -27,15 +27,13 @@ class RowMatrix:
 
     Attributes
     ----------
-    n_rows, n_features : int
-        The shape.
-    indptr, indices, values : ndarray or None
+    indptr, indices, values
         Sparse rows in CSR form with ascending, unique indices; both index arrays are int32 or both int64.
-    dense : ndarray of shape (n_rows, n_features) or None
+    dense
         Dense rows in C order, in place of the three arrays above.
-    copies : list of str
+    copies
         The copies that had to be made, with their sizes.
-    longest : float
+    longest
         Upper bound on the squared length of a row; infinity if unknown.
     """
 
@@ -100,14 +98,7 @@ class RowMatrix:
             self.check_values(dtype)
 
     def check_values(self, used_as: np.dtype | None) -> "RowMatrix":
-        """Return the rows with their `longest` set, after checking that all values are finite.
-
-        Raises
-        ------
-        UnfitRowError
-            If a value is not finite, or if the squared length of a row does not fit `used_as`. The message names
-            row, column and value.
-        """
+        """Return the rows with `longest` set; reject values and squared lengths that `used_as` cannot hold."""
         if self.dense is not None:
             row, longest = core.check_dense_rows(self.dense, _most(used_as))
             if row != CLEAN:
@@ -124,14 +115,24 @@ class RowMatrix:
         """Return the rows as a SciPy matrix: a view if they are sparse, a copy if they are dense."""
         if self.dense is not None:
             return sp.csr_matrix(self.dense)
-        return _wrap(*self.csr_arrays, self.shape)
+        return csr_of(*self.csr_arrays, self.shape)
 
 
-def _wrap(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
-    # Assign the arrays, because SciPy's constructor silently copies 64-bit indices that fit 32 bits.
+def csr_of(indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, shape: tuple[int, int]) -> sp.csr_matrix:
+    """Return a SciPy matrix of these arrays, without the copies that SciPy's constructor may make to change types."""
     matrix = sp.csr_matrix(shape, dtype=values.dtype)
     matrix.indptr, matrix.indices, matrix.data = indptr, indices, values
     return matrix
+
+
+def pointers(counts: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return the offsets of consecutive groups with these sizes."""
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+
+
+def chosen_entries(chosen: np.ndarray, indptr: np.ndarray, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the pointers and arrays of CSR rows with only the chosen entries."""
+    return pointers(chosen)[indptr], *(array[chosen] for array in arrays)
 
 
 def index_type(*largest: int) -> type:
@@ -293,9 +294,9 @@ def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> 
         values = _convert(values, value_type, lambda e: (_row_of(indptr, e), int(indices[e])))
         copies.add(f"converted {found} to {value_type}", values)
     # Wrap the arrays anew, because the flags of X itself may be out of date.
-    view = _wrap(indptr, indices, values, X.shape)
+    view = csr_of(indptr, indices, values, X.shape)
     if not view.has_canonical_format:
-        view = _wrap(indptr.copy(), indices.copy(), values.copy(), X.shape)
+        view = csr_of(indptr.copy(), indices.copy(), values.copy(), X.shape)
         view.sum_duplicates()
         indptr, indices, values = view.indptr, view.indices, view.data
         copies.add("sorted csr rows and added up duplicates", indptr, indices, values)
@@ -328,31 +329,20 @@ def _most(used_as: np.dtype | None) -> float:
 
 
 def check_matrix(X: Any, *, dtype: DTypeLike | None = None, used_as: DTypeLike | None = None) -> RowMatrix:
-    """Check a matrix and return its rows, sharing its memory where possible.
+    """Check a matrix of any format and return its rows, sharing its memory where possible.
 
     CSR matrices with sorted, unique 32- or 64-bit indices and dense arrays in C order are not copied, even if they
     are read-only or memory-mapped. Everything else is converted; each copy is listed in the result and logged (logger
-    `manyclass`, level INFO). `X` itself is never changed.
+    `manyclass`, level INFO). `X` itself is never changed. ValueError names the row and column of a value that is NaN,
+    infinite or too large.
 
     Parameters
     ----------
-    X : sparse matrix or array of any format, or anything that `numpy.asarray` converts to a matrix
-        The rows.
-    dtype : float32, float64 or None
+    dtype
         The type of the returned values. None keeps float32 and float64, and converts everything else to float64.
-    used_as : float32, float64 or None
+    used_as
         The type that training or prediction computes in. The squared length of every row must fit it. None skips
         this check.
-
-    Returns
-    -------
-    RowMatrix
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN, infinite or too large (the message names row and column), if a column index is out of
-        range, or if the arrays of a sparse matrix are inconsistent.
     """
     in_type = None if used_as is None else np.dtype(used_as)
     return _check_sparse(X, dtype, in_type) if sp.issparse(X) else _check_dense(X, dtype, in_type)

@@ -17,17 +17,7 @@ ROWS_AT_ONCE = 1 << 14
 
 
 class MatrixRows(RowSource):
-    """Rows of a matrix; see `RowSource`.
-
-    Parameters
-    ----------
-    X : sparse or dense matrix of shape (n, d)
-        The rows.
-    y : n labels, or a sparse indicator of shape (n, K)
-        Strings, numbers or booleans. The labels of an indicator are its column numbers.
-    dtype : float32 or float64
-        Type of the values.
-    """
+    """Rows of a matrix with n labels or a sparse indicator, whose labels are its column numbers."""
 
     def __init__(self, X: Any, y: Any, *, dtype: DTypeLike = np.float32):
         self.dtype = np.dtype(dtype)
@@ -65,10 +55,7 @@ class MatrixRows(RowSource):
 
 
 class MatrixParts(RowSource):
-    """Rows of a sequence of matrices, such as from a generator; see `RowSource`.
-
-    The parts are pairs `(X, y)` as for `MatrixRows`, with the same features.
-    """
+    """Rows of a sequence of pairs `(X, y)` as for `MatrixRows`, with the same features, such as from a generator."""
 
     def __init__(self, parts: Iterable[tuple[Any, Any]], *, dtype: DTypeLike = np.float32):
         self._parts, self.dtype = parts, np.dtype(dtype)

@@ -34,13 +34,13 @@ class RowPart:
 
     Attributes
     ----------
-    indptr, indices, values : ndarray
-        CSR arrays. The indices are as written, counting from 0 or 1.
-    label_ptr, labels : ndarray
+    indices
+        As written, counting from 0 or 1.
+    label_ptr, labels
         The labels of all rows concatenated, and the offsets where each row begins.
-    end : Place
+    end
         Where the next part begins.
-    text_bytes : int
+    text_bytes
         Bytes of text read.
     """
 
@@ -58,16 +58,14 @@ class RowSource(Protocol):
 
     Attributes
     ----------
-    dtype : numpy dtype
-        Type of the values.
-    index_base : int or None
+    index_base
         The number that indices count from; None if it follows from the smallest index.
-    min_index, max_index : int
+    min_index, max_index
         Smallest and largest index read so far, as written. `max_index` is -1 if there are no features.
-    reading : dict
+    reading
         How the rows were read, as recorded in the manifest of a store. If it contains `normalize`, the store scales
         the rows to unit length.
-    end : Place
+    end
         The place after the last row.
     """
 
@@ -79,13 +77,7 @@ class RowSource(Protocol):
     end: Place
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
-        """Read the rows from `begin` to the end.
-
-        Raises
-        ------
-        ParseError
-            If a file is malformed; the message names the file and the place.
-        """
+        """Read the rows from `begin` to the end; ParseError names the file and the place."""
 
     def settings(self) -> dict[str, Any]:
         """Return what identifies the source, as JSON values; `files` holds its `fingerprints`."""
@@ -104,19 +96,17 @@ def fingerprints(paths: Sequence[PathOrFile]) -> list[dict[str, Any]]:
 
 
 class TextRows(RowSource):
-    """Rows of one or more svmlight or XMC files; see `RowSource`.
+    """Rows of one or more svmlight or XMC files.
 
     Parameters
     ----------
-    paths : sequence of str or path-like
+    paths
         The files, plain or compressed. `-` reads standard input.
-    xmc : bool
+    xmc
         Whether the files are in the extreme-classification format, each with a header.
-    dtype : float32 or float64
-        Type of the values.
-    index_base : 0 or 1, optional
+    index_base
         The number that indices count from. With 1, index 0 is an error. XMC files count from 0.
-    normalize : bool
+    normalize
         Whether the store scales the rows to unit length.
     """
 

@@ -38,25 +38,9 @@ def sample_files() -> list[str]:
 
 
 def write_samples(folder: str | os.PathLike[str]) -> list[Path]:
-    """Write a small file of every supported kind. The contents are always the same.
+    """Write a small file of every supported kind, always with the same contents.
 
-    Tables of news with the columns `id`, `topic` and `body` (`news.csv`, `test.csv`, `news.parquet`; `new.csv` has no
-    topics), svmlight files with one label per row (`big.svm`, the same compressed and in two parts, `more.svm` and
-    `test.svm`), and XMC files with several labels per row (`train.txt`, `test.txt`).
-
-    Parameters
-    ----------
-    folder : str or path-like
-        Destination; it is created if it does not exist.
-
-    Returns
-    -------
-    list of Path
-
-    Raises
-    ------
-    FileExistsError
-        If one of the files already exists. Nothing is written in that case.
+    FileExistsError if one of the files already exists; nothing is written in that case.
     """
     folder = Path(folder)
     paths = [folder / name for name in sample_files()]

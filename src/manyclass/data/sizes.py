@@ -6,13 +6,7 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "M
 
 
 def parse_size(size: int | str) -> int:
-    """Convert a size such as "512MB", "1.5 GiB" or "2G" to bytes. A number is already in bytes.
-
-    Raises
-    ------
-    ValueError
-        If the size cannot be parsed or is not positive.
-    """
+    """Convert a positive size such as "512MB", "1.5 GiB" or "2G" to bytes. A number is already in bytes."""
     if isinstance(size, int) and not isinstance(size, bool) and size > 0:
         return size
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", size.upper()) if isinstance(size, str) else None

@@ -16,14 +16,9 @@ LOCK = ".lock"
 
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Hold the write lock of a folder. The system releases it when the process ends.
+    """Hold the write lock of a folder, which the system releases when the process ends.
 
-    Raises
-    ------
-    StoreError
-        If another process holds the lock.
-    OSError
-        Errors of the body, naming the folder if they name no file.
+    StoreError if another process holds the lock. Errors of the body name the folder if they name no file.
     """
     with _lock_file(folder / LOCK) as lock:
         try:

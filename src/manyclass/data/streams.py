@@ -75,11 +75,7 @@ class _Prefixed(io.RawIOBase):
 
 
 class _Decompressed(io.RawIOBase):
-    """Decompress concatenated members as one stream.
-
-    Truncated input raises the same error in all four formats, unlike with the readers of the standard library and of
-    zstandard.
-    """
+    """Decompress concatenated members as one stream, with the same error for truncated input in all four formats."""
 
     def __init__(self, source: BinaryIO, codec: str):
         self._source = source
@@ -178,15 +174,10 @@ def open_atomic(path: str | os.PathLike[str], *, durable: bool = True) -> Iterat
     """Open a file for writing that appears under its name only once it is complete.
 
     The bytes go to a temporary file in the same folder, which is renamed once they are on disk, or deleted if
-    anything fails. If a file is replaced, the new one keeps its permissions and, where the system allows it, its
-    owner. A symbolic link is replaced, not followed; use `open_destination` for paths given by users. If `durable`,
-    wait until the contents and the name are on disk.
-
-    Raises
-    ------
-    OSError
-        If writing fails; the message names the file. An existing file is left unchanged, unless only the final sync
-        of the folder failed.
+    anything fails; an existing file then stays as it is, unless only the final sync of the folder failed. If a file
+    is replaced, the new one keeps its permissions and, where the system allows it, its owner. A symbolic link is
+    replaced, not followed; use `open_destination` for paths given by users. If `durable`, wait until the contents
+    and the name are on disk.
     """
     path = Path(path)
     try:
@@ -255,10 +246,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _new_beside(path: Path, mode: int) -> tuple[int, Path]:
-    """Create a hidden temporary file next to `path`.
-
-    The file is locked, so an unlocked one must have been left by a killed process; see `remove_leftovers`.
-    """
+    """Create a hidden temporary file next to `path`, locked so that `remove_leftovers` knows it to be in use."""
     while True:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with _naming(path), contextlib.suppress(FileExistsError):
@@ -318,10 +306,7 @@ def open_destination(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a path given by a user for writing, as `open_destination` does.
-
-    The suffixes `.gz`, `.bz2`, `.xz` and `.zst` select compression.
-    """
+    """Open a path as `open_destination` does, with compression if it ends in `.gz`, `.bz2`, `.xz` or `.zst`."""
     codec = SUFFIXES.get(Path(path).suffix.lower())
     if codec == "zstd":
         zstandard_package()  # fail before anything is written

@@ -7,23 +7,14 @@ import numpy as np
 
 
 def string_arrays(strings: Iterable[str], errors: str = "surrogatepass") -> tuple[np.ndarray, np.ndarray]:
-    """Return the strings as concatenated UTF-8, and their offsets.
-
-    Lone surrogates, which may come from JSON, are encoded according to `errors`.
-    """
+    """Return the strings as concatenated UTF-8, with lone surrogates (as in JSON) by `errors`, and their offsets."""
     encoded = [string.encode("utf-8", errors) for string in strings]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     return np.frombuffer(b"".join(encoded), np.uint8), offsets
 
 
 def read_strings(utf8: np.ndarray, offsets: np.ndarray, what: str, errors: str = "surrogatepass") -> list[str]:
-    """Restore the strings from the arrays of `string_arrays`; `what` they are appears in error messages.
-
-    Raises
-    ------
-    ValueError
-        If the arrays are inconsistent.
-    """
+    """Restore the strings from the arrays of `string_arrays`; `what` they are appears in error messages."""
     if utf8.dtype != np.uint8 or offsets.dtype != np.int64 or utf8.ndim != 1 or offsets.ndim != 1:
         raise ValueError(
             f"the {what} must be vectors of uint8 and int64, got {utf8.dtype} of shape {utf8.shape} and "

@@ -25,13 +25,11 @@ class ParseError(BadFileError):
 
     Attributes
     ----------
-    file : str
-        The file, as named by the caller.
-    line, column : int
+    line, column
         Where the offending text starts. Both count from 1, the column in bytes.
-    reason : str
+    reason
         What is wrong, in words that fit any interface.
-    remedy : str
+    remedy
         Key of the advice in `REMEDIES`; empty if the reason already says what to do.
     """
 
@@ -80,13 +78,7 @@ def new_parser(
 
 
 def feed(parser: Any, name: str, text: np.ndarray) -> None:
-    """Pass the next chunk of text to a parser.
-
-    Raises
-    ------
-    ParseError
-        If the text is malformed, or if a line is too long (a few compressed bytes can expand to a huge line).
-    """
+    """Pass the next chunk of text to a parser; reject long lines, which a few compressed bytes can expand to."""
     if failure := parser.feed(text):
         raise ParseError(name, *failure)
     if parser.unfinished > LONGEST_LINE:
@@ -96,10 +88,7 @@ def feed(parser: Any, name: str, text: np.ndarray) -> None:
 def feed_source(
     parser: Any, source: PathOrFile, *, chunk: int = CHUNK, skip: Callable[[BinaryIO], None] | None = None
 ) -> Iterator[int]:
-    """Pass all of `source` to a parser, one chunk at a time, and yield the size of each.
-
-    `skip` may first read some of the stream.
-    """
+    """Pass all of `source`, after what `skip` reads, to a parser, and yield the size of each chunk."""
     name, buffer = stream_name(source), np.empty(chunk, np.uint8)
     try:
         with open_input(source) as stream:
@@ -115,10 +104,7 @@ def feed_source(
 
 
 def parse_rows(source: PathOrFile, *, dtype: DTypeLike, **options: Any) -> Any:
-    """Parse all of `source` and return the parser; `options` go to `new_parser`.
-
-    Get the rows with `matrix_of` and `labels_of`.
-    """
+    """Parse all of `source` and return the parser (made with `options`), for `matrix_of` and `labels_of`."""
     parser = new_parser(dtype, **options)
     for _ in feed_source(parser, source):  # Python can handle Ctrl-C between the chunks
         pass

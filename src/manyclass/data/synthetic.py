@@ -19,6 +19,8 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from .matrix import pointers
+
 ROWS_PER_CHUNK = 1024
 ONCE_SHARE = 0.25  # fraction of the vocabulary that occurs in only one training row
 GROUP_SIZE = 12  # classes that share a vocabulary
@@ -36,17 +38,17 @@ class TextShape:
 
     Attributes
     ----------
-    n, n_test : int
+    n, n_test
         Number of training and test rows.
-    K : int
+    K
         Number of classes; each has at least one training row.
-    d : int
+    d
         Number of features.
-    nnz : float
+    nnz
         Average number of non-zeros per row.
-    class_words : int
+    class_words
         Vocabulary size of a class. The larger it is, the less two rows of a class have in common.
-    class_share, group_share : float
+    class_share, group_share
         Fraction of a row's words that come from the vocabulary of its class and of its group.
     """
 
@@ -75,10 +77,19 @@ def _zipf(n: int, shift: float = 2.7, exponent: float = 1.0) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _shape(preset: str, **changes: Any) -> TextShape:
+def _shape(
+    preset: str,
+    *,
+    n: int | None = None,
+    n_test: int | None = None,
+    d: int | None = None,
+    K: int | None = None,
+    nnz: float | None = None,
+) -> TextShape:
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
-    shape = replace(PRESETS[preset], **{name: value for name, value in changes.items() if value is not None})
+    sizes: dict[str, Any] = {"n": n, "n_test": n_test, "d": d, "K": K, "nnz": nnz}
+    shape = replace(PRESETS[preset], **{name: value for name, value in sizes.items() if value is not None})
     if shape.K < 2 or shape.n < shape.K or shape.n_test < 0:
         raise ValueError(
             f"n={shape.n}, n_test={shape.n_test}, K={shape.K}: there must be at least two classes, at least one "
@@ -195,7 +206,7 @@ class _TextModel:
         idf[self.column] = self.idf
         values = (1 + np.log(counts)) * idf[columns]
         values /= np.sqrt(np.bincount(rows, values**2, y.size))[rows]
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=y.size))])
+        indptr = pointers(np.bincount(rows, minlength=y.size))
         return sp.csr_matrix(
             (values.astype(np.float32), columns.astype(np.int32), indptr), shape=(y.size, self.shape.d)
         )
@@ -224,39 +235,18 @@ def iter_text_like(
     rows_per_block: int = 8192,
     seed: int = 0,
     split: Literal["train", "test"] = "train",
-    n: int | None = None,
-    n_test: int | None = None,
-    d: int | None = None,
-    K: int | None = None,
-    nnz: float | None = None,
+    **sizes: Any,
 ) -> Iterator[tuple[sp.csr_matrix, np.ndarray]]:
-    """Generate a synthetic text data set block by block, holding one block and the class vocabularies in memory.
+    """Generate a synthetic text data set as blocks of rows and classes; only one block is in memory.
 
-    Parameters
-    ----------
-    preset : str
-        One of `PRESETS`.
-    rows_per_block : int
-        Number of rows in each block but the last. The rows do not depend on it.
-    seed : int
-        Seed of the data set.
-    split : "train" or "test"
-        The rows to generate.
-    n, n_test, d, K, nnz : optional
-        Override the preset: number of training rows, test rows, features, classes, and non-zeros per row.
-
-    Yields
-    ------
-    X : float32 csr_matrix
-        Rows of unit length.
-    y : int64 ndarray
-        Classes 0..K-1.
+    The rows have unit length and do not depend on `rows_per_block`. `sizes` are `n`, `n_test`, `d`, `K` and `nnz` as
+    for `make_text_like`.
     """
     if split not in ("train", "test"):
         raise ValueError(f'split must be "train" or "test", got {split!r}')
     if rows_per_block < 1:
         raise ValueError(f"rows_per_block must be at least 1, got {rows_per_block}")
-    return _blocks(_TextModel(_shape(preset, n=n, n_test=n_test, d=d, K=K, nnz=nnz), seed), split, rows_per_block)
+    return _blocks(_TextModel(_shape(preset, **sizes), seed), split, rows_per_block)
 
 
 def make_text_like(

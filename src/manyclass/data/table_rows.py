@@ -19,10 +19,7 @@ ROWS_AT_ONCE = 1 << 14
 
 
 class TableRows(RowSource):
-    """Rows of one or more CSV, TSV, JSON lines or Parquet files; see `RowSource`.
-
-    The parameters are those of `read_table`, for several files, and `hash_bits` of `HashedText`.
-    """
+    """Rows of one or more tables; the parameters are those of `read_table` and `HashedText`."""
 
     def __init__(
         self,

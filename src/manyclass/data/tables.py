@@ -50,24 +50,15 @@ def check_delimiter(delimiter: str) -> str:
 def iter_columns(
     path: PathOrFile, columns: Sequence[str], *, format: TableFormat | None = None, delimiter: str | None = None
 ) -> Iterator[Row]:
-    """Read selected columns of a table row by row, using little memory; see `read_table` for the parameters.
+    """Yield for each row of a table its place, counted from 1, and its values in some columns, using little memory.
 
-    Yields
-    ------
-    place : int
-        The line where the row begins, or its row number in Parquet. Both count from 1.
-    values : list
-        One value per column: strings from CSV and TSV, otherwise any type the file holds.
-
-    Raises
-    ------
-    ParseError
-        If the file cannot be read. The message names the place; for a missing column, it lists the columns found.
+    The place is a line, or in Parquet the row number. The values are strings from CSV and TSV, otherwise any type the
+    file holds. See `read_table` for the parameters.
     """
     name = stream_name(path)
     kind = format or format_by_name(name)
     if kind is None:
-        raise ValueError(f"{name}: no format follows from the name; pass format='csv', 'tsv', 'jsonl' or 'parquet'")
+        raise ValueError(f"{name}: the name does not show the format; pass format='csv', 'tsv', 'jsonl' or 'parquet'")
     if kind not in FORMATS.values():
         raise ValueError(f"format must be csv, tsv, jsonl or parquet, got {kind!r}")
     if delimiter is not None and kind not in DELIMITERS:

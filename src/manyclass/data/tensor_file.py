@@ -67,17 +67,13 @@ Tensor = np.ndarray | Pieces
 def tensor_file_content(
     tensors: Mapping[str, Tensor], metadata: dict[str, str], aligned: tuple[str, ...] = (), *, checked: bool = False
 ) -> Iterator[bytes | memoryview]:
-    """Yield the contents of a file with these arrays, without copying them.
+    """Yield the contents of a file with these contiguous arrays, without copying them.
 
     Parameters
     ----------
-    tensors : mapping of str to ndarray or Pieces
-        Contiguous arrays.
-    metadata : dict of str to str
-        The metadata of the file.
-    aligned : tuple of str
+    aligned
         Array names, of which `tensors` has one. That array starts at a multiple of 64 bytes.
-    checked : bool
+    checked
         Add checksums; see `TensorFile.verify`.
     """
     # Arrays follow each other without gaps and must be aligned to their type, so the wide types come first. Within a
@@ -138,30 +134,16 @@ class _Entry:
 
 
 class TensorFile(Mapping[str, np.ndarray]):
-    """A safetensors file as a mapping from names to arrays.
+    """A safetensors file as a mapping from names to arrays; TensorFileError if it is not one, or is truncated.
 
     The header is checked: the arrays must fill the file to its end, without gaps or overlaps.
 
     Parameters
     ----------
-    path : str or path-like
-        The file.
-    mmap : bool
+    mmap
         Map the file into memory, so that arrays are read when used. False reads the whole file.
-    verified : bool
+    verified
         Also compare the arrays with their checksums, if the file has any. The header checksum is always compared.
-
-    Attributes
-    ----------
-    metadata : dict of str to str
-    has_checksums : bool
-
-    Raises
-    ------
-    TensorFileError
-        If the file is not a safetensors file, or is truncated.
-    OSError
-        If the file cannot be read.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, mmap: bool = True, verified: bool = False):
@@ -182,13 +164,7 @@ class TensorFile(Mapping[str, np.ndarray]):
             self.verify()
 
     def verify(self, without: str = "") -> None:
-        """Compare arrays with their checksums, if the file has any, except those whose names start with `without`.
-
-        Raises
-        ------
-        TensorFileError
-            If an array has changed since it was written; the message names it.
-        """
+        """Compare arrays with their checksums, if the file has any, except those whose names start with `without`."""
         if not self.has_checksums:
             return
         try:
@@ -222,13 +198,7 @@ class TensorFile(Mapping[str, np.ndarray]):
         return len(self._entries)
 
     def part(self, name: str, begin: int, end: int) -> np.ndarray:
-        """Read part of a vector from the file, bypassing the memory map, which would keep the pages in memory.
-
-        Raises
-        ------
-        OSError
-            If the file has been truncated.
-        """
+        """Read part of a vector from the file, bypassing the memory map, which would keep the pages in memory."""
         entry = self._entries[name]
         dtype = np.dtype(TYPES[entry.dtype])
         if not 0 <= begin <= end <= math.prod(entry.shape):

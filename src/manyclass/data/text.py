@@ -25,10 +25,7 @@ def _text(value: Any, name: str, place: int, column: str) -> str:
 def iter_texts(
     path: PathOrFile, *, text: str | None = None, id: str | None = None, **options: Any
 ) -> Iterator[tuple[str, Any]]:
-    """Read texts row by row, each with its value in the column `id` (None if no such column is named).
-
-    `options` go to `iter_columns`.
-    """
+    """Read texts row by row, each with its value in the column `id` (else None); `options` go to `iter_columns`."""
     name, column = stream_name(path), text or "text"
     columns = [column] if id is None else [column, id]
     for place, (value, *ids) in iter_columns(path, columns, **options):
@@ -58,7 +55,7 @@ def iter_table(
             raise ParseError(name, place, 1, f"no label in {column!r}; {found} no label", "unlabelled")
     if skipped:
         rows_without = "1 row without a label was" if skipped == 1 else f"{skipped:,} rows without a label were"
-        logger.warning("%s: %s skipped, the first in line %d", name, rows_without, first)
+        logger.warning("%s: %s skipped, the first on line %d", name, rows_without, first)
 
 
 def _labelled_texts(

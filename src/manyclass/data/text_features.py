@@ -13,13 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 
 def as_texts(texts: Any) -> list[Any]:
-    """Check that all elements are texts and return them as a list.
-
-    Raises
-    ------
-    ValueError
-        If `texts` is a single text or a table, or if an element is not a text (the message names its row).
-    """
+    """Return the elements as a list; unless each is a text, raise an error that names the row."""
     if isinstance(texts, str | bytes):
         raise ValueError("a single text was given; pass a list of texts, such as [text]")
     if getattr(texts, "ndim", 1) != 1:

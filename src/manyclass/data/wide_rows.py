@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .matrix import RowMatrix
+from .matrix import RowMatrix, chosen_entries
 
 # With fewer features than this, anything stored per feature is small.
 MANY = 1 << 22
@@ -29,7 +29,6 @@ def narrow_rows(rows: RowMatrix, features: np.ndarray) -> RowMatrix:
     known = places < features.size
     known[known] = features[places[known]] == indices[known]
     if not known.all():
-        before = np.concatenate([[0], np.cumsum(known)]).astype(indptr.dtype)
-        indptr, places, values = before[indptr], places[known], values[known]
-    places = places.astype(indices.dtype)
+        indptr, places, values = chosen_entries(known, indptr, places, values)
+    indptr, places = indptr.astype(rows.csr_arrays[0].dtype, copy=False), places.astype(indices.dtype)
     return replace(rows, n_features=features.size, indptr=indptr, indices=places, values=values)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from ..data.matrix import chosen_entries, pointers
 from .weights import SparseWeights, WideWeights, as_matrix, as_stored, nbytes
 
 TYPES = ("float16", "int8")
@@ -14,12 +15,7 @@ LARGEST = 127
 
 
 def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int | None) -> Any:
-    """Drop small weights and convert the rest to a smaller type; parameters as for `LinearModel.compress`.
-
-    Returns
-    -------
-    SparseWeights, or without `dtype` an ndarray or csr_matrix, whichever is smaller
-    """
+    """Drop small weights and convert the rest to a smaller type; parameters as for `LinearModel.compress`."""
     if dtype is not None and dtype not in TYPES:
         raise ValueError(f"dtype must be float16, int8 or None, got {dtype!r}")
     if not prune >= 0:
@@ -39,14 +35,14 @@ def compress_weights(weights: Any, *, dtype: str | None, prune: float, keep: int
 
 
 def _chosen(matrix: sp.csr_matrix, chosen: np.ndarray) -> sp.csr_matrix:
-    before = np.concatenate([[0], np.cumsum(chosen)])
-    return sp.csr_matrix((matrix.data[chosen], matrix.indices[chosen], before[matrix.indptr]), shape=matrix.shape)
+    indptr, indices, values = chosen_entries(chosen, matrix.indptr, matrix.indices, matrix.data)
+    return sp.csr_matrix((values, indices, indptr), shape=matrix.shape)
 
 
 def _largest_of_column(matrix: sp.csr_matrix, count: int) -> np.ndarray:
     # By column, then largest first; ties go to the first feature.
     order = np.lexsort((-np.abs(matrix.data), matrix.indices))
-    begin = np.concatenate([[0], np.cumsum(np.bincount(matrix.indices, minlength=matrix.shape[1]))])
+    begin = pointers(np.bincount(matrix.indices, minlength=matrix.shape[1]))
     rank = np.arange(order.size) - begin[matrix.indices[order]]
     chosen = np.zeros(order.size, bool)
     chosen[order[rank < count]] = True

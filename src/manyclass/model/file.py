@@ -251,7 +251,8 @@ def verify_model(path: str | os.PathLike[str]) -> None:
             opened.verify()
     if without:
         raise ModelFileError(
-            f"{without[0]}: it has no checksums (written by an older manyclass); load the model and save it again"
+            f"{without[0]}: it has no checksums (written by an older version of manyclass); load the model and save "
+            "it again"
         )
 
 
@@ -323,8 +324,8 @@ def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> Non
         raise ModelFileError(f"{path}: the format version is {version!r}; the file is damaged")
     if int(version) > NEWEST:
         raise ModelFileError(
-            f"{path}: written by a newer manyclass: its format is {version}, but this version reads up to {NEWEST}; "
-            "upgrade manyclass",
+            f"{path}: written by a newer version of manyclass: its format is {version}, but this version reads up to "
+            f"{NEWEST}; upgrade manyclass",
         )
 
 

@@ -12,25 +12,10 @@ from .linear import LinearModel
 
 
 def model_of(trained: Any) -> LinearModel:
-    """Return the model of a fitted estimator, pipeline or search.
+    """Return the model of a fitted estimator of this package, a pipeline that ends with one, or a search over these.
 
-    Parameters
-    ----------
-    trained : LinearModel, estimator, Pipeline, or search
-        A fitted estimator of this package; a pipeline that ends with one; or a search such as `GridSearchCV` over
-        these, whose best estimator is used.
-
-    Returns
-    -------
-    LinearModel
-        The model of a pipeline accepts the same input as the pipeline.
-
-    Raises
-    ------
-    TypeError
-        For anything else, and for a pipeline with a step that cannot be stored as data; the message says why.
-    sklearn.exceptions.NotFittedError
-        If it has not been fitted.
+    The model of a pipeline accepts the same input as the pipeline. TypeError says why there is no model: `trained` is
+    something else, or a step cannot be stored as data.
     """
     if isinstance(trained, LinearModel):
         return trained
@@ -45,7 +30,7 @@ def model_of(trained: Any) -> LinearModel:
     found = getattr(trained, "model_", None)
     if not isinstance(found, LinearModel):
         raise TypeError(
-            f"a {type(trained).__name__} has no model of manyclass; pass a LinearModel, an estimator of manyclass, "
+            f"a {type(trained).__name__} is not a manyclass model; pass a LinearModel, a manyclass estimator, "
             "or a pipeline that ends with one"
         )
     return found

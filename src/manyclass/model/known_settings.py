@@ -35,13 +35,7 @@ NAMES = {about.name for about in fields(KnownSettings)}
 
 
 def check_settings(settings: dict[str, Any]) -> None:
-    """Reject settings from a file that would fail when used.
-
-    Raises
-    ------
-    ValueError
-        Names the setting and the value found.
-    """
+    """Reject settings from a file that would fail when used; the error names the setting and the value found."""
     known = {name: value for name, value in settings.items() if name in NAMES}
     rule = as_declared(KnownSettings, known, "settings").probability
     if known.get("index_base", 0) not in (0, 1):

@@ -7,15 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class LabelOrder:
-    """The order of the labels from which a label tree can be rebuilt.
-
-    Attributes
-    ----------
-    labels : int32 ndarray of shape (K,)
-        The codes of all labels in the order of the leaves.
-    branching : int
-        Maximum number of children per node.
-    """
+    """The codes of all labels in the order of the leaves of a label tree, from which the tree can be rebuilt."""
 
     labels: np.ndarray
     branching: int

@@ -17,24 +17,7 @@ SCORES_AT_ONCE = 1 << 24
 def predict_sets(
     model: "LinearModel", X: RowMatrix, *, k: int | None = None, threshold: float = 0.0, n_jobs: int | None = None
 ) -> sp.csr_matrix:
-    """Predict the set of labels of each row.
-
-    Parameters
-    ----------
-    model : LinearModel
-    X : RowMatrix of shape (n, n_features)
-    k : int, optional
-        Predict the k labels with the largest scores for each row.
-    threshold : float
-        Predict all labels with scores above this, if `k` is not given.
-    n_jobs : int, optional
-        Number of threads; None for all cores.
-
-    Returns
-    -------
-    csr_matrix of shape (n, K)
-        Ones for the predicted labels.
-    """
+    """Predict as ones the `k` labels with the largest scores for each row, or all with scores above the threshold."""
     found = topk_matrix(model, X, k, n_jobs=n_jobs) if k is not None else scores_above(model, X, threshold, n_jobs)
     return sp.csr_matrix((np.ones(found.nnz, np.int32), found.indices, found.indptr), shape=found.shape)
 

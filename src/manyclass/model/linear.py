@@ -296,13 +296,7 @@ class LinearModel:
         return rows
 
     def room_for_best(self, rows: RowMatrix, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return uninitialised arrays for the codes and scores of the k best classes of each row.
-
-        Raises
-        ------
-        ValueError
-            If the model does not have k classes.
-        """
+        """Return uninitialised arrays for the codes and scores of the k best classes of each row."""
         if not 1 <= k <= self.n_classes:
             raise ValueError(f"k must be between 1 and the number of classes, {self.n_classes}; got {k}")
         return np.empty((rows.n_rows, k), np.int32), np.empty((rows.n_rows, k), self.dtype)

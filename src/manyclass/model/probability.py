@@ -9,20 +9,11 @@ METHODS = ("softmax", "sigmoid")
 
 
 def probabilities(rule: dict[str, Any], scores: np.ndarray) -> np.ndarray:
-    """Turn scores into probabilities.
+    """Turn scores of shape (n, K), minus infinity for untrained classes, into probabilities of the same type.
 
-    Parameters
-    ----------
-    rule : dict
-        `{"method": "softmax", "slope": a}`: proportional to `exp(a s)`; or
-        `{"method": "sigmoid", "slope": a, "offset": b}`: proportional to `1 / (1 + exp(-a s - b))`, or equal to it
-        with `"alone": True` (for sets of labels).
-    scores : ndarray of shape (n, K)
-        Minus infinity for untrained classes.
-
-    Returns
-    -------
-    ndarray of shape (n, K), of the type of the scores
+    The rule is `{"method": "softmax", "slope": a}`: proportional to `exp(a s)`; or
+    `{"method": "sigmoid", "slope": a, "offset": b}`: proportional to `1 / (1 + exp(-a s - b))`, or equal to it
+    with `"alone": True` (for sets of labels).
     """
     if rule["method"] == "softmax":
         return softmax(scores * scores.dtype.type(rule["slope"]), axis=1)

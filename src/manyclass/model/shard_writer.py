@@ -62,10 +62,11 @@ class ShardWriter:
         """
         if not 0 <= first_class <= first_class + part.n_classes <= self._n_classes:
             raise ValueError(
-                f"classes {first_class} to {first_class + part.n_classes - 1} of a model with {self._n_classes}"
+                f"the part has classes {first_class} to {first_class + part.n_classes - 1}, but the model "
+                f"has only {self._n_classes} classes"
             )
         if part.n_features != self._n_features:
-            raise ValueError(f"a shard with {part.n_features} features of a model with {self._n_features}")
+            raise ValueError(f"the part has {part.n_features} features, but the model has {self._n_features}")
         chain = self._chain if first_class == 0 else Chain()
         save_shard(replace(part, settings=self._settings, chain=chain), self._path(first_class))
 

@@ -66,11 +66,11 @@ class ShardIndex:
 
     Attributes
     ----------
-    shards : list of Path
-        The shards, in the order of their classes.
-    certificate : dict, optional
+    shards
+        In the order of their classes.
+    certificate
         Certificate of the whole model, if each shard has its own.
-    has_checksum : bool
+    has_checksum
         Whether the index has a checksum of itself, which was verified.
     """
 
@@ -99,16 +99,10 @@ def write_index(folder: Path, names: list[str], certificate: dict[str, Any] | No
 
 
 def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
-    """Read the index of a folder of shards.
-
-    Raises
-    ------
-    ValueError
-        If the folder does not hold a complete model.
-    """
+    """Read the index of a folder of shards; ValueError if the folder does not hold a complete model."""
     path = Path(folder) / INDEX
     if not path.exists():
-        raise ValueError(f"a folder without {INDEX}, so not a model, or one that is incomplete")
+        raise ValueError(f"the folder has no {INDEX}, so it is not a model, or not a complete one")
     try:
         content = parse_object(path.read_bytes())
     except ValueError as error:
@@ -125,7 +119,8 @@ def read_index(folder: str | os.PathLike[str]) -> ShardIndex:
         raise ValueError(f"the certificate in {INDEX} is a {type(certificate).__name__}, not a JSON object")
     missing = [name for name in names if not (Path(folder) / name).is_file()]
     if missing:
-        raise ValueError(f"of {len(names)} shards, {', '.join(missing)} is missing")
+        verb = "is" if len(missing) == 1 else "are"
+        raise ValueError(f"{len(missing)} of {len(names)} shards {verb} missing: {', '.join(missing)}")
     return ShardIndex([Path(folder) / name for name in names], certificate, "checksum" in content)
 
 
@@ -135,13 +130,7 @@ def _checksum(content: dict[str, Any]) -> str:
 
 
 def join_shards(parts: list[LinearModel], index: ShardIndex) -> LinearModel:
-    """Join shards into one model without copying the weights.
-
-    Raises
-    ------
-    ValueError
-        If the parts do not belong to the same model.
-    """
+    """Join shards into one model without copying the weights; ValueError if they do not belong to the same model."""
     first = parts[0]
     for part, path in zip(parts, index.shards, strict=True):
         if part.settings != first.settings or (index.certificate is None and part.certificate != first.certificate):

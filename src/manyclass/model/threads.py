@@ -8,19 +8,11 @@ from joblib.parallel import get_active_backend
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Convert `n_jobs` to a number of threads.
+    """Convert `n_jobs` to a number of threads: -1 for all cores available to this process, -2 for all but one.
 
-    Parameters
-    ----------
-    n_jobs : int or None
-        A number of threads; -1 for all cores available to this process, -2 for all but one. None means all cores,
-        with two exceptions. Inside `joblib.parallel_config(n_jobs=...)` it means that number, up to the number of
-        cores. In a joblib or Dask worker it means one thread, or the number that joblib sets for libraries in a
-        worker process (`OMP_NUM_THREADS`: the cores divided by the workers, or `inner_max_num_threads`).
-
-    Returns
-    -------
-    int
+    None means all cores, with two exceptions. Inside `joblib.parallel_config(n_jobs=...)` it means that number, up to
+    the number of cores. In a joblib or Dask worker it means one thread, or the number that joblib sets for libraries
+    in a worker process (`OMP_NUM_THREADS`: the cores divided by the workers, or `inner_max_num_threads`).
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:

@@ -15,6 +15,7 @@ all of shape (features, columns), read by features.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ import scipy.sparse as sp
 
 from .._native import core, native
 from ..data import RowMatrix
+from ..data.matrix import csr_of, index_type
 from ..data.wide_rows import narrow_rows
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -34,14 +36,11 @@ class SparseWeights:
 
     Attributes
     ----------
-    indptr : int64 ndarray of shape (features + 1,)
-    indices : int32 or uint16 ndarray
-        Columns, ascending within a feature.
-    values : ndarray
+    indices
+        Columns, ascending within a feature, as int32 or uint16.
+    values
         float32 or float64; or float16 or int8, with scores in float32.
-    columns : int
-        Number of columns.
-    scale : float32 ndarray of shape (columns,), optional
+    scale
         Factor per column, for int8 values only.
     """
 
@@ -66,13 +65,9 @@ class SparseWeights:
         values = self.values.astype(self.dtype, copy=False)
         if self.scale is not None:
             values *= self.scale[self.indices]
-        # scipy's constructor would copy the indices to give them the type of the row pointers. Assignment does not,
-        # and the row pointers are cheaper to copy.
-        matrix = sp.csr_matrix(self.shape, dtype=self.dtype)
-        fits = self.indptr[-1] <= np.iinfo(np.int32).max
-        matrix.data, matrix.indices = values, self.indices.astype(np.int32, copy=False)
-        matrix.indptr = self.indptr.astype(np.int32) if fits else self.indptr
-        return matrix
+        # SciPy wants one type for both index arrays, and the row pointers are cheaper to copy.
+        indptr: np.ndarray = self.indptr.astype(index_type(self.indptr[-1]), copy=False)
+        return csr_of(indptr, self.indices.astype(np.int32, copy=False), values, self.shape)
 
 
 @dataclass(frozen=True)
@@ -81,12 +76,10 @@ class WideWeights:
 
     Attributes
     ----------
-    features : int64 ndarray of shape (used,)
+    features
         The features with weights, ascending.
-    part : ndarray, csr_matrix or SparseWeights of shape (used, columns)
+    part
         Their weights.
-    n_features : int
-        Total number of features.
     """
 
     features: np.ndarray
@@ -112,9 +105,7 @@ class WideWeights:
         part = sp.csr_matrix(as_matrix(self.part))
         counts = np.zeros(self.n_features + 1, part.indptr.dtype)
         counts[self.features + 1] = np.diff(part.indptr)
-        matrix = sp.csr_matrix(self.shape, dtype=part.dtype)
-        matrix.data, matrix.indices, matrix.indptr = part.data, part.indices, np.cumsum(counts, out=counts)
-        return matrix
+        return csr_of(np.cumsum(counts, out=counts), part.indices, part.data, self.shape)
 
 
 @dataclass(frozen=True)
@@ -162,22 +153,23 @@ def is_sparse(weights: Any) -> bool:
     return not isinstance(weights, np.ndarray)
 
 
+def _stored_parts(weights: Any) -> list[Any]:
+    """Return the arrays, csr_matrix and `SparseWeights` that the weights consist of."""
+    if isinstance(weights, JoinedWeights):
+        return list(chain.from_iterable(map(_stored_parts, weights.parts)))
+    return _stored_parts(weights.part) if isinstance(weights, WideWeights) else [weights]
+
+
 def value_type(weights: Any) -> np.dtype:
     """Return the type of the stored values."""
-    if isinstance(weights, JoinedWeights):
-        return value_type(weights.parts[0])
-    if isinstance(weights, WideWeights):
-        return value_type(weights.part)
-    return weights.values.dtype if isinstance(weights, SparseWeights) else weights.dtype
+    part = _stored_parts(weights)[0]
+    return part.values.dtype if isinstance(part, SparseWeights) else part.dtype
 
 
 def nonzeros(weights: Any) -> int:
     """Return the number of nonzero weights."""
-    if isinstance(weights, JoinedWeights):
-        return sum(map(nonzeros, weights.parts))
-    if isinstance(weights, WideWeights):
-        return nonzeros(weights.part)
-    return weights.indices.size if is_sparse(weights) else int(np.count_nonzero(weights))
+    parts = _stored_parts(weights)
+    return sum(part.indices.size if is_sparse(part) else int(np.count_nonzero(part)) for part in parts)
 
 
 def nbytes(weights: Any) -> int:
@@ -188,11 +180,9 @@ def nbytes(weights: Any) -> int:
         return weights.features.nbytes + nbytes(weights.part)
     if isinstance(weights, np.ndarray):
         return weights.nbytes
-    if isinstance(weights, SparseWeights):
-        arrays = [weights.indptr, weights.indices, weights.values, weights.scale]
-    else:
-        arrays = [weights.indptr, weights.indices, weights.data]
-    return sum(array.nbytes for array in arrays if array is not None)
+    values = weights.values if isinstance(weights, SparseWeights) else weights.data
+    scale = getattr(weights, "scale", None)
+    return sum(array.nbytes for array in (weights.indptr, weights.indices, values, scale) if array is not None)
 
 
 def column_of(weights: Any, column: int) -> np.ndarray:

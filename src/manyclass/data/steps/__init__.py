@@ -4,13 +4,3 @@ from .chain import Chain
 from .files import chain_content, chain_fingerprint, read_chain
 from .formats import StoredStep
 from .text_tensors import chain_of_text_tensors, text_tensors
-
-__all__ = [
-    "Chain",
-    "StoredStep",
-    "chain_content",
-    "chain_fingerprint",
-    "chain_of_text_tensors",
-    "read_chain",
-    "text_tensors",
-]

@@ -29,21 +29,11 @@ FORMATS: dict[str, StepFormat] = {
 
 
 class Chain(Sequence[Any]):
-    """Fitted steps, applied one after the other.
+    """Fitted steps, applied one after the other; only the first one may take texts.
 
     A step is a transformer that can be stored as data: `TextFeatures`, `HashedText` and `UnitRows` of this package,
     `CountVectorizer`, `TfidfVectorizer`, `HashingVectorizer`, `TfidfTransformer`, `Normalizer` and `MaxAbsScaler` of
-    scikit-learn.
-
-    Parameters
-    ----------
-    steps : iterable of transformers
-        The steps. Only the first one may take texts.
-
-    Raises
-    ------
-    TypeError
-        If a step cannot be stored; the message says why.
+    scikit-learn. TypeError says why another one cannot be stored.
     """
 
     def __init__(self, steps: Iterable[Any] = ()):
@@ -82,26 +72,12 @@ class Chain(Sequence[Any]):
         return names
 
     def transform(self, X: Any) -> Any:
-        """Apply all steps.
-
-        Parameters
-        ----------
-        X : texts, or array or sparse matrix
-            If the only step takes texts, rows of numbers count as its result and are returned unchanged.
-
-        Returns
-        -------
-        array or sparse matrix
-
-        Raises
-        ------
-        ValueError
-            If the first step does not take this kind of input.
-        """
+        """Apply all steps; if the only one takes texts, rows of numbers count as its result and stay unchanged."""
         if self.takes_text and _is_matrix(X):
             if len(self) > 1:
                 raise ValueError(
-                    f"rows of numbers may have gone through some or all of the model's steps ({_told(self)}); pass "
+                    f"found rows of numbers, but the model's steps ({_told(self)}) start from texts, and it is "
+                    "unclear which steps these rows have been through; pass "
                     "texts, or the result of the model's `prepare`"
                 )
             return X
@@ -116,13 +92,7 @@ class Chain(Sequence[Any]):
         return X
 
     def after(self, done: "Chain") -> "Chain":
-        """Return the remaining steps for rows that have already gone through `done`.
-
-        Raises
-        ------
-        ValueError
-            If this chain does not begin with the steps of `done`.
-        """
+        """Return the remaining steps for rows that have gone through `done`, with which this chain must begin."""
         if not done:
             return self
         pairs = zip(self.store(), done.store(), strict=False)
@@ -133,13 +103,7 @@ class Chain(Sequence[Any]):
         return Chain(self[len(done) :])
 
     def check_features(self, n_features: int) -> None:
-        """Check that each step gives as many features as the next one takes, and the last one `n_features`.
-
-        Raises
-        ------
-        ValueError
-            If the numbers of features differ.
-        """
+        """Check that each step gives as many features as the next one takes, and the last one `n_features`."""
         width: int | None = None
         for step in self:
             wanted = getattr(step, "n_features_in_", None)
@@ -152,28 +116,18 @@ class Chain(Sequence[Any]):
             )
 
     def store(self) -> list[StoredStep]:
-        """Convert all steps to data.
-
-        Raises
-        ------
-        TypeError
-            If a parameter of a step is code.
-        """
+        """Convert all steps to data; TypeError if a parameter of a step is code."""
         return [_format_of(step).store(step) for step in self]
 
     @classmethod
     def restore(cls, stored: Iterable[StoredStep]) -> "Chain":
-        """Rebuild a chain from the result of `store`.
-
-        Raises
-        ------
-        ValueError
-            If a step is unknown, or its data are invalid.
-        """
+        """Rebuild a chain from the result of `store`; ValueError if a step is unknown, or its data are invalid."""
         steps = []
         for place, one in enumerate(stored):
             if one.name not in FORMATS:
-                raise ValueError(f"step {place} is {one.name!r}, which this manyclass does not know; upgrade it")
+                raise ValueError(
+                    f"step {place} is {one.name!r}, which this version of manyclass does not know; upgrade manyclass"
+                )
             try:
                 steps.append(FORMATS[one.name].restore(one))
             except (TypeError, ValueError) as error:

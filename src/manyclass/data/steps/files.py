@@ -34,13 +34,7 @@ def chain_fingerprint(chain: Chain) -> str:
 
 
 def read_chain(text: str, arrays: Mapping[str, np.ndarray]) -> Chain:
-    """Rebuild a chain from JSON and the arrays of a file, which may hold other arrays too.
-
-    Raises
-    ------
-    ValueError
-        If the data are damaged, or a step is unknown.
-    """
+    """Rebuild a chain from JSON and the arrays of a file, which may hold other arrays too."""
     try:
         steps = parse_json(text)
     except ValueError as error:

@@ -18,19 +18,7 @@ NAMES = "names"
 
 @dataclass(frozen=True)
 class StoredStep:
-    """A step as stored in a file.
-
-    Attributes
-    ----------
-    name : str
-        Name of its class.
-    parameters : dict
-        Constructor parameters, as plain values.
-    learned : dict
-        Learned numbers.
-    arrays : mapping of str to ndarray
-        Learned arrays.
-    """
+    """A step as stored in a file: its class, constructor parameters as plain values, and what it has learned."""
 
     name: str
     parameters: dict[str, Any]
@@ -51,13 +39,11 @@ class StepFormat:
 
     Attributes
     ----------
-    kind : type
-        The class.
-    takes_text : bool
+    takes_text
         Whether the step takes raw texts. Other steps take rows, and keep the number of features.
-    learns : bool
+    learns
         Whether the step must be fitted; some versions of scikit-learn require it of steps that learn nothing.
-    left_out : tuple of str
+    left_out
         Parameters that are not stored because they do not change the result, or are part of the learned state.
     """
 
@@ -67,15 +53,7 @@ class StepFormat:
     left_out: ClassVar[tuple[str, ...]] = ()
 
     def store(self, step: Any) -> StoredStep:
-        """Convert a step to data.
-
-        Raises
-        ------
-        TypeError
-            If a parameter is code.
-        sklearn.exceptions.NotFittedError
-            If the step is not fitted.
-        """
+        """Convert a fitted step to data; TypeError if a parameter is code."""
         if self.learns:
             check_is_fitted(step)
         parameters = {
@@ -89,13 +67,7 @@ class StepFormat:
         return StoredStep(self.kind.__name__, parameters, self.learned(step), arrays)
 
     def restore(self, stored: StoredStep) -> Any:
-        """Rebuild a step.
-
-        Raises
-        ------
-        ValueError
-            If the data are invalid.
-        """
+        """Rebuild a step; ValueError if the data are invalid."""
         step = self._with_parameters(stored.parameters)
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):

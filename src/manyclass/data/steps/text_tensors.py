@@ -33,13 +33,7 @@ def text_tensors(chain: Chain) -> dict[str, np.ndarray] | None:
 
 
 def chain_of_text_tensors(tensors: Mapping[str, np.ndarray]) -> Chain:
-    """Rebuild a chain from the arrays of `text_tensors`. Without such arrays, the chain is empty.
-
-    Raises
-    ------
-    ValueError
-        If the arrays are inconsistent.
-    """
+    """Rebuild a chain from the arrays of `text_tensors`. Without such arrays, the chain is empty."""
     if not any(name.startswith(PREFIX) for name in tensors):
         return Chain()
     if HASHING in tensors:
