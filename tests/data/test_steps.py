@@ -182,7 +182,7 @@ def test_rows_of_numbers_pass_a_single_text_step_unchanged():
     assert TEXT.transform(X) is X
     for rows in (X, X.toarray()):
         with pytest.raises(
-            ValueError, match=r"rows of numbers .*TF-IDF of \d+ words, then rows scaled to length 1.*pass texts"
+            ValueError, match=r"rows of numbers, .*TF-IDF of \d+ words, then rows scaled to length 1.*pass texts"
         ):
             (TEXT + Chain([UnitRows()])).transform(rows)
 
