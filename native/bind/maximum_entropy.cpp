@@ -42,7 +42,8 @@ void bind_variables(nb::class_<MaximumEntropySolver<T>>& maximum_entropy) {
                      std::max(MaxEnt::least, static_cast<T>(std::log(values.data()[e] / sum)));
              }
            })
-      .def_prop_ro("variables", [](MaxEnt& s) { return shared(s.variables()); })
+      .def_prop_ro(
+          "variables", [](MaxEnt& s) { return shared(s.variables()); }, nb::rv_policy::reference)
       // Sets the variables of the rows [first, last), in the form of `variables`.
       .def(
           "set_variables",

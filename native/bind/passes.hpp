@@ -61,7 +61,8 @@ void bind_pass(nb::class_<Solver>& solver) {
   solver.def_prop_ro("heads", [](const Solver& s) { return s.rows().heads(); })
       .def_prop_ro("data_bytes", [](const Solver& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", [](Solver& s) { return s.weights().bytes(); })
-      .def_prop_ro("training_weights", [](Solver& s) { return shared(s.weights()); })
+      .def_prop_ro(
+          "training_weights", [](Solver& s) { return shared(s.weights()); }, nb::rv_policy::reference)
       .def("begin_pass", &Solver::begin_pass)
       .def("pass_sums",
            [](Solver& s) {
