@@ -278,8 +278,19 @@ class Newton {
       ++passes;
       multiply();
       bool ends[width] = {};
-      const Wide<T> length = lengths(at, ends), next = go(length.rounded());
-      Wide<T> turn;
+      const Wide<T> length = lengths(at, ends);
+      const vec<T> by = length.rounded();
+      Wide<T> next, turn;  // next: the squared norm of the new residual
+      for (int64_t f = 0; f < w_.size(); f += width) {
+        T *s = step_.data() + f, *r = residual_.data() + f;
+        store(s, load(s) + by * load(direction_.data() + f));
+        store(r, load(r) - by * load(product_.data() + f));
+        next.add_product(r, r);
+      }
+      for (int32_t i : rows_) {
+        T* m = step_margin_.data() + int64_t(i) * width;
+        store(m, load(m) + by * load(along_.data() + int64_t(i) * width));
+      }
       for (int l = 0; l < width; ++l) {
         if (!at.going[l]) continue;
         if (ends[l] || next[l] <= enough * enough * gg[l] || length[l] == 0) {
@@ -321,22 +332,6 @@ class Newton {
       ends[l] = at.at_border[l] = true;
     }
     return length;
-  }
-
-  // Moves along the direction. Returns the squared norm of the new residual.
-  Wide<T> go(vec<T> by) {
-    Wide<T> squares;
-    for (int64_t f = 0; f < w_.size(); f += width) {
-      T *s = step_.data() + f, *r = residual_.data() + f;
-      store(s, load(s) + by * load(direction_.data() + f));
-      store(r, load(r) - by * load(product_.data() + f));
-      squares.add_product(r, r);
-    }
-    for (int32_t i : rows_) {
-      T* m = step_margin_.data() + int64_t(i) * width;
-      store(m, load(m) + by * load(along_.data() + int64_t(i) * width));
-    }
-    return squares;
   }
 
   // The decrease that the quadratic model predicts for the step. With the residual r = -g - H s, it is
