@@ -51,6 +51,8 @@ class CoupledCoefficients {
     }
   }
 
+  const CoupledLoss& loss() const { return loss_; }
+  int32_t label(int64_t i) const { return y_[i]; }
   bool centred() const { return !loss_.relative; }
   bool reduced() const { return reduced_; }
   std::span<const int32_t> labels(int64_t i) const { return {&y_[i], 1}; }
@@ -103,15 +105,14 @@ class CoupledCertificate {
  public:
   // scale: the factor of the model's weights. further: more factors, relative to `scale`, at which to
   // evaluate the primal.
-  CoupledCertificate(const Layout<T>& rows, const std::vector<int32_t>& labels, const std::vector<T>& C,
-                     const DualRows<T>& alpha, int64_t classes, const CoupledLoss& loss, bool reduced,
-                     double scale, std::vector<double> further, const WeightLists<T>& lists)
+  CoupledCertificate(const Layout<T>& rows, const std::vector<T>& C, int64_t classes,
+                     const CoupledCoefficients<T>& coefficients, double scale, std::vector<double> further,
+                     const WeightLists<T>& lists)
       : rows_(rows),
-        y_(labels),
         C_(C),
         K_(classes),
-        loss_(loss),
-        coef_(alpha, labels, C, loss, reduced),
+        loss_(coefficients.loss()),
+        coef_(coefficients),
         scale_(scale),
         scaled_(coef_, scale),
         further_(std::move(further)),
@@ -212,7 +213,7 @@ class CoupledCertificate {
     }
     score_rest(i, s, mine);
     std::fill(s + K_, s + stride, nothing);
-    const int32_t y = y_[i];
+    const int32_t y = coef_.label(i);
     const double own_score = std::exchange(s[y], nothing);
     const double base = loss_.relative ? own_score : 0;
     for (size_t f = 0; f < further_.size(); ++f)
@@ -291,7 +292,7 @@ class CoupledCertificate {
         s[c] += double(rows_.single_value[j]) * static_cast<T>(rows_.single_value[j] * v);
     };
     if (scaled_.reduced()) {
-      add(y_[i], scaled_.others(i));
+      add(coef_.label(i), scaled_.others(i));
       return;
     }
     if (!scaled_.centred()) {
@@ -305,7 +306,6 @@ class CoupledCertificate {
   }
 
   const Layout<T>& rows_;
-  const std::vector<int32_t>& y_;
   const std::vector<T>& C_;
   const int64_t K_;
   const CoupledLoss loss_;

@@ -52,7 +52,7 @@ class MaximumEntropySolver {
         state_(rows_.n * stride_),
         W_(rows_.heads() * stride_) {
     processes_.ranges = {{0, K_}};
-    if (rows_.tails() != 0) throw std::logic_error("dense weights want every shared feature in the head");
+    if (rows_.tails() != 0) throw std::logic_error("dense weights need every shared feature in the head");
     if (reduced) kept_ = KeptWeights(rows_, [this](int64_t i) { return std::span(&y_[i], 1); }, K_);
     begin();
   }
@@ -135,8 +135,7 @@ class MaximumEntropySolver {
     const WaveShape shape(wave, tiles, std::max<int64_t>(1, vectors), threads);
     Team team(threads);
     std::vector<T> mark(rows_.heads(), T(0));  // used by the one thread that computes theta
-    run_waves<T>(
-        team, count, shape, processes_.alone(), slots_.waves,
+    const WaveSteps steps{
         [&](int64_t tile, int64_t first, int64_t low, int64_t high) {
           const int64_t c = begin + tile * tile_width<T>;
           for (int64_t r = low; r < high; ++r)
@@ -149,12 +148,14 @@ class MaximumEntropySolver {
           slots_[r].row = order[first + r];
           if (r % processes_.size() == processes_.rank) solve_row(order[first + r], r);
         },
-        [&](int64_t size) { tell_steps(size); }, [&](int, int64_t size) { return common_step(size, mark); },
+        [&](int64_t size) { tell_steps(size); },
+        [&](int, int64_t size) { return common_step(size, mark); },
         [&](int, int64_t size, int64_t slice, int64_t low, int64_t high, T theta) {
           update(size, theta == 1 ? T(1) : theta - 1, begin + slice * vectors / shape.slices * L,
                  begin + (slice + 1) * vectors / shape.slices * L);
           for (int64_t r = low; r < high; ++r) commit(r, theta);
-        });
+        }};
+    run_waves<T>(team, count, shape, processes_.alone(), slots_.waves, steps);
     PassStats total = slots_.total();
     total.asleep = team.seconds_asleep();
     return total;
@@ -245,7 +246,7 @@ class MaximumEntropySolver {
     PassStats stats, total;
   };
 
-  // Puts all of C_i on the own class, so that W = 0.
+  // Puts all of C_i on the row's own class, so that W = 0.
   void begin() {
     for (int64_t i = 0; i < rows_.n; ++i) {
       std::fill(state(i), state(i) + stride_, least);

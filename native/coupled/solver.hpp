@@ -62,7 +62,7 @@ class CoupledSolver {
     processes_.ranges = {{0, K_}};
     lay_out_weights();
     if (!loss.relative && rows_.tails() != 0)
-      throw std::logic_error("centred weights want every shared feature in the head");
+      throw std::logic_error("centred weights need every shared feature in the head");
     if (!reduced) return;
     if (!loss.relative) throw std::logic_error("centred weights cannot be reduced");
     kept_ = KeptWeights(rows_, [this](int64_t i) { return std::span(&y_[i], 1); }, K_);
@@ -130,8 +130,7 @@ class CoupledSolver {
     for (int t = 0; t < threads; ++t) scratch.emplace_back(*this);
     CommonStep<T> common(rows_, y_, K_, wave);  // used by the one thread that computes theta
     const auto scores_of = [&](int64_t r) { return scores_.data() + r * stride_; };
-    run_waves<T>(
-        team, count, shape, alone, steps_.waves,
+    const WaveSteps steps{
         [&](int64_t tile, int64_t first, int64_t low, int64_t high) {
           for (int64_t r = low; r < high; ++r)
             score_tile_of(order[first + r], tile * tile_width<T>, scores_of(r));
@@ -162,7 +161,8 @@ class CoupledSolver {
                       scratch[me]);
           if (rows_.listed) apply_to_lists(size, by, slice, shape.slices, scratch[me]);
           for (int64_t r = low; r < high; ++r) commit(steps_[r], theta, scratch[me]);
-        });
+        }};
+    run_waves<T>(team, count, shape, alone, steps_.waves, steps);
     PassStats total = steps_.total();
     total.asleep = team.seconds_asleep();
     return total;
@@ -237,8 +237,8 @@ class CoupledSolver {
  private:
   using Step = RowStep<T>;
 
-  // The columns of W are the classes of this process and, for centred losses, the mean over all classes
-  // behind them.
+  // The columns of W are the classes of this process, followed for centred losses by the mean over all
+  // classes.
   void lay_out_weights() {
     const int64_t classes = processes_.mine().size();
     mean_at_ = processes_.alone() ? K_ : padded<T>(classes);
@@ -267,7 +267,7 @@ class CoupledSolver {
   }
 
   CoupledCertificate<T> certificate_of(double scale, std::vector<double> further) const {
-    return {rows_, y_, C_, alpha_, K_, loss_, !kept_.all(), scale, std::move(further), lists_};
+    return {rows_, C_, K_, coefficients(), scale, std::move(further), lists_};
   }
 
   // Subtracts the mean from the weights. As it grows, differences between classes would drown in rounding.

@@ -80,7 +80,8 @@ class RowSolver {
   }
 
   // For losses on relative margins: a score that every class must exceed to join the classes in use or to
-  // have a positive loss, given the scores of the own class and of the classes in use. Errs on the low side.
+  // have a positive loss, given the scores of the row's own class and of the classes in use. Errs on the low
+  // side.
   T lowest_that_matters(const Row& a, const T* s) {
     const T own = s[a.label], k = a.curvature;
     T highest = -a.held.sum;
@@ -120,131 +121,177 @@ class RowSolver {
     return most;
   }
 
-  void solve_relative(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
-    const int32_t y = a.label;
-    const T Ci = a.C, k = a.curvature;
-    const FeasibleSet<T> set(loss_, Ci);
-    T* v = v_.data();
-    const T own = s[y];
-    const T inverse = 1 / k;
-    PassStats& stats = step.stats;
+  // What the sub-problem of a row with relative margins needs to know of the classes that it has seen. Its
+  // values v are in `v_`: the classes in use first, then those that join.
+  struct Seen {
     double loss = 0, alpha_g = 0;
-    T most = 0, least = has_slack<T>(a.held.sum, Ci)
-                            ? T(0)
-                            : std::numeric_limits<T>::max();  // of u_c = 1 + s_c - s_y (CS)
-    T box = 0;                                                // largest violation (WW)
+    T most = 0, least = 0;  // of u_c = 1 + s_c - s_y (CS)
+    T box = 0;              // largest violation (WW)
+    T highest = 0;          // upper bound of tau
+    T tau = 0;
+    T own = 0;          // score of the own class
+    int64_t count = 0;  // of values v
+  };
+
+  void solve_relative(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
+    const FeasibleSet<T> set(loss_, a.C);
+    Seen seen = see_classes_in_use(a, s, set);
+    if (visit.full) {
+      s[a.label] = std::numeric_limits<T>::lowest();
+      for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
+      let_classes_join(step, a, s, visit, set, seen);
+    }
+    if (loss_.simplex) seen.loss = seen.most;
+    step.stats.loss = a.C * seen.loss;
+    step.stats.gap = a.C * seen.loss + seen.alpha_g;
+    step.stats.alpha_sum = a.held.sum;
+    step.stats.violation =
+        !loss_.simplex ? seen.box : std::max(T(0), seen.most - std::min(seen.least, seen.most));
+    take_step(step, a, set, seen);
+  }
+
+  // Removes these classes from the scores.
+  Seen see_classes_in_use(const Row& a, T* s, const FeasibleSet<T>& set) {
+    const T Ci = a.C, k = a.curvature, own = s[a.label], inverse = 1 / k;
+    T* v = v_.data();
+    Seen seen;
+    seen.own = own;
+    seen.least = has_slack<T>(a.held.sum, Ci) ? T(0) : std::numeric_limits<T>::max();
     for (int32_t e = 0; e < a.held.size; ++e) {
       const int32_t c = a.held.classes[e];
       const T g = own - s[c] - 1;
       v[e] = a.held.values[e] - g * inverse;
-      alpha_g += double(a.held.values[e]) * g;
+      seen.alpha_g += double(a.held.values[e]) * g;
       if (!loss_.simplex) {
-        loss += std::max(T(0), -g);
-        box = std::max(box, g > 0 ? g : (a.held.values[e] < Ci ? -g : T(0)));
+        seen.loss += std::max(T(0), -g);
+        seen.box = std::max(seen.box, g > 0 ? g : (a.held.values[e] < Ci ? -g : T(0)));
       } else {
-        most = std::max(most, -g);
-        least = std::min(least, -g);
+        seen.most = std::max(seen.most, -g);
+        seen.least = std::min(seen.least, -g);
       }
       s[c] = std::numeric_limits<T>::lowest();
     }
-    T highest = -a.held.sum;
-    for (int32_t e = 0; e < a.held.size; ++e) highest = std::max(highest, v[e]);
-    T tau = solve_threshold(v, a.held.size, {}, set, a.held.sum, -a.held.sum, highest);
-    int64_t m = a.held.size;
-    if (visit.full) {
-      s[y] = std::numeric_limits<T>::lowest();
-      for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
-      // With enter = 0, every class whose variable would become positive joins.
-      const T level = loss_.simplex && least < std::numeric_limits<T>::max() ? least : T(0);
-      T threshold = own - 1 + (visit.enter > 0 ? std::max(k * tau, level + visit.enter) : k * tau);
-      int32_t* found = found_.data();
-      Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, found);
-      if (!loss_.simplex) {
-        loss += scan.hinge_sum;
-        box = std::max(box, scan.largest);
-      } else {
-        most = std::max(most, scan.largest);
-      }
-      highest = std::max(highest, scan.largest * inverse);
-      if (scan.count > 32) {
-        // Most of these will not stay: find the root over all scores, then take only the classes above it.
-        tau =
-            solve_threshold(v, m, {s, stride_, inverse, (1 - own) * inverse}, set, a.held.sum, tau, highest);
-        threshold = std::max(threshold, own - 1 + k * tau);
-        scan = scan_scores(s, stride_, T(1) - own, threshold, found);
-      }
-      int64_t joining = scan.count;
-      if (joining > visit.most_new)
-        joining =
-            keep_largest(s, found, joining, visit.most_new, step.row, threshold, scan.largest - 1 + own);
-      for (int64_t e = 0; e < joining; ++e) {
-        step.classes.push_back(found[e]);
-        step.before.push_back(0);
-        v[m++] = (1 - own + s[found[e]]) * inverse;
-      }
-      if (joining > 0) tau = solve_threshold(v, m, {}, set, a.held.sum, -a.held.sum, highest);
-    }
-    if (loss_.simplex) loss = most;
-    stats.loss = Ci * loss;
-    stats.gap = Ci * loss + alpha_g;
-    stats.alpha_sum = a.held.sum;
-    stats.violation = !loss_.simplex ? box : std::max(T(0), most - std::min(least, most));
+    seen.highest = -a.held.sum;
+    for (int32_t e = 0; e < a.held.size; ++e) seen.highest = std::max(seen.highest, v[e]);
+    seen.count = a.held.size;
+    seen.tau = solve_threshold(v, seen.count, {}, set, a.held.sum, -a.held.sum, seen.highest);
+    return seen;
+  }
 
-    step.after.resize(m);
+  // s: the scores of the classes that are not in use.
+  void let_classes_join(RowStep<T>& step, const Row& a, const T* s, const Visit<T>& visit,
+                        const FeasibleSet<T>& set, Seen& seen) {
+    const T k = a.curvature, inverse = 1 / k, own = seen.own;
+    T* v = v_.data();
+    // With enter = 0, every class whose variable would become positive joins.
+    const T level = loss_.simplex && seen.least < std::numeric_limits<T>::max() ? seen.least : T(0);
+    T threshold = own - 1 + (visit.enter > 0 ? std::max(k * seen.tau, level + visit.enter) : k * seen.tau);
+    int32_t* found = found_.data();
+    Scan<T> scan = scan_scores(s, stride_, T(1) - own, threshold, found);
+    if (!loss_.simplex) {
+      seen.loss += scan.hinge_sum;
+      seen.box = std::max(seen.box, scan.largest);
+    } else {
+      seen.most = std::max(seen.most, scan.largest);
+    }
+    seen.highest = std::max(seen.highest, scan.largest * inverse);
+    if (scan.count > 32) {
+      // Most of these will not stay: find the root over all scores, then take only the classes above it.
+      seen.tau = solve_threshold(v, seen.count, {s, stride_, inverse, (1 - own) * inverse}, set, a.held.sum,
+                                 seen.tau, seen.highest);
+      threshold = std::max(threshold, own - 1 + k * seen.tau);
+      scan = scan_scores(s, stride_, T(1) - own, threshold, found);
+    }
+    int64_t joining = scan.count;
+    if (joining > visit.most_new)
+      joining = keep_largest(s, found, joining, visit.most_new, step.row, threshold, scan.largest - 1 + own);
+    for (int64_t e = 0; e < joining; ++e) {
+      step.classes.push_back(found[e]);
+      step.before.push_back(0);
+      v[seen.count++] = (1 - own + s[found[e]]) * inverse;
+    }
+    if (joining > 0)
+      seen.tau = solve_threshold(v, seen.count, {}, set, a.held.sum, -a.held.sum, seen.highest);
+  }
+
+  void take_step(RowStep<T>& step, const Row& a, const FeasibleSet<T>& set, const Seen& seen) {
+    const T *v = v_.data(), tau = seen.tau;
+    step.after.resize(seen.count);
     double sum = 0;
     int64_t largest = 0;
-    for (int64_t e = 0; e < m; ++e) {
+    for (int64_t e = 0; e < seen.count; ++e) {
       step.after[e] = std::min(std::max(v[e] - tau, T(0)), set.cap);
       sum += step.after[e];
       if (step.after[e] > step.after[largest]) largest = e;
     }
     // The variables use all of C_i. A remainder from rounding would look like the variable of "no violation".
-    if (m > 0 && a.held.sum + tau >= set.total) step.after[largest] += static_cast<T>(set.total - sum);
+    if (seen.count > 0 && a.held.sum + tau >= set.total)
+      step.after[largest] += static_cast<T>(set.total - sum);
     double change = 0, gain = 0;
-    for (int64_t e = 0; e < m; ++e) {
+    for (int64_t e = 0; e < seen.count; ++e) {
       const double moved = double(step.after[e]) - step.before[e];
       change += moved;
       gain += moved * (double(v[e]) - step.before[e]);
       step.changed |= moved != 0;
     }
     step.own_change = static_cast<T>(change);
-    step.gain = k * gain;
+    step.gain = a.curvature * gain;
   }
 
-  // In a full visit v is indexed by class, else by position among the row's classes in use.
-  void solve_absolute_margins(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
-    constexpr int L = Lanes<T>::count;
-    constexpr T none = std::numeric_limits<T>::lowest();
-    const int32_t y = a.label;
-    const bool full = visit.full;
-    const T k = a.curvature, inverse = 1 / k, mean = s[K_];
-    const double Ci = a.C, own_excess = loss_.own_target - double(s[y] - mean);
-    const FeasibleSet<T> set(loss_, a.C);
-    T* v = v_.data();
-    const int64_t width = full ? stride_ : padded<T>(a.held.size);
-    PassStats& stats = step.stats;
-
-    // Loss, gap, violation and v of the classes in use, then of the others.
+  // What the sub-problem of a row with absolute margins has seen of its classes.
+  struct SeenAbsolute {
     double loss = 0, alpha_e = 0, most = 0, worst = 0;
-    double least =
-        has_slack<T>(double(a.held.sum) + a.held.own, Ci) ? 0 : std::numeric_limits<double>::infinity();
-    const auto see = [&](double e, double value, double cap) {
+    double least = 0;  // excess of the classes with a positive variable
+
+    void see(const CoupledLoss& loss_of, double e, double value, double cap) {
       if (cap == 0) return;
       alpha_e += value * e;
-      if (!loss_.simplex) loss += cap * std::max(0.0, e);
+      if (!loss_of.simplex) loss += cap * std::max(0.0, e);
       worst = std::max(worst, e > 0 ? (value < cap ? e : 0.0) : (value > 0 ? -e : 0.0));
       most = std::max(most, e);
       if (value > 0) least = std::min(least, e);
-    };
-    see(own_excess, a.held.own, set.own_cap);
+    }
+  };
+
+  // In a full visit v is indexed by class, else by position among the row's classes in use.
+  void solve_absolute_margins(RowStep<T>& step, const Row& a, T* s, const Visit<T>& visit) {
+    const T k = a.curvature, mean = s[K_];
+    const double Ci = a.C, own_excess = loss_.own_target - double(s[a.label] - mean);
+    const FeasibleSet<T> set(loss_, a.C);
+    SeenAbsolute seen;
+    seen.least =
+        has_slack<T>(double(a.held.sum) + a.held.own, Ci) ? 0 : std::numeric_limits<double>::infinity();
+    seen.see(loss_, own_excess, a.held.own, set.own_cap);
+    const int64_t width = see_classes(a, s, visit, set, seen);
+    PassStats& stats = step.stats;
+    stats.loss = loss_.simplex ? Ci * seen.most : seen.loss;
+    stats.gap = stats.loss - seen.alpha_e;
+    stats.alpha_sum = double(a.held.sum) + loss_.own_target * a.held.own;
+    stats.violation = loss_.simplex ? seen.most - std::min(seen.least, seen.most) : seen.worst;
+    const double v_own = double(a.held.own) + own_excess / k;
+    take_absolute_step(
+        step, a, visit, set,
+        solve_absolute(
+            AbsoluteRow<T>{v_.data(), width, double(a.held.sum), v_own, double(a.held.own), K_, set}, k),
+        own_excess);
+  }
+
+  // Sets v of the classes in use, and in a full visit of the others; returns the number of values.
+  int64_t see_classes(const Row& a, T* s, const Visit<T>& visit, const FeasibleSet<T>& set,
+                      SeenAbsolute& seen) {
+    constexpr int L = Lanes<T>::count;
+    constexpr T none = std::numeric_limits<T>::lowest();
+    const T inverse = 1 / a.curvature, mean = s[K_];
+    const int64_t width = visit.full ? stride_ : padded<T>(a.held.size);
+    T* v = v_.data();
     excess_.resize(a.held.size);
     for (int32_t e = 0; e < a.held.size; ++e) {
       excess_[e] = 1 + (s[a.held.classes[e]] - mean);
-      see(excess_[e], a.held.values[e], set.cap);
+      seen.see(loss_, excess_[e], a.held.values[e], set.cap);
       s[a.held.classes[e]] = none;
     }
-    if (full && set.cap > 0) {
-      s[y] = none;
+    if (visit.full && set.cap > 0) {
+      s[a.label] = none;
       for (int64_t c = K_; c < stride_; ++c) s[c] = none;
       vec<T> sums = {}, tops = {};
       const vec<T> zero = {};
@@ -259,37 +306,36 @@ class RowSolver {
         sum += sums[l];
         top = std::max<double>(top, tops[l]);
       }
-      if (!loss_.simplex) loss += set.cap * sum;
-      worst = std::max(worst, top);
-      most = std::max(most, top);
+      if (!loss_.simplex) seen.loss += set.cap * sum;
+      seen.worst = std::max(seen.worst, top);
+      seen.most = std::max(seen.most, top);
     } else {
       std::fill(v, v + width, none);
     }
     for (int32_t e = 0; e < a.held.size; ++e)
-      v[full ? a.held.classes[e] : e] = a.held.values[e] + excess_[e] * inverse;
-    stats.loss = loss_.simplex ? Ci * most : loss;
-    stats.gap = stats.loss - alpha_e;
-    stats.alpha_sum = double(a.held.sum) + loss_.own_target * a.held.own;
-    stats.violation = loss_.simplex ? most - std::min(least, most) : worst;
+      v[visit.full ? a.held.classes[e] : e] = a.held.values[e] + excess_[e] * inverse;
+    return width;
+  }
 
-    const double v_own = double(a.held.own) + own_excess / k;
-    const AbsoluteSolution found =
-        solve_absolute(AbsoluteRow<T>{v, width, double(a.held.sum), v_own, double(a.held.own), K_, set}, k);
+  void take_absolute_step(RowStep<T>& step, const Row& a, const Visit<T>& visit, const FeasibleSet<T>& set,
+                          const AbsoluteSolution& found, double own_excess) {
+    T* v = v_.data();
     const auto beta = [&](T at) {
       return static_cast<T>(std::min<double>(found.scale * std::max(double(at) - found.shift, 0.0), set.cap));
     };
     double change = 0, gain = 0;  // gain: sum of changes times excess, over k
     step.after.resize(a.held.size);
     for (int32_t e = 0; e < a.held.size; ++e) {
-      const T at = v[full ? a.held.classes[e] : e];
+      const T at = v[visit.full ? a.held.classes[e] : e];
       step.after[e] = beta(at);
-      if (full) v[a.held.classes[e]] = none;  // leaves the classes that may join
+      // Leaves the classes that may join.
+      if (visit.full) v[a.held.classes[e]] = std::numeric_limits<T>::lowest();
       const double moved = double(step.after[e]) - step.before[e];
       change += moved;
       gain += moved * (double(at) - step.before[e]);
       step.changed |= moved != 0;
     }
-    if (full && set.cap > 0) {
+    if (visit.full && set.cap > 0) {
       const int64_t joining = scan_scores(v, stride_, T(0), static_cast<T>(found.shift), found_.data()).count;
       for (int64_t j = 0; j < joining; ++j) {
         const int32_t c = found_[j];
@@ -306,11 +352,11 @@ class RowSolver {
     step.own_before = a.held.own;
     step.own = set.own_cap > 0 ? static_cast<T>(std::min<double>(found.own, set.own_cap)) : T(0);
     const double own_step = double(step.own) - a.held.own;
-    gain += own_step * own_excess / k;
+    gain += own_step * own_excess / a.curvature;
     step.changed |= own_step != 0;
     step.own_change = static_cast<T>(own_step);
     step.mean_change = static_cast<T>((own_step - change) / double(K_));
-    step.gain = k * gain;
+    step.gain = a.curvature * gain;
   }
 
   const CoupledLoss loss_;

@@ -63,21 +63,34 @@ class WavePlaces {
   std::vector<Step> steps_;
 };
 
-// Visits `count` rows in waves; row first + r is in place r of its wave. Adds to `waves` and `theta` of the
-// statistics. With several processes (not alone), prepare, exchange and tell_steps are called as well.
+// What happens in a wave. Row first + r of the order is in place r.
 //   score(tile, first, low, high)   scores the rows first + [low, high) for a tile
-//   prepare(me, first, r)           completes the scores of a row
-//   exchange(first, size)           exchanges the scores of a wave
+//   prepare(me, first, r)           completes the scores of a row (only with several processes)
+//   exchange(first, size)           exchanges the scores of a wave (only with several processes)
 //   solve(me, first, r)             solves the sub-problem of a row
 //   tell_steps(size)                exchanges the steps, if processes share the rows to solve
-//   find_theta(me, size)            computes the common step of a wave
-//   move(me, size, slice, low, high, theta)   updates the weights of a slice, and the variables of the rows
+//   steps.find_theta(me, size)            computes the common step of a wave
+//   move(me, size, slice, low, high, theta)   updates the weights of a slice, and the variables of the
+//   rows
 //                                   [low, high); called with theta = 1, and again if theta < 1
-template <class T, class Score, class Prepare, class Exchange, class Solve, class TellSteps, class FindTheta,
+template <class Score, class Prepare, class Exchange, class Solve, class TellSteps, class FindTheta,
           class Move>
-void run_waves(Team& team, int64_t count, const WaveShape& shape, bool alone, PassStats& stats, Score score,
-               Prepare prepare, Exchange exchange, Solve solve, TellSteps tell_steps, FindTheta find_theta,
-               Move move) {
+struct WaveSteps {
+  Score score;
+  Prepare prepare;
+  Exchange exchange;
+  Solve solve;
+  TellSteps tell_steps;
+  FindTheta find_theta;
+  Move move;
+};
+template <class... Steps>
+WaveSteps(Steps...) -> WaveSteps<Steps...>;
+
+// Visits `count` rows in waves. Adds to `waves` and `theta` of the statistics. alone: there is one process.
+template <class T, class Steps>
+void run_waves(Team& team, int64_t count, const WaveShape& shape, bool alone, PassStats& stats,
+               const Steps& steps) {
   T theta = 1;
   team.run([&](int me) {
     for (int64_t first = 0; first < count; first += shape.rows) {
@@ -85,29 +98,29 @@ void run_waves(Team& team, int64_t count, const WaveShape& shape, bool alone, Pa
       if (shape.tiles > 0) {
         team.share_out(shape.tiles * shape.groups, me, [&](int64_t t) {
           const int64_t g = t % shape.groups;
-          score(t / shape.groups, first, g * size / shape.groups, (g + 1) * size / shape.groups);
+          steps.score(t / shape.groups, first, g * size / shape.groups, (g + 1) * size / shape.groups);
         });
         team.meet();
       }
       if (!alone) {
-        team.share_out(size, me, [&](int64_t r) { prepare(me, first, r); });
+        team.share_out(size, me, [&](int64_t r) { steps.prepare(me, first, r); });
         team.meet();
-        team.share_out(1, me, [&](int64_t) { exchange(first, size); });
+        team.share_out(1, me, [&](int64_t) { steps.exchange(first, size); });
         team.meet();
       }
-      team.share_out(size, me, [&](int64_t r) { solve(me, first, r); });
+      team.share_out(size, me, [&](int64_t r) { steps.solve(me, first, r); });
       team.meet();
       if (!alone) {
-        team.share_out(1, me, [&](int64_t) { tell_steps(size); });
+        team.share_out(1, me, [&](int64_t) { steps.tell_steps(size); });
         team.meet();
       }
       const auto move_slice = [&](int64_t slice, T by) {
-        move(me, size, slice, slice * size / shape.slices, (slice + 1) * size / shape.slices, by);
+        steps.move(me, size, slice, slice * size / shape.slices, (slice + 1) * size / shape.slices, by);
       };
       // theta is nearly always 1, so the others take the full step while one thread computes theta.
       team.share_out(1 + shape.slices, me, [&](int64_t t) {
         if (t == 0)
-          theta = find_theta(me, size);
+          theta = steps.find_theta(me, size);
         else
           move_slice(t - 1, T(1));
       });

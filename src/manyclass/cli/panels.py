@@ -39,7 +39,7 @@ class GroupedCommand(TyperCommand):
 class Parameters:
     """A group of options whose fields are named after the parameters of the estimators.
 
-    `options` has the option of each such parameter, in all groups.
+    `options` has the option of each such parameter, in all groups, except hidden ones.
     """
 
     options: ClassVar[dict[str, str]] = {}
@@ -47,6 +47,8 @@ class Parameters:
     def __init_subclass__(cls) -> None:
         for name, kind in cls.__annotations__.items():
             option = kind.__metadata__[0]
+            if option.hidden:
+                continue
             # The first name of an option declared with `Annotated` is in the place of its default.
             flags = [flag for flag in (option.default, *option.param_decls) if isinstance(flag, str)]
             flags.sort(key=lambda flag: not flag.startswith("--"))

@@ -43,7 +43,7 @@ class ElasticNetBlocks(L2Blocks):
             raise ValueError("labels with an elastic net are trained on the dual, without feature reduction")
         X = data.X.as_csr()
         # The core reads these arrays where they are.
-        rows = (
+        self._rows = (
             X.indptr.astype(np.int64, copy=False),
             X.indices.astype(np.int32, copy=False),
             X.data.astype(self._dtype, copy=False),
@@ -51,7 +51,7 @@ class ElasticNetBlocks(L2Blocks):
         )
         self._results_by_label = np.full((data.n_classes, len(RESULT)), np.nan)
         return native(core, "LabelBlocks", self._dtype)(
-            rows,
+            self._rows,
             data.C.astype(self._dtype).astype(np.float64),  # rounded like variables at their bound
             data.rows_by_class(),
             (problem.lam, problem.tau, data.constant),
