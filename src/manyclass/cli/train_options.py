@@ -164,7 +164,9 @@ class Effort(Parameters):
     ] = "auto"
     leagues: Annotated[
         int | None,
-        in_training(min=1, help="Number of leagues (only with --solver leagues). [default: by classes]"),
+        in_training(
+            min=1, help="Number of leagues (only with --solver leagues). [default: depends on the number of classes]"
+        ),
     ] = None
 
     def check(self, loss: str) -> None:
