@@ -49,6 +49,26 @@ def test_ctrl_c_gives_130_and_a_usable_model(svm, loss):
     assert load_model(svm / "train.manyclass").n_classes == 4
 
 
+# Ctrl-C in the middle of the imports.
+EARLY = """
+import os, signal, sys
+from manyclass.cli import main
+
+class Interrupted:
+    def find_spec(self, name, *_):
+        if name == "manyclass.cli.train":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupted())
+main()
+"""
+
+
+def test_ctrl_c_while_starting_gives_130_without_a_traceback():
+    done = subprocess.run([sys.executable, "-c", EARLY, "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_ctrl_c_while_reading_gives_130_and_no_model(tmp_path):
     with subprocess.Popen(
         [*START, "train", "-"], cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True

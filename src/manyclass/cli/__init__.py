@@ -2,7 +2,7 @@
 
 import sys
 
-INTERNAL_ERROR = 1
+INTERNAL_ERROR, INTERRUPTED = 1, 130
 
 
 def main() -> None:
@@ -14,6 +14,8 @@ def main() -> None:
         message = f'error: the command line needs {error.name}: pip install "manyclass[cli]"'
         print(message, file=sys.stderr)
         sys.exit(INTERNAL_ERROR)
-    from .app import app
-
+    try:
+        from .app import app
+    except KeyboardInterrupt:  # imports take a second
+        sys.exit(INTERRUPTED)
     app(prog_name="manyclass")
