@@ -21,6 +21,7 @@ from manyclass.data.block_file import Block, BlockError, block_tensors, packed_b
 from manyclass.data.checksums import write_checked
 from manyclass.data.compression import PlaneError, PlaneWriter, decompress
 from manyclass.data.conversion import write_block
+from manyclass.data.frequencies import Frequencies
 from manyclass.data.streams import open_atomic, open_input
 from manyclass.data.tensor_file import tensor_file_content
 
@@ -224,9 +225,15 @@ def test_a_duplicate_block_is_rejected(store):
         {"class_of_code": np.array([[0, 1, 2]], np.int32)},
         {"rows_of_code": np.array([-1, 20, 20])},
         {"rows_of_code": np.array([20, 20])},
-        {"frequencies": np.full(12, 41)},
-        {"frequencies": np.full(12, -1)},
-        {"frequencies": np.full(13, 1)},
+        {"frequencies": Frequencies(12, np.full(12, 41), None)},
+        {"frequencies": Frequencies(12, np.full(12, -1), None)},
+        {"frequencies": Frequencies(13, np.full(13, 1), None)},
+        {"frequencies": Frequencies(12, np.full(12, 1), np.arange(11))},
+        {"frequencies": Frequencies(12, np.full(12, 1), np.arange(12)[::-1].copy())},
+        {"frequencies": Frequencies(12, np.full(12, 1), np.arange(1, 13))},
+        {"frequencies": Frequencies(12, np.full(12, 1), np.zeros(12, np.int64))},
+        {"frequencies": Frequencies(12, np.full(12, 1), np.arange(12) - 1)},
+        {"frequencies": Frequencies(12, np.full(12, 1), np.arange(12, dtype=np.int32))},
         {"removed": np.array([99])},
         {"removed": np.array([5, 5])},
         {"removed": np.array([5])},

@@ -46,6 +46,44 @@ def assert_holds(store, ids, X, y):
     assert list(store.verify()) == []
 
 
+def assert_counts(store, X):
+    """Check the frequencies, without an array of all features."""
+    found = store.catalogue.frequencies
+    features, counts = np.unique(X.indices, return_counts=True)
+    assert found.features.tolist() == features.tolist() and found.counts.tolist() == counts.tolist()
+    assert (store.path / store.manifest.catalogue).stat().st_size < 1 << 20
+
+
+def test_very_many_features_are_listed_only_if_they_occur(tmp_path):
+    X, y = rows(60)
+    X = sp.csr_matrix((X.data, X.indices * np.int64(3_000_000), X.indptr), (60, 100_000_000))
+    store = make(tmp_path / "store", X[:40], y[:40], blocks=3)
+    assert_counts(store, X[:40])
+    wider = sp.csr_matrix((X.data, X.indices + np.int64(1), X.indptr), (60, 100_000_001))
+    store.append(wider[40:], y[40:])
+    X.resize(60, 100_000_001)
+    X = sp.vstack([X[:40], wider[40:]], "csr")
+    assert_counts(store, X)
+    store.remove([0, 7, *range(30, 50)])
+    kept = np.setdiff1d(np.arange(60), [0, 7, *range(30, 50)])
+    assert_counts(store, X[kept])
+    found, labels = store.load()
+    assert (found != X[kept][:, : found.shape[1]]).nnz == 0 and labels.tolist() == y[kept].tolist()
+
+
+@pytest.mark.parametrize("many", [1, 29, 31])
+@pytest.mark.parametrize("too_many", [1, 3, 100])
+def test_listed_counts_are_those_of_all_features(many, too_many, tmp_path, monkeypatch):
+    monkeypatch.setattr("manyclass.data.frequencies.MANY", many)
+    monkeypatch.setattr("manyclass.data.frequencies.TOO_MANY", too_many)
+    X, y = rows(60)
+    last = sp.csr_matrix(([1.0], ([0], [99])), (60, 100), dtype=np.float32)
+    X = sp.hstack([X, last], "csr")
+    store = make(tmp_path / "store", X[:40], y[:40], blocks=3).append(X[40:], y[40:]).remove([3, 50])
+    kept = np.setdiff1d(np.arange(60), [3, 50])
+    assert_holds(store, kept, X[kept], y[kept])
+
+
 def snapshot(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
 

@@ -61,9 +61,14 @@ class BlockStore:
         for entry in manifest.blocks:
             _check_size(self.path / entry.file, entry.size)
         self.catalogue = Catalogue.read(self.path / manifest.catalogue, manifest)
-        self.classes, self.frequencies = self.catalogue.classes, self.catalogue.frequencies
+        self.classes = self.catalogue.classes
         self.n_rows, self.nnz, self.n_features = manifest.rows, manifest.nnz, manifest.n_features
         self.n_blocks = len(manifest.blocks)
+
+    @property
+    def frequencies(self) -> np.ndarray:
+        """Number of rows in which each feature occurs."""
+        return self.catalogue.frequencies.of_all
 
     @property
     def dtype(self) -> np.dtype:

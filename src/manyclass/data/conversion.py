@@ -28,6 +28,7 @@ from .block_store import BlockStore
 from .checksums import write_checked
 from .compression import PlaneWriter
 from .dealing import NEW_LABELS, Bins, LabelCodes, Spill, shuffled
+from .frequencies import Frequencies
 from .json_content import Count, as_declared, parse_json
 from .manifest import JOURNAL, MANIFEST, BlockEntry, Catalogue, Manifest, StoreError, check_names
 from .row_parts import Place, RowPart, RowSource
@@ -305,15 +306,15 @@ class Conversion:
         return last
 
     def _start_counts(self, n_features: int) -> None:
-        self._frequencies = np.zeros(n_features, np.int64)
+        self._frequencies = Frequencies(n_features)
         self._rows_of_code = np.zeros(len(self._labels.labels), np.int64)
         if self._before is not None:
             catalogue = self._before.catalogue
-            self._frequencies = np.pad(catalogue.frequencies, (0, max(0, n_features - catalogue.frequencies.size)))
+            self._frequencies = catalogue.frequencies.widened(n_features)
             self._rows_of_code[: catalogue.rows_of_code.size] = catalogue.rows_of_code
 
     def _count(self, block: Block) -> None:
-        self._frequencies += np.bincount(block.indices[block.values != 0], minlength=self._frequencies.size)
+        self._frequencies = self._frequencies.changed(block.indices[block.values != 0], 1)
         self._rows_of_code += np.bincount(block.labels, minlength=self._rows_of_code.size)
 
     def _blocks_of(self, spills: list[Spill], first: int, last: int) -> Iterator[Block]:
@@ -357,7 +358,7 @@ class Conversion:
             generation=generation,
             rows=journal.rows + (old.rows if old else 0),
             nnz=sum(entry.nnz for entry in journal.blocks) + (old.nnz if old else 0),
-            n_features=self._frequencies.size,
+            n_features=self._frequencies.n_features,
             next_id=journal.rows + self._first_id,
             reading=old.reading if old else reading,
             value_bytes=self._rows.dtype.itemsize,

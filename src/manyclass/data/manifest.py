@@ -12,6 +12,7 @@ import numpy as np
 from .bad_file import BadFileError, without_name
 from .checksums import checksum_of, write_checked
 from .class_names import class_tensors, read_classes
+from .frequencies import Frequencies
 from .json_content import LARGEST, Count, as_declared, parse_object, shown
 from .labels import as_labels, number_labels
 from .steps import Chain, StoredStep
@@ -173,6 +174,10 @@ def _no_store(folder: Path) -> str:
     return f"{folder} is not a store: it has no {MANIFEST}"
 
 
+# Arrays of a catalogue, besides those of its classes and frequencies.
+ARRAYS = ("class_of_code", "rows_of_code", "removed")
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Information shared by all blocks.
@@ -183,20 +188,20 @@ class Catalogue:
         Ascending.
     class_of_code
         Class index of each label code; -1 if no row has it any more.
-    frequencies
-        Number of rows in which each feature occurs.
     removed
         Ids of removed rows that are still in block files, ascending.
+    frequencies
+        Number of rows in which each feature occurs.
     """
 
     classes: np.ndarray
     class_of_code: np.ndarray
     rows_of_code: np.ndarray
-    frequencies: np.ndarray
     removed: np.ndarray
+    frequencies: Frequencies
 
     @classmethod
-    def of_labels(cls, labels: Sequence[Any], rows_of_code: np.ndarray, **others: np.ndarray) -> "Catalogue":
+    def of_labels(cls, labels: Sequence[Any], rows_of_code: np.ndarray, **others: Any) -> "Catalogue":
         """Create a catalogue from labels in code order."""
         used = np.flatnonzero(rows_of_code)
         class_of_code = np.full(len(labels), -1, np.int32)
@@ -212,7 +217,8 @@ class Catalogue:
 
     def write(self, path: Path) -> str:
         """Write the catalogue and return its checksum."""
-        tensors = {about.name: getattr(self, about.name) for about in fields(self)[1:]} | class_tensors(self.classes)
+        tensors = {name: getattr(self, name) for name in ARRAYS} | self.frequencies.tensors
+        tensors |= class_tensors(self.classes)
         with open_atomic(path) as out:
             return write_checked(out, tensor_file_content(tensors, {}))[1]
 
@@ -223,10 +229,12 @@ class Catalogue:
             if checksum_of(path) != manifest.catalogue_checksum:
                 raise ValueError("this is not the file that the manifest names")
             tensors = dict(TensorFile(path, mmap=False))
-            missing = [about.name for about in fields(cls)[1:] if about.name not in tensors]
+            missing = [name for name in (*ARRAYS, "frequencies") if name not in tensors]
             if missing:
                 raise ValueError(f"it has no {missing[0]}")
-            found = cls(read_classes(tensors), *(tensors[about.name] for about in fields(cls)[1:]))
+            frequencies = Frequencies(manifest.n_features, tensors["frequencies"], tensors.get("features"))
+            arrays = {name: tensors[name] for name in ARRAYS}
+            found = cls(read_classes(tensors), frequencies=frequencies, **arrays)
             found._check(manifest)
             return found
         except (OSError, ValueError) as error:
@@ -234,22 +242,27 @@ class Catalogue:
             raise StoreError(f"{path}: {reason}; restore it, or convert the data again") from error
 
     def _check(self, manifest: Manifest) -> None:
-        codes = self.class_of_code.size
+        codes, listed = self.class_of_code.size, self.frequencies.features
+        counts = manifest.n_features if listed is None else listed.size
         # The type, size and range of each array.
         wanted = {
             "class_of_code": ("int32", codes, -1, self.classes.size),
             "rows_of_code": ("int64", codes, 0, LARGEST),
-            "frequencies": ("int64", manifest.n_features, 0, manifest.rows + 1),
+            "frequencies": ("int64", counts, 0, manifest.rows + 1),
+            "features": ("int64", counts, 0, manifest.n_features),
             "removed": ("int64", self.removed.size, 0, manifest.next_id),
         }
-        for name, (dtype, size, low, limit) in wanted.items():
-            array = getattr(self, name)
+        arrays = {name: getattr(self, name) for name in ARRAYS} | {"frequencies": self.frequencies.counts}
+        arrays |= {} if listed is None else {"features": listed}
+        for name, array in arrays.items():
+            dtype, size, low, limit = wanted[name]
             if array.dtype != dtype or array.shape != (size,):
                 raise ValueError(f"{name} is {array.dtype} of shape {array.shape}, not {dtype} of shape ({size},)")
             if array.size and not low <= array.min() <= array.max() < limit:
                 raise ValueError(f"{name} has numbers outside {low} to {limit - 1}")
-        if (self.removed[1:] <= self.removed[:-1]).any():
-            raise ValueError("removed is not ascending")
+        for name in arrays.keys() & {"removed", "features"}:
+            if (arrays[name][1:] <= arrays[name][:-1]).any():
+                raise ValueError(f"{name} is not ascending")
         if not np.array_equal(np.unique(self.class_of_code[self.class_of_code >= 0]), np.arange(self.classes.size)):
             raise ValueError("class_of_code does not name every class")
         if sum(entry.rows for entry in manifest.blocks) - self.removed.size != manifest.rows:

@@ -72,12 +72,12 @@ def remove_rows(path: Path, rows: Iterable[int], blocks: Iterable[int]) -> None:
         going = _rows_by_block(store, rows, whole)
         if not going:
             return
-        frequencies, rows_of_code = catalogue.frequencies.copy(), catalogue.rows_of_code.copy()
+        frequencies, rows_of_code = catalogue.frequencies, catalogue.rows_of_code.copy()
         n_rows, nnz, removed = manifest.rows, manifest.nnz, catalogue.removed
         for number, ids in going.items():
             stored = store.read_with_removed(number)
             block = stored.take(np.flatnonzero(np.isin(stored.ids, ids)))
-            frequencies -= np.bincount(block.indices[block.values != 0], minlength=frequencies.size)
+            frequencies = frequencies.changed(block.indices[block.values != 0], -1)
             rows_of_code -= np.bincount(block.labels, minlength=rows_of_code.size)
             n_rows, nnz = n_rows - block.n_rows, nnz - int(block.indices.size)
             removed = np.union1d(removed, ids)
