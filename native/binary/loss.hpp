@@ -32,7 +32,7 @@ struct Measured {
   vec<A> loss, gain, violation;
 };
 
-// A loss says of itself:
+// A loss declares whether
 //   smooth            it has a curvature, so Newton's method can train it
 //   bounded           a_i <= C_i
 //   sparse            most variables are 0

@@ -5,7 +5,7 @@
 //   tail    rare features, without dense weights. w_jc = sum_i x_ij coef_ic has few terms, so scores compute
 //           it from the dual variables of these rows; or, where not all rows are in memory, read it from a
 //           list of weights (dual/weight_lists.hpp).
-//   single  features of one row. They only ever meet their own row, so training needs just their squares.
+//   single  features of one row. They affect no other row, so training only needs their squares.
 // So memory grows with the non-zeros, not with features times classes.
 #pragma once
 #include <cstdint>

@@ -1,6 +1,6 @@
 """Exact linear classifiers for thousands of classes, with a certificate for every fit.
 
-Nothing below is imported before it is used, so that loading a model does not load what trains one.
+Names are imported when first used, so that loading a model does not load the code that trains one.
 """
 
 from importlib import import_module

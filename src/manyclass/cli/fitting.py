@@ -64,7 +64,7 @@ def fit(loss: str, X: Any, y: Any, provenance: Provenance | None = None, *, prog
 
 
 def _log_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    """Log a warning without its place in the code."""
+    """Log a warning without its location in the code."""
     logger.warning("warning: %s", with_options(str(message)))
 
 

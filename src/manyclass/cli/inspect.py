@@ -65,7 +65,7 @@ in_estimate = option_in("Memory estimate")
 
 @dataclass(frozen=True)
 class Questions:
-    """What to tell besides the description."""
+    """What to report besides the description."""
 
     class_name: Annotated[
         str | None,

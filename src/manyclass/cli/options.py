@@ -93,7 +93,7 @@ MinDf = Annotated[
     in_data(
         parser=document_frequency,
         metavar="N",
-        help="Drop words that occur in fewer than N texts, or than a fraction of them.",
+        help="Drop words that occur in fewer than N texts; below 1, N is a fraction of the texts.",
     ),
 ]
 Strict = Annotated[bool, in_data("--strict", help="Reject features that the model was not trained on.")]

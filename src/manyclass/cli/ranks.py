@@ -73,7 +73,7 @@ def be_silent() -> None:
 def first_speaks() -> Iterator[None]:
     """Let only the first rank report an error that occurs before the ranks are connected.
 
-    The others wait to be ended, and report the error if they are not: it may be theirs alone.
+    The others wait to be ended. If that does not happen, they report the error, which may be theirs alone.
     """
     try:
         yield

@@ -23,11 +23,11 @@ else:
 @ranks.alone
 def reproduce(
     table: Annotated[Table, typer.Argument(help="Table to compute.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the CSV file and the picture.")] = Path("."),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the CSV file and the plot.")] = Path("."),
     jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:
-    """Compute a table of a paper again, and show the paper's figures next to ours.
+    """Recompute a table of a paper, and show the paper's figures next to ours.
 
     \b
     Tables:
@@ -36,7 +36,7 @@ def reproduce(
 
     The environment variable MANYCLASS_DATA names the folder of the data sets. Each data set is a subfolder with
     train.svm.xz and, if it has test rows, test.svm.xz. Missing data sets are skipped and listed. The table is
-    printed, and written as a CSV file and a picture.
+    printed, and written as a CSV file and a plot.
     """
     output.log_to_stderr(quiet=quiet)
     out.mkdir(parents=True, exist_ok=True)

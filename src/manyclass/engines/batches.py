@@ -152,7 +152,7 @@ class BatchedFit:
 
 
 def _as_it_ended(result: Result, part: L2Blocks, asked: str | None, options: FitOptions) -> Result:
-    """Correct the exit reason of a batch that was asked to stop, by what became of its blocks.
+    """Correct the exit reason of a batch that was asked to stop, according to how its blocks ended.
 
     It is complete if all blocks were already out of passes. If one was cut short it is not, even if the sum meets the
     rule: resuming would end with other weights.

@@ -116,7 +116,7 @@ class Recorder:
         if info.build != self._build:
             warnings.warn(
                 f"{path}: the checkpoint was written by {info.build}, this is {self._build}: the fit resumes, but "
-                "its bits may differ from those of an uninterrupted fit",
+                "its last bits may differ from those of an uninterrupted fit",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -45,7 +45,7 @@ class MulticlassSVC(LinearClassifier):
         For "rm": the loss is `gamma max(0, K - 1 - s_y)` plus `1 - gamma` times the loss of "llw".
     leagues : int, optional
         Number of leagues for "ww" with `solver="leagues"`, at most one per class. N leagues keep N / 2 threads busy.
-        None derives the number from that of the classes, for at most 16 threads over all ranks. The optimum does not
+        None chooses by the number of classes, for at most 16 threads over all ranks. The optimum does not
         depend on the number of leagues, but the exact bits of the model do.
     {PARAMETERS.strip()}
     """

@@ -16,7 +16,7 @@ from .registry import offered
 class SparseBinary(ElasticNet, Binary):
     """What both losses have in common.
 
-    `draws` is the number of features drawn by the size of their weights, to search for rows by these only; 0 to
+    `draws` is the number of features, drawn by the size of their weights, that a search for rows uses; 0 to
     search by all. The optimum does not depend on it.
     """
 

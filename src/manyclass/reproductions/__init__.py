@@ -1,6 +1,6 @@
-"""Tables of papers, computed again on the available data sets and shown with the papers' figures.
+"""Tables of papers, recomputed on the available data sets and shown with the papers' figures.
 
-A reproduction takes a function that is told what is being done, and a number of threads (None for all cores).
+A reproduction takes a function that reports progress, and a number of threads (None for all cores).
 """
 
 from .alber_b1 import alber_b1

@@ -1,4 +1,4 @@
-"""Rows that are alike up to their length, so that a step for one of them undoes that for the other."""
+"""Rows that are alike except for their length, so that a step for one of them undoes that for another."""
 
 from itertools import pairwise
 

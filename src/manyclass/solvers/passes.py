@@ -2,7 +2,7 @@
 
 A full pass visits all variables, a cheap one only those in use. A visit sees its row just before the row's own step;
 added up over a full pass, this estimates primal value, gap and violation at no extra cost. Only a certificate can end
-a fit, and each one teaches how far the next estimate can be trusted.
+a fit, and each one shows how far the next estimate can be trusted.
 """
 
 from dataclasses import dataclass
