@@ -1,4 +1,4 @@
-# Every target makes its own virtual environment from nothing; repeated calls only do what changed.
+# Every target creates the virtual environment that it needs; repeated calls only redo what has changed.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -10,7 +10,7 @@ NATIVE := pyproject.toml CMakeLists.txt $(SOURCES)
 PIP := -m pip install --quiet --disable-pip-version-check
 
 # Only the best build for this machine is compiled; `make test-all` and wheels have all of them. The build folder is not
-# that of `pip install .`, which would otherwise find these choices in its cache.
+# that of `pip install .`, whose cache would otherwise keep this choice.
 HERE := $(if $(shell grep -m1 avx512vl /proc/cpuinfo),avx512,$(if $(shell grep -m1 avx2 /proc/cpuinfo),avx2,baseline))
 ALL := $(if $(filter x86_64,$(shell uname -m)),baseline;avx2;avx512,baseline)
 settings = --config-settings=build-dir=build/$(1) --config-settings=cmake.define.MANYCLASS_BUILDS="$(2)"
@@ -22,7 +22,7 @@ core = -e ".[all]" $(settings)
 demo: $(VENV)/.installed
 	$(BIN)/manyclass demo
 
-# Tests of one xdist_group share a worker: those that start mpirun or measure memory do not disturb each other.
+# Tests of one xdist_group share a worker, so that tests that start mpirun or measure memory do not disturb each other.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
 
 test: $(VENV)/.test
@@ -56,11 +56,11 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format src tests benchmarks scripts examples
 	$(BIN)/clang-format -i $(SOURCES)
 
-# The core with sanitizers of gcc, whose runtimes are loaded before Python. Leaks are not looked for: Python has its own.
+# The core with gcc's sanitizers, whose runtimes are loaded before Python. Leaks are ignored: Python has its own.
 library = $(shell $(CXX) -print-file-name=lib$(1).so)
 ADDRESS = env LD_PRELOAD="$(call library,asan) $(call library,ubsan) $(call library,stdc++)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
-# Other builds of the core have no sanitizers; MPI's programs do not run under them; and they take memory themselves.
+# Left out: other builds of the core (no sanitizers), MPI (does not run under them), limits of memory (which they need more of).
 MEASURE_MEMORY = data/test_bombs.py engines/test_listed_weights.py::test_the_limit_holds_where_dense_weights_would_exceed_it \
 	estimators/test_wide_rows.py::test_one_large_index_costs_no_memory
 WITH_KERNELS = tests/native tests/solvers tests/common tests/problems tests/data tests/model tests/engines tests/estimators tests/fuzz
@@ -72,8 +72,8 @@ sanitize: $(CHECKED)/.installed
 	$(ADDRESS) $(CHECKED)/bin/python scripts/check_sanitizers.py address undefined
 	$(ADDRESS) $(CHECKED)/bin/python -m pytest $(LEFT_OUT) $(WITH_KERNELS)
 
-# The runtime of gcc 12 needs addresses that are not randomised. It is told to watch our core alone, to let processes of
-# several threads fork (as the tests do), and to report every race of a run; one of them is enough to fail.
+# The runtime of gcc 12 needs addresses that are not randomised. It watches only our core, lets processes with
+# several threads fork (as the tests do), and reports every race of a run; a single one fails it.
 THREADS = env LD_PRELOAD="$(call library,tsan) $(call library,stdc++)" \
 	TSAN_OPTIONS=ignore_noninstrumented_modules=1:die_after_fork=0:second_deadlock_stack=1 setarch -R
 
@@ -81,7 +81,7 @@ sanitize-threads: $(RACES)/.installed
 	$(THREADS) $(RACES)/bin/python scripts/check_sanitizers.py thread openmp
 	$(THREADS) $(RACES)/bin/python -m pytest $(LEFT_OUT) -m "not slow" tests/native tests/solvers tests/common
 
-# One link of all parts with the types of each compared: two definitions of one name that differ are an error.
+# Links all parts at once and compares their types: two different definitions of one name are an error.
 odr: $(VENV)/.lint
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps . -w build/odr-wheel $(call settings,odr,baseline) \
 		--config-settings=cmake.define.CMAKE_CXX_FLAGS="-flto=auto -Werror=odr -Werror=lto-type-mismatch"
