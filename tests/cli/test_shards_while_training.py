@@ -30,7 +30,7 @@ def small_shards(monkeypatch):
 
 @pytest.fixture
 def files(tmp_path):
-    """Rows of 70 classes: one a row, and in sets of labels of which the numbers leave much out."""
+    """Rows of 70 classes: with one label each, and with sets of labels whose numbers have gaps."""
     X, y = text_like(300, 120, 70, seed=1)
     save_svmlight(X, y, tmp_path / "one.svm")
     Y = sp.csr_matrix((np.ones(600), (np.tile(np.arange(300), 2), np.r_[3 * y, np.full(300, 500)])), (300, 501))

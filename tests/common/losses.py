@@ -10,7 +10,7 @@ LOSSES = list(ESTIMATORS)
 
 
 def slow_if(values, *slow):
-    """Return parameters of a test, of which those in `slow` are left to `make test-all`."""
+    """Return parameters of a test; those in `slow` are left to `make test-all`."""
     return [pytest.param(value, marks=pytest.mark.slow) if value in slow else value for value in values]
 
 

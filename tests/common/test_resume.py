@@ -19,7 +19,7 @@ def rows_for(loss):
 
 
 def with_twins(n=150, twins=40, d=400, K=5):
-    """Return rows of which the first occur again with another class: a hard fit if C is large."""
+    """Return rows, the first of which occur again with another class: a hard fit if C is large."""
     X, y = text_like(n, d, K, nnz=12)
     X = X.toarray()
     noise = np.random.default_rng(0).random((twins, d))
