@@ -77,10 +77,10 @@ def manyclass_command(
     \b
     Exit codes:
       0    success
+      1    a bug in manyclass, or not enough memory
       2    wrong arguments or data
       3    stopped before the target; the model is written
       130  interrupted; train has written its model
-      1    a bug in manyclass, or not enough memory
     """
 
 

@@ -97,7 +97,7 @@ def evaluate(
     Features that the model was not trained on are ignored, with a count on standard error and in the report;
     --strict rejects them.
 
-    With --beam, labels are searched in the tree, and the report says how many of the exact top k it found.
+    With --beam, the labels are found by searching the tree, and the report says how many of the exact top k it found.
 
     Under mpirun, the ranks share the rows, or each rank reads its own file (part-{rank}.svm).
     """

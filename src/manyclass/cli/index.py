@@ -37,7 +37,7 @@ def index(
     force: ForceOutput = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a tree over the labels of a model, which predict and evaluate search with --beam.
+    """Build a tree over the labels of a model, for predict and evaluate with --beam.
 
     \b
     Examples:

@@ -73,7 +73,7 @@ class Questions:
     ] = None
     top: Annotated[int, in_inspection(min=1, help="Number of features to show with --class.")] = 10
     verify: Annotated[
-        bool, in_inspection("--verify", help="Check all of a model or store against its checksums.")
+        bool, in_inspection("--verify", help="Check everything in a model or store against its checksums.")
     ] = False
 
 

@@ -118,7 +118,7 @@ class TrainingFile(FileOptions):
     label: Annotated[str | None, in_data("--label-column", help="Table column with the labels. [default: label]")] = (
         None
     )
-    format: Annotated[DataFormat, in_data(help=f"{AUTO}, and finds XMC text by its first line.")] = "auto"
+    format: Annotated[DataFormat, in_data(help=f"{AUTO}, and recognises XMC text by its first line.")] = "auto"
     delimiter: Delimiter = None
     skip_unlabelled: SkipUnlabelled = False
 

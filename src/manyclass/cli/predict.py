@@ -39,7 +39,7 @@ class Wanted:
     ] = None
     threshold: Annotated[
         float | None,
-        in_prediction(help="Predict all labels with a larger score (models for sets of labels only). [default: 0]"),
+        in_prediction(help="Predict all labels with a score above this (models for sets of labels). [default: 0]"),
     ] = None
     beam: Beam = None
     jobs: JobsOfRank = None

@@ -67,7 +67,7 @@ class Objective(Parameters):
             "-l",
             metavar="LOSS",
             help=f"Loss to minimise: {', '.join(LOSSES)}. hinge, squared_hinge, logistic and ppd_* train "
-            "one-vs-rest, ovo_* one-vs-one.",
+            "one-vs-rest, ovo_* one-vs-one. docs/losses.md says when to use which.",
         ),
     ] = "ww"
     C: Annotated[
@@ -199,7 +199,7 @@ class Result:
         Path | None, in_output("--model", "-m", help="Model file to write. [default: name of DATA + .manyclass]")
     ] = None
     force: Annotated[
-        bool, in_output("--force", help="Replace what is at --model, even by a fit that stopped early.")
+        bool, in_output("--force", help="Replace whatever is at --model, even if the fit stops early.")
     ] = False
     quiet: Quiet = False
     as_json: AsJson = False
@@ -218,8 +218,8 @@ class DiskOptions(MemoryOptions):
         in_disk(
             parser=number_of_rounds,
             metavar="N",
-            help="How often to visit the blocks in memory before the next: a number, tol (until visits gain little) "
-            "or auto (until the next blocks are read).",
+            help="How often to visit the blocks in memory before turning to the next: a number, tol (until visits "
+            "gain little) or auto (until the next blocks have been read).",
         ),
     ] = None
     blocks_per_batch: Annotated[
@@ -258,7 +258,8 @@ class Cluster(Parameters):
     shards: Annotated[
         bool,
         in_cluster(
-            "--shards", help="Write the model as a folder of shards, during training (ppd_*, --drop) or by MPI rank."
+            "--shards",
+            help="Write the model as a folder of shards: during training (ppd_*, --drop), or one per rank.",
         ),
     ] = False
 
