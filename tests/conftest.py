@@ -1,5 +1,6 @@
 import os
 import pathlib
+import signal
 import sys
 
 import hypothesis
@@ -8,6 +9,9 @@ import pytest
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when scipy is imported: scikit-learn's checks need it
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "common"))
 
+# Jobs started in the background of a script ignore Ctrl-C, and so would every process that the tests start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is not a defect.
 hypothesis.settings.register_profile("no deadline", deadline=None)
