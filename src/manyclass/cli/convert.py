@@ -83,7 +83,7 @@ def convert(
 ) -> None:
     """Convert files to a store on disk, in one pass and with little memory.
 
-    Train from a store when the data does not fit into memory. The files are svmlight (LIBSVM) or XMC text, or tables
+    Train from a store when the data do not fit in memory. The files are svmlight (LIBSVM) or XMC text, or tables
     with a column of texts, whose words are hashed to features.
 
     \b

@@ -77,7 +77,13 @@ class Grid:
     ] = "ww"
     Cs: Annotated[
         Any,
-        in_model("-C", "--C", parser=list_of_penalties, metavar="C,C", help="Values of C to try: a list or range."),
+        in_model(
+            "-C",
+            "--C",
+            parser=list_of_penalties,
+            metavar="C,C",
+            help="Values of C to try: a list such as 0.1,1,10, or a range of powers.",
+        ),
     ] = "2^-5:2^3"
     folds: Annotated[int, in_training(min=2, help="Number of folds.")] = 5
 

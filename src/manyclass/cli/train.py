@@ -60,16 +60,17 @@ def train(
     or ppd_*) or max_margin.
 
     The fit stops when the relative duality gap, an upper bound on the distance from the optimum, is at most --tol;
-    with --stop kkt, when the largest violation is. A fit that stops early (--max-iter, --time-limit or Ctrl-C) still
-    writes its model, or with --shards the labels trained so far. The exit code is then 3, or 130 after Ctrl-C.
+    with --stop kkt, when no optimality condition is violated by more than --tol. A fit stopped early by --max-iter,
+    --time-limit or Ctrl-C still writes its model, or with --shards the labels trained so far. The exit code is then
+    3, or 130 after Ctrl-C.
 
     A converged fit replaces the model at --model. If the fit stops early, the old model is kept and the new one is
     written next to it, as news.unfinished.manyclass, unless --force is given. Without --force, a file that is not a
     model is rejected before the fit starts.
 
     To resume a fit with --checkpoint after any kind of stop, repeat the command with --resume; the final model is the
-    same to the last bit. The same holds for --shards with ppd_* or --drop, where labels are trained and written in
-    batches: the model is a folder, complete once it holds all labels.
+    same to the last bit (from a store, it has the same optimum). The same holds for --shards with ppd_* or --drop,
+    where labels are trained and written in batches: the model is a folder, complete once it holds all labels.
 
     Under mpirun, one rank per host reads the data, or each rank reads its own file (part-{rank}.svm). The first rank
     writes the model.
