@@ -1,4 +1,4 @@
-"""Exact linear classifiers for thousands of classes, with a certificate for every fit.
+"""Linear classifiers for thousands of classes, with a certificate for every fit.
 
 Names are imported when first used, so that loading a model does not load the code that trains one.
 """

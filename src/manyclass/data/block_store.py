@@ -229,8 +229,8 @@ class BlockStore:
             Maximum bytes to use, such as "512MB". The block size suits a fit with the same memory.
         blocks : int, optional
             Number of blocks. Default: chosen from the memory.
-        compression : str
-            See `PlaneWriter`.
+        compression : "zstd", "zlib" or "none"
+            Compression of the blocks.
         seed : int
             Seed for the random assignment of rows to blocks.
 

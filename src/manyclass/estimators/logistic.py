@@ -15,7 +15,7 @@ class LogisticClassifier(LinearClassifier):
 
 
 class OneVsRestLogistic(LogisticClassifier):
-    __doc__ = f"""One-vs-rest logistic regression: one binary classifier per class, all trained exactly.
+    __doc__ = f"""One-vs-rest logistic regression: one binary classifier per class.
 
     Minimises `1/2 |w_c|^2 + sum_i C_i log(1 + exp(-t_ic w_c.x_i))` for each class c, with `t_ic = 1` for its own rows
     and -1 for all others. A row may belong to any number of classes. `solver="newton"` uses Newton's method on the
@@ -49,7 +49,7 @@ class OneVsOneLogistic(LogisticClassifier):
 
 
 class MaxEnt(LogisticClassifier):
-    __doc__ = f"""Maximum entropy classifier (multinomial logistic regression), trained exactly by dual ascent.
+    __doc__ = f"""Maximum entropy classifier (multinomial logistic regression), trained by dual ascent.
 
     Minimises `1/2 |W|^2 + sum_i C_i (log sum_c exp(w_c.x_i) - w_y.x_i)`.
 

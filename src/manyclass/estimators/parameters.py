@@ -77,7 +77,8 @@ PARAMETERS = """
     checkpoint : str or path-like, optional
         Folder for checkpoints, from which a later process can resume the fit. A checkpoint is written every `every`
         seconds, and when the fit is interrupted or runs out of passes or time. The model is bit-for-bit the same with
-        and without checkpoints, whether or not the fit was stopped in between.
+        and without checkpoints, whether or not the fit was stopped in between. (From disk, only the optimum is the
+        same.)
     every : float
         Seconds between checkpoints.
     resume : bool

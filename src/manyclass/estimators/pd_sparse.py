@@ -13,7 +13,7 @@ from .parameters import PARAMETERS
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class PDSparse(LinearClassifier):
-    __doc__ = f"""PD-Sparse: a sparse max-margin classifier over all labels together, trained exactly.
+    __doc__ = f"""PD-Sparse: a sparse max-margin classifier over all labels together.
 
     Minimises `lam |W|_1 + tau/2 |W|^2 + sum_i C_i max(0, max_n max_p 1 + s_in - s_ip)`, where p ranges over the
     labels of row i and n over all other labels. Intercepts are not part of `|W|_1`. Dual variables and weights are

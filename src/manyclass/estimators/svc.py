@@ -130,7 +130,7 @@ class BinarySVC(LinearClassifier):
 
 
 class OneVsRestSVC(BinarySVC):
-    __doc__ = f"""One-vs-rest support vector machine: one binary classifier per class, all trained exactly.
+    __doc__ = f"""One-vs-rest support vector machine: one binary classifier per class.
 
     Minimises `1/2 |w_c|^2 + sum_i C_i loss(t_ic w_c.x_i)` for each class c, with `t_ic = 1` for its own rows and -1
     for all others. A row may belong to any number of classes.
