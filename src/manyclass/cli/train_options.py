@@ -199,7 +199,7 @@ class Result:
         Path | None, in_output("--model", "-m", help="Model file to write. [default: name of DATA + .manyclass]")
     ] = None
     force: Annotated[
-        bool, in_output("--force", help="Replace whatever is at --model, even if the fit stops early.")
+        bool, in_output("--force", help="Replace any file or shards at --model, even if the fit stops early.")
     ] = False
     quiet: Quiet = False
     as_json: AsJson = False

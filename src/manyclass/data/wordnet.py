@@ -44,7 +44,9 @@ def _read() -> list[tuple[str, list[str]]]:
 
 
 def load_wordnet(min_members: int = 5) -> WordNet:
-    """Load WordNet's noun and verb glosses. The class of each is its direct hypernym.
+    """Load WordNet's glosses: definitions of nouns and verbs.
+
+    The class of a gloss is its direct hypernym, the concept that it is a kind of.
 
     About a tenth of the rows, chosen by a hash, are test rows; the choice does not depend on `min_members`. The data
     set is part of the package, under WordNet's own licence (`WORDNET-LICENSE`).
