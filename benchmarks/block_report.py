@@ -13,19 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.block_methods import (
-    BLOCK_L_D,
-    COMPRESSIONS,
-    DEFAULT,
-    IN_MEMORY,
-    METHODS,
-    NAME,
-    NEAR,
-    NUMBERS,
-    SPLITS,
-    WITHIN,
-    with_blocks,
-)
+from benchmarks import block_methods as methods
 from benchmarks.environments import ROOT
 from benchmarks.league_report import between
 
@@ -56,7 +44,7 @@ Figures = dict[str, dict[str, dict[str, float]]]  # by problem, solver and metri
 
 def write(results: Path, document: Path = DOCUMENT, images: Path = IMAGES) -> None:
     """Write the tables between their markers, and the plots."""
-    series = results.with_name(f"{NAME}.csv")
+    series = results.with_name(f"{methods.NAME}.csv")
     if not series.exists():
         return  # nothing was measured
     curves, figures = read_curves(series), read_figures(results)
@@ -87,7 +75,7 @@ def read_figures(path: Path) -> Figures:
     found: Figures = {}
     with path.open(newline="") as file:
         for record in csv.DictReader(file):
-            if record["benchmark"] == NAME and record["value"]:
+            if record["benchmark"] == methods.NAME and record["value"]:
                 solvers = found.setdefault(record["problem"], {})
                 solvers.setdefault(record["ours"], {})[record["metric"]] = float(record["value"])
     return found
@@ -98,7 +86,7 @@ def read_figures(path: Path) -> Figures:
 
 def methods_part(figures: Figures) -> str:
     """Return the plots and the table as Markdown."""
-    heads = [f"{what} to {within:.1%}" for within in WITHIN for what in ("passes", "seconds")]
+    heads = [f"{what} to {within:.1%}" for within in methods.WITHIN for what in ("passes", "seconds")]
     lines = [
         f"![Objective and test accuracy against training time, by method](images/{METHODS_PLOT})",
         "",
@@ -107,7 +95,7 @@ def methods_part(figures: Figures) -> str:
         f"| problem | method | {' | '.join(heads)} | difference at the end | test accuracy at the end |",
         "|---|---|" + "---|" * (len(heads) + 2),
     ]
-    compressed = {solver.name for solver in COMPRESSIONS.values()}
+    compressed = {solver.name for solver in methods.COMPRESSIONS.values()}
     for problem, solvers in figures.items():
         for solver, own in solvers.items():
             if solver not in compressed:
@@ -117,7 +105,7 @@ def methods_part(figures: Figures) -> str:
 
 def _cells(own: dict[str, float]) -> list[str]:
     cells = []
-    for within in WITHIN:
+    for within in methods.WITHIN:
         for what, form in (("passes", ".0f"), ("seconds", ".2f")):
             value = own.get(f"{what} to {within:.1%} of the optimum")
             cells.append("–" if value is None else f"{value:{form}}")
@@ -133,7 +121,7 @@ def compression_table(figures: Figures) -> str:
         "|---|---|---|---|---|",
     ]
     for problem, solvers in figures.items():
-        for kind, solver in COMPRESSIONS.items():
+        for kind, solver in methods.COMPRESSIONS.items():
             own = solvers.get(solver.name)
             if own is not None:
                 lines.append(
@@ -151,10 +139,10 @@ def draw_methods(target: Path, curves: Curves) -> None:
     plt = _pyplot()
     figure, grid = plt.subplots(len(curves), 2, figsize=(11, 3.9 * len(curves)), squeeze=False, layout="constrained")
     for axes, (problem, by_solver) in zip(grid, curves.items(), strict=True):
-        shown = [method.name for method in METHODS if method.name in by_solver]
+        shown = [method.name for method in methods.METHODS if method.name in by_solver]
         best = max(by_solver[name].accuracy.max() for name in shown)
         for name in shown:
-            style = _style([method.name for method in METHODS].index(name), name == IN_MEMORY.name)
+            style = _style([method.name for method in methods.METHODS].index(name), name == methods.IN_MEMORY.name)
             own = by_solver[name]
             _plot_difference(axes[0], own, label=name, **style)
             axes[1].plot(own.seconds, 100 * (best - own.accuracy), label=name, **style)
@@ -176,16 +164,16 @@ def draw_blocks(target: Path, curves: Curves) -> None:
     plt = _pyplot()
     figure, grid = plt.subplots(len(curves), 2, figsize=(11, 3.9 * len(curves)), squeeze=False, layout="constrained")
     for (left, right), (problem, by_solver) in zip(grid, curves.items(), strict=True):
-        for place, (split, name) in enumerate(zip(SPLITS, SPLIT_NAMES, strict=True)):
+        for place, (split, name) in enumerate(zip(methods.SPLITS, SPLIT_NAMES, strict=True)):
             if split.name in by_solver:
                 _plot_difference(left, by_solver[split.name], label=name, **_style((0, 1, 3, 4)[place]))
-        for solver, line in ((BLOCK_L_D, "-"), (DEFAULT, ":")):
-            for place, number in enumerate(NUMBERS):
-                own = by_solver.get(with_blocks(solver, number).name)
+        for solver, line in ((methods.BLOCK_L_D, "-"), (methods.DEFAULT, ":")):
+            for place, number in enumerate(methods.NUMBERS):
+                own = by_solver.get(methods.with_blocks(solver, number).name)
                 if own is not None:
                     look = {"color": SHADES[place], "marker": MARKERS[place], "ls": line, "ms": 4, "lw": 1.4}
                     _plot_difference(right, own, label=f"{number} blocks, {solver.name}", **look)
-        left.set_title(f"{problem}: splits and orders of {BLOCK_L_D.name}", size=11)
+        left.set_title(f"{problem}: splits and orders of {methods.BLOCK_L_D.name}", size=11)
         right.set_title(f"{problem}: numbers of blocks", size=11)
         _label(left)
         _label(right)
@@ -201,7 +189,7 @@ def _style(place: int, single: bool = False) -> dict[str, Any]:
 
 def _plot_difference(axes: Any, own: Curve, **style: Any) -> None:
     if np.isfinite(own.difference).any():
-        axes.plot(own.seconds, np.maximum(own.difference, NEAR / 10), **style)
+        axes.plot(own.seconds, np.maximum(own.difference, methods.NEAR / 10), **style)
     axes.set(xscale="log", yscale="log", ylabel="relative difference to the optimum")
 
 

@@ -14,17 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.cost_model import (
-    Machine,
-    Network,
-    Sample,
-    Shape,
-    density_of,
-    epoch_seconds,
-    fit_machine,
-    league_bytes,
-    parcels,
-)
+from benchmarks import cost_model
+from benchmarks.cost_model import Machine, Network, Sample, Shape
 from benchmarks.environments import ROOT
 from manyclass.data.synthetic import CLASS_SIZE_SPREAD, PRESETS
 from manyclass.problems import PROBLEMS
@@ -77,7 +68,7 @@ def write(results: Path, document: Path = DOCUMENT, plot: Path = PLOT) -> None:
     if not any(setup[1] > 1 for _, setup, _ in measured(found)):
         return  # nothing to show without mpirun or without data
     shapes = {problem: shape_of(figures) for problem, figures in found.items()}
-    machine = fit_machine(
+    machine = cost_model.fit_machine(
         [
             Sample(
                 in_use(shapes[problem], leagues, figures),
@@ -135,7 +126,7 @@ def shape_of(setups: dict[Setup, dict[str, float]]) -> Shape:
 
 def in_use(shape: Shape, leagues: int, figures: dict[str, float]) -> Shape:
     """Return the shape with the density and support found in a run."""
-    density = density_of(shape, leagues, 1e6 * figures["MB of a league"])
+    density = cost_model.density_of(shape, leagues, 1e6 * figures["MB of a league"])
     return replace(shape, density=density, support=figures["dual variables a row"])
 
 
@@ -144,8 +135,8 @@ def compare(found: Figures, shapes: dict[str, Shape], machine: Machine, cores: i
     for problem, (leagues, ranks, threads), figures in measured(found):
         if leagues == league_count(shapes[problem].classes):
             shape = in_use(shapes[problem], leagues, figures)
-            seconds = epoch_seconds(shape, leagues, ranks, machine, LOCAL, threads=threads, cores=cores)
-            megabytes = parcels(leagues, ranks) * league_bytes(shape, leagues) / 1e6
+            seconds = cost_model.epoch_seconds(shape, leagues, ranks, machine, LOCAL, threads=threads, cores=cores)
+            megabytes = cost_model.parcels(leagues, ranks) * cost_model.league_bytes(shape, leagues) / 1e6
             yield Measured(problem, leagues, ranks, threads, figures, shape, seconds, megabytes)
 
 
@@ -164,8 +155,10 @@ def predict(machine: Machine) -> Predicted:
                 if leagues > text.K:
                     continue
                 rows_of_league = np.bincount(divide_classes(rows, leagues), weights=rows)
-                seconds = epoch_seconds(shape, leagues, ranks, machine, line, rows_of_league=rows_of_league)
-                sent = 2 * (ranks - 1) * (leagues - 1) * league_bytes(shape, leagues) / ranks
+                seconds = cost_model.epoch_seconds(
+                    shape, leagues, ranks, machine, line, rows_of_league=rows_of_league
+                )
+                sent = 2 * (ranks - 1) * (leagues - 1) * cost_model.league_bytes(shape, leagues) / ranks
                 by_ranks[ranks] = leagues, seconds, sent
     return found
 

@@ -23,15 +23,7 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from manyclass import (
-    CalibratedClassifier,
-    MaxEnt,
-    MulticlassSVC,
-    OneVsOneLogistic,
-    OneVsOneSVC,
-    OneVsRestLogistic,
-    OneVsRestSVC,
-)
+import manyclass
 
 OriginalRest = sklearn.multiclass.OneVsRestClassifier
 OriginalOne = sklearn.multiclass.OneVsOneClassifier
@@ -59,9 +51,11 @@ def calling_itself(name: str, *kinds: type) -> Iterator[type]:
         yield type(name, (kind,), {"__module__": __name__, "__qualname__": f"{name}By{kind.__name__}"})
 
 
-LinearSVCByOneVsRestSVC, LinearSVCByMulticlassSVC = calling_itself("LinearSVC", OneVsRestSVC, MulticlassSVC)
+LinearSVCByOneVsRestSVC, LinearSVCByMulticlassSVC = calling_itself(
+    "LinearSVC", manyclass.OneVsRestSVC, manyclass.MulticlassSVC
+)
 LogisticRegressionByOneVsRestLogistic, LogisticRegressionByMaxEnt = calling_itself(
-    "LogisticRegression", OneVsRestLogistic, MaxEnt
+    "LogisticRegression", manyclass.OneVsRestLogistic, manyclass.MaxEnt
 )
 
 
@@ -168,10 +162,10 @@ class LinearSVC(StandIn):
         )
 
     def pairs(self) -> Any:
-        return OneVsOneSVC(self.loss, **self._settings())
+        return manyclass.OneVsOneSVC(self.loss, **self._settings())
 
     def rest(self) -> Any:
-        return OneVsRestSVC(self.loss, **self._settings())
+        return manyclass.OneVsRestSVC(self.loss, **self._settings())
 
 
 class LogisticRegression(StandIn):
@@ -233,10 +227,10 @@ class LogisticRegression(StandIn):
         return LogisticRegressionByOneVsRestLogistic(solver="dual" if self.dual else "newton", **self._settings(X))
 
     def pairs(self) -> Any:
-        return OneVsOneLogistic(**self._settings())
+        return manyclass.OneVsOneLogistic(**self._settings())
 
     def rest(self) -> Any:
-        return OneVsRestLogistic(**self._settings())
+        return manyclass.OneVsRestLogistic(**self._settings())
 
     def predict_proba(self, X: Any) -> Any:
         return self._ask("predict_proba", X)
@@ -318,7 +312,7 @@ class CalibratedClassifierCV(OriginalCalibrated):
             return super().fit(X, y, sample_weight, **more)
         in_use.add("CalibratedClassifierCV")
         cv = 5 if self.cv is None else self.cv
-        machine = CalibratedClassifier(estimator.machine(X, y), method=self.method, cv=cv)
+        machine = manyclass.CalibratedClassifier(estimator.machine(X, y), method=self.method, cv=cv)
         self.machine_ = machine.fit(X, y, sample_weight)
         self.classes_, self.n_features_in_ = machine.classes_, machine.n_features_in_
         if hasattr(machine, "feature_names_in_"):

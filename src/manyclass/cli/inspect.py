@@ -50,11 +50,7 @@ ROWS: tuple[output.Line, ...] = (
     ("classes", lambda it: f"{output.count(it['classes'])} ({_examples(it)})", str),
     ("non-zeros", lambda it: f"{output.count(it['nonzeros'])} ({output.size(it['bytes'])} in memory)", str),
     ("non-zeros per row", "nonzeros_a_row", output.spread),
-    (
-        "rows per class",
-        "rows_a_class",
-        lambda n: f"{output.spread(n)}, {n['with_one_row']:,} classes with one row",
-    ),
+    ("rows per class", "rows_a_class", lambda n: f"{output.spread(n)}, {n['with_one_row']:,} classes with one row"),
     ("labels per row", lambda it: _labels(it) if it["multilabel"] else "", str),
     ("fit, besides the rows: {}", lambda it: output.in_words(it.get("estimate", {})), output.size),
 )

@@ -13,8 +13,7 @@ from .options import AsJson
 @output.answers_errors
 @ranks.alone
 def samples(
-    folder: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
-    as_json: AsJson = False,
+    folder: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."), as_json: AsJson = False
 ) -> None:
     """Write small data files to try the commands on. The documentation uses them too.
 

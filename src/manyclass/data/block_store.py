@@ -268,7 +268,7 @@ class BlockStore:
         Returns
         -------
         BlockStore
-            This store, reopened.
+            This store, with the new rows.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class BlockStore:
         Returns
         -------
         BlockStore
-            This store, reopened.
+            This store, without these rows.
 
         Raises
         ------

@@ -5,17 +5,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
-from .text_features import as_texts
+from .text_features import TextTransformer, as_texts
 
 HASH_BITS = 20
 
 
-class HashedText(TransformerMixin, BaseEstimator):
+class HashedText(TextTransformer):
     """Convert texts to features of hashed lower-cased words.
 
     Counts are dampened to 1 + log(count), and rows are scaled to unit length. The values are float32. Nothing is
@@ -51,18 +50,7 @@ class HashedText(TransformerMixin, BaseEstimator):
         self._validate_params()
         return self
 
-    def transform(self, X: Any) -> sp.csr_matrix:
-        """Convert texts to rows.
-
-        Parameters
-        ----------
-        X : iterable of str
-            The texts.
-
-        Returns
-        -------
-        csr_matrix of shape (n_texts, 2 ** hash_bits), float32
-        """
+    def _rows_of(self, X: Any) -> sp.csr_matrix:
         self._validate_params()
         vectorizer = HashingVectorizer(
             n_features=self.n_features, lowercase=True, norm=None, alternate_sign=False, dtype=np.float32
@@ -75,7 +63,5 @@ class HashedText(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
         tags.requires_fit = False
         return tags

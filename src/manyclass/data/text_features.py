@@ -27,7 +27,31 @@ def as_texts(texts: Any) -> list[Any]:
     return found
 
 
-class TextFeatures(TransformerMixin, BaseEstimator):
+class TextTransformer(TransformerMixin, BaseEstimator):
+    """Base class of the steps that convert texts to rows."""
+
+    def transform(self, X: Any) -> sp.csr_matrix:
+        """Convert texts to rows. Words without a column are ignored.
+
+        Parameters
+        ----------
+        X : iterable of str
+            The texts.
+
+        Returns
+        -------
+        csr_matrix of shape (n_texts, n_features), float32
+        """
+        return self._rows_of(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class TextFeatures(TextTransformer):
     """Convert texts to TF-IDF features of lower-cased words.
 
     Counts are dampened to 1 + log(count), and rows are scaled to unit length. The values are float32.
@@ -71,9 +95,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : iterable of str
-            The training texts.
-        y : ignored
+        X, y
+            As for `fit`.
 
         Returns
         -------
@@ -85,18 +108,7 @@ class TextFeatures(TransformerMixin, BaseEstimator):
         self.vectorizer_ = vectorizer
         return _scaled(rows)
 
-    def transform(self, X: Any) -> sp.csr_matrix:
-        """Convert texts to rows, ignoring words that are not in the vocabulary.
-
-        Parameters
-        ----------
-        X : iterable of str
-            The texts.
-
-        Returns
-        -------
-        csr_matrix of shape (n_texts, n_words), float32
-        """
+    def _rows_of(self, X: Any) -> sp.csr_matrix:
         check_is_fitted(self)
         return _scaled(self.vectorizer_.transform(as_texts(X)))
 
@@ -117,19 +129,8 @@ class TextFeatures(TransformerMixin, BaseEstimator):
     def new_vectorizer(self, vocabulary: dict[str, int] | None = None) -> TfidfVectorizer:
         """Return an unfitted vectorizer with these settings."""
         return TfidfVectorizer(
-            lowercase=True,
-            sublinear_tf=True,
-            norm=None,
-            dtype=np.float32,
-            min_df=self.min_df,
-            vocabulary=vocabulary,
+            lowercase=True, sublinear_tf=True, norm=None, dtype=np.float32, min_df=self.min_df, vocabulary=vocabulary
         )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _scaled(rows: sp.csr_matrix) -> sp.csr_matrix:

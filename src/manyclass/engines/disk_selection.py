@@ -24,12 +24,7 @@ class FoldResults(NamedTuple):
 
 
 def cross_validate(
-    problem: Problem,
-    data: StoredRows,
-    engine: DiskEngine,
-    Cs: Sequence[float],
-    folds: int,
-    options: FitOptions,
+    problem: Problem, data: StoredRows, engine: DiskEngine, Cs: Sequence[float], folds: int, options: FitOptions
 ) -> FoldResults:
     """Train all folds for ascending penalties, each starting from the solution for the previous one.
 

@@ -55,15 +55,7 @@ class SentBlocks(L2Blocks):
     task gets what is left of the time limit.
     """
 
-    def __init__(
-        self,
-        problem: Binary,
-        data: TrainingSet,
-        options: FitOptions,
-        *,
-        interrupt: Any,
-        peers: Peers,
-    ):
+    def __init__(self, problem: Binary, data: TrainingSet, options: FitOptions, *, interrupt: Any, peers: Peers):
         self._deadline = None if options.time_limit is None else time.perf_counter() + options.time_limit
         super().__init__(problem, data, replace(options, threads=joblib.cpu_count()), interrupt=interrupt)
         self._n_jobs, self._data = options.n_jobs, data

@@ -18,16 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..data import BlockStore, encode_known, encode_known_sets, encode_label_sets, encode_labels, has_label_sets
 from ..data.label_sets import is_dense_indicator, keep_known
 from ..data.wide_rows import narrow_rows, used_features
-from ..engines import (
-    CheckpointPlan,
-    DiskEngine,
-    DualStore,
-    FitOptions,
-    Result,
-    StoredRows,
-    check_engine,
-    run,
-)
+from ..engines import CheckpointPlan, DiskEngine, DualStore, FitOptions, Result, StoredRows, check_engine, run
 from ..model import LinearModel
 from ..model.threads import thread_count
 from ..model.weights import WideWeights
@@ -174,12 +165,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
         )
 
     def _run(
-        self,
-        problem: Problem,
-        data: TrainingSet | StoredRows,
-        options: FitOptions,
-        state: Any,
-        classes: np.ndarray,
+        self, problem: Problem, data: TrainingSet | StoredRows, options: FitOptions, state: Any, classes: np.ndarray
     ) -> Result:
         return run(problem, data, options, state=state)
 

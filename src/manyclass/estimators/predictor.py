@@ -151,9 +151,8 @@ class Predictor:
 
         Returns
         -------
-        labels : ndarray of shape (n, k)
-            Best first.
-        probabilities : ndarray of shape (n, k)
+        labels, probabilities : ndarrays of shape (n, k)
+            Most likely first.
         """
         codes, found = self._for_rows(X, lambda rows: self.model_.topk_probabilities(rows, k, n_jobs=self.n_jobs))
         return self.classes_[codes], found

@@ -14,12 +14,12 @@ class Provenance:
 
     Attributes
     ----------
-    chain : Chain
+    chain
         The preprocessing steps applied to the rows.
-    settings : dict
+    settings
         Entries to add to the model's settings; JSON-serialisable values.
-    classes : ndarray of shape (K,), optional
-        The labels of the columns of an indicator matrix, if they are not 0..K-1.
+    classes
+        The K labels of the columns of an indicator matrix, if they are not 0..K-1.
     """
 
     chain: Chain = field(default_factory=Chain)

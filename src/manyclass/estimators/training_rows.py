@@ -112,12 +112,7 @@ class TrainingRows:
         return labels
 
     def _training_set(
-        self,
-        rows: RowMatrix,
-        classes: np.ndarray,
-        codes: np.ndarray,
-        Y: sp.csr_matrix | None,
-        sample_weight: Any,
+        self, rows: RowMatrix, classes: np.ndarray, codes: np.ndarray, Y: sp.csr_matrix | None, sample_weight: Any
     ) -> TrainingSet:
         weight = np.full(rows.n_rows, float(self.C))
         if sample_weight is not None:

@@ -325,7 +325,7 @@ def _check_format(path: str | os.PathLike[str], metadata: dict[str, str]) -> Non
     if int(version) > NEWEST:
         raise ModelFileError(
             f"{path}: written by a newer version of manyclass: its format is {version}, but this version reads up to "
-            f"{NEWEST}; upgrade manyclass",
+            f"{NEWEST}; upgrade manyclass"
         )
 
 

@@ -207,9 +207,8 @@ class LinearModel:
 
         Returns
         -------
-        codes : int32 ndarray of shape (n, k)
-            Positions in `classes`, most likely first; ties in ascending order of position.
-        probabilities : ndarray of shape (n, k)
+        codes, probabilities : ndarrays of shape (n, k)
+            Most likely first; codes as for `topk`.
         """
         return self._best_of_all(self.prepare(X), k, n_jobs, partial(probabilities, self._probability_rule()))
 

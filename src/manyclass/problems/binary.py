@@ -22,6 +22,8 @@ class Binary(Problem):
     separate = True
     #: The loss of one binary problem.
     loss: ClassVar[str]
+    #: Whether `C_i` bounds each variable.
+    bounded: ClassVar[bool] = True
 
     def __init__(self, pairs: bool = False):
         self.pairs = pairs
@@ -32,6 +34,9 @@ class Binary(Problem):
 
     def loss_at_zero(self, n_classes: int) -> float:
         return float(self.loss_at(np.zeros(1))[0])
+
+    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(C, np.shape(own)) if self.bounded else super().cap(own, C)
 
     def _signs(self, y: np.ndarray, problems: int) -> np.ndarray:
         if not self.pairs:
@@ -75,9 +80,6 @@ class Hinge(Binary):
 
     loss = "hinge"
 
-    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(C, np.shape(own))
-
     def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
         return float(alpha.sum())
 
@@ -105,6 +107,7 @@ class SquaredHinge(Binary):
     """`max(0, 1 - m)^2`."""
 
     loss = "squared_hinge"
+    bounded = False
 
     def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
         return float((alpha * (1 - alpha / (4 * C[:, None]))).sum())
@@ -137,9 +140,6 @@ class Logistic(Binary):
     @property
     def sparse_weights(self) -> bool:  # type: ignore[override]
         return self.pairs  # a pair has no weights for features that occur in none of its rows
-
-    def cap(self, own: np.ndarray, C: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(C, np.shape(own))
 
     def dual_gain(self, alpha: np.ndarray, y: np.ndarray, C: np.ndarray) -> float:
         share = alpha / C[:, None]

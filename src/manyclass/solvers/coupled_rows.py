@@ -16,7 +16,7 @@ from .alike import groups_of_alike_rows
 from .closed_form import bounds_are_optimal, state_at_bounds
 from .layout import as_matrix, class_bounds, make_layout, tail_rows, wave_size
 from .options import SolverOptions
-from .passes import Estimate, Passes
+from .passes import Estimate, Passes, PassSums
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stored import CSR, fill, numbers_from_array, numbers_to_array, weights_from_arrays, weights_to_arrays
 from .team_size import TeamSize
@@ -47,16 +47,10 @@ CERTIFY_EVERY = 10
 
 
 @dataclass
-class _Pass:
-    """Sums over the rows visited so far in one pass; see PassStats in coupled/solver.hpp."""
+class _Pass(PassSums):
+    """See PassStats in coupled/solver.hpp."""
 
-    number: int
-    full: bool
-    done: int = 0
-    loss: float = 0.0
-    gap: float = 0.0
     alpha_sum: float = 0.0
-    violation: float = 0.0
     waves: int = 0
     theta: float = 0.0
 
@@ -118,14 +112,7 @@ def projected(problem: Problem, values: np.ndarray, own: np.ndarray, row: np.nda
 class CoupledRows(Solver):
     """Coordinate ascent on the dual, one row at a time; see `native/coupled/solver.hpp`."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        data: TrainingSet,
-        options: SolverOptions,
-        *,
-        peers: Peers | None = None,
-    ):
+    def __init__(self, problem: Problem, data: TrainingSet, options: SolverOptions, *, peers: Peers | None = None):
         if problem.kernel not in KERNELS:
             raise ValueError(f"this solver trains coupled losses; {problem.name!r} is {problem.kernel!r}")
         self._problem, self._codes, self._C = problem, data.codes, data.C

@@ -72,13 +72,7 @@ def expected_nonzeros(rows_of: np.ndarray, n_rows: int, n_classes: int, constant
 
 
 def estimate_memory(
-    X: RowMatrix,
-    n_classes: int,
-    *,
-    loss: str,
-    dtype: Any = np.float32,
-    fit_intercept: bool = True,
-    threads: int = 2,
+    X: RowMatrix, n_classes: int, *, loss: str, dtype: Any = np.float32, fit_intercept: bool = True, threads: int = 2
 ) -> dict[str, int]:
     """Estimate the bytes of `data`, `weights`, `dual_variables` and `scratch` of a fit, and their sum `peak`.
 

@@ -12,7 +12,7 @@ from ..data.json_content import as_declared
 from ..problems import MaxMargin
 from .layout import as_matrix, make_layout
 from .options import SolverOptions
-from .passes import Estimate, Passes
+from .passes import Estimate, Passes, PassSums
 from .solver import Certificate, Progress, Solver, StopRule, TrainingSet
 from .stored import CSR, numbers_from_array, numbers_to_array
 
@@ -29,16 +29,10 @@ SUMS = ("sums.ptr", "sums.labels", "sums.values")
 
 
 @dataclass
-class _Pass:
-    """Sums over the rows visited so far in one pass; see `sweep` in max_margin/solver.hpp."""
+class _Pass(PassSums):
+    """See `sweep` in max_margin/solver.hpp."""
 
-    number: int
-    full: bool
-    done: int = 0
-    loss: float = 0.0
-    gap: float = 0.0
     dual: float = 0.0
-    violation: float = 0.0
 
     @property
     def estimate(self) -> Estimate:

@@ -16,15 +16,15 @@ class SolverOptions:
 
     Attributes
     ----------
-    seed : int
+    seed
         Seed for the order of the rows.
-    solver : str
+    solver
         "auto", "dual", or another solver of the loss.
-    leagues : int, optional
+    leagues
         Number of leagues (only for `solver="leagues"`); by default it depends on the number of classes.
-    max_iter : int
+    max_iter
         Maximum number of passes over the rows.
-    keep_state : bool
+    keep_state
         Whether to keep the dual variables after the fit.
     """
 

@@ -32,6 +32,18 @@ class Estimate:
 
 
 @dataclass
+class PassSums:
+    """Sums over the rows visited so far in one pass, as the kernels add them up."""
+
+    number: int
+    full: bool
+    done: int = 0
+    loss: float = 0.0
+    gap: float = 0.0
+    violation: float = 0.0
+
+
+@dataclass
 class Passes:
     """The passes of a fit so far.
 

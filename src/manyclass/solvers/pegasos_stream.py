@@ -20,15 +20,7 @@ class PegasosStream(BinaryStream):
     count as one response. `update` says whether the weights change after each "row", or after all loaded rows.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        shape: StreamShape,
-        options: SolverOptions,
-        *,
-        interrupt: Any,
-        update: str,
-    ):
+    def __init__(self, problem: Problem, shape: StreamShape, options: SolverOptions, *, interrupt: Any, update: str):
         super().__init__(problem, shape, options, interrupt=interrupt)
         self._by_blocks = update == "block"
         self._n = shape.n_rows
