@@ -44,7 +44,6 @@ def compress(
       manyclass compress news.manyclass -o small.manyclass --keep 1000
       manyclass evaluate small.manyclass test.csv        # compare
     """
-    output.log_to_stderr(quiet=True)
     if dtype is None and prune == 0 and keep is None:
         raise InputError("nothing to do; pass --dtype, --prune or --keep")
     replaced = check_model_file(out, force=force)

@@ -97,7 +97,6 @@ def convert(
     To resume a conversion that was stopped, repeat the command; one that reads from a pipe starts again. The folder
     becomes a store only when the conversion is complete. --append adds all rows or none.
     """
-    output.log_to_stderr(quiet=True)
     begin = time.perf_counter()
     for file in files:
         if file != "-" and Path(file).is_dir():

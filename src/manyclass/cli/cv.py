@@ -128,7 +128,6 @@ def cv(
     counts as correct if its best label is in the set. The vocabulary of a table is built from all rows, including
     held-out ones. With a store, all folds are trained together, so each pass reads a block only once.
     """
-    output.log_to_stderr(quiet=quiet)
     scaled = {loss: bool(normalizing.chosen(file.normalize, loss)) for loss in grid.losses}
     rows = _read(data, file, fits, scaled)
     engine = disk.engine(rows if isinstance(rows, BlockStore) else None) or "memory"
@@ -183,31 +182,17 @@ def _compare(loss: str, estimator: Any, rows: LabelledRows | BlockStore, grid: G
 
 
 def _show(report: dict[str, Any]) -> None:
-    lines = [
-        [
-            loss,
-            output.number(float(C)),
-            output.percent(mean),
-            output.percent(deviation),
-            output.number(float(gap)),
-            "best" if found["best_C"] == C else "",
-        ]
-        for loss, found in report["losses"].items()
-        for C, mean, deviation, gap in zip(
-            found["C"], found["accuracy"], found["deviation"], found["largest_gap"], strict=True
-        )
-    ]
+    number, percent = output.number, output.percent
+    lines, best = [], []
+    for loss, found in report["losses"].items():
+        figures = (found[name] for name in ("C", "accuracy", "deviation", "largest_gap"))
+        for C, mean, deviation, gap in zip(*figures, strict=True):
+            mark = "best" if found["best_C"] == C else ""
+            lines.append([loss, number(float(C)), percent(mean), percent(deviation), number(float(gap)), mark])
+        top = percent(found["accuracy"].max())
+        best.append([loss, number(found["best_C"]), top, output.seconds(found["seconds"])])
     columns = ("loss", "C", "accuracy", "deviation", "largest gap", "")
     output.show_table(f"{output.counted(report['rows'], 'row')} in {report['folds']} folds", columns, lines)
-    best = [
-        [
-            loss,
-            output.number(found["best_C"]),
-            output.percent(found["accuracy"].max()),
-            output.seconds(found["seconds"]),
-        ]
-        for loss, found in report["losses"].items()
-    ]
     output.show_table("best of each loss", ("loss", "C", "accuracy", "seconds"), best)
     for loss, found in report["losses"].items():
         if found["not_converged"]:

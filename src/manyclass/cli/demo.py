@@ -55,7 +55,6 @@ def demo(
       manyclass demo --ask "a large wild cat with stripes"
       manyclass demo --min-members 50 --json    # fewer classes, in seconds
     """
-    output.log_to_stderr(quiet=quiet)
     if ask is not None:
         _answer_one(ask, model, min_members, jobs=jobs, quiet=quiet, as_json=as_json)
         return
@@ -111,11 +110,7 @@ def _measure(loss: str, done: Fit, X_test: Any, codes: np.ndarray, jobs: int | N
         "title": LOSSES[loss].title,
         "seconds": done.seconds,
         "epochs": int(done.estimator.n_iter_[0]),
-        "primal": certificate.primal,
-        "dual": certificate.dual,
-        "gap": certificate.gap,
-        "violation": certificate.violation,
-        "exit_reason": certificate.exit_reason,
+        **{name: getattr(certificate, name) for name in ("primal", "dual", "gap", "violation", "exit_reason")},
         "test_error": error_rate(codes, best[:, 0]),
         "top5_error": topk_error(codes, best),
         "density": model.density,

@@ -101,7 +101,6 @@ def evaluate(
 
     Under mpirun, the ranks share the rows, or each rank reads its own file (part-{rank}.svm).
     """
-    output.log_to_stderr(quiet=True)
     jobs = ranks.threads(measures.jobs)
     loaded = load_model(model)
     wanted = measures.k or [value for value in USUAL_K if value <= loaded.n_classes]

@@ -26,20 +26,12 @@ USUAL = PPDSparse().get_params() | MulticlassSVC().get_params()
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted estimator, and the time and memory of the fit.
-
-    Attributes
-    ----------
-    peak_memory
-        In bytes, of the whole process.
-    peak_is_of_this_fit
-        False if the system cannot reset the peak, so that it may be that of earlier work.
-    """
+    """A fitted estimator, and the time and memory of the fit."""
 
     estimator: Any
     seconds: float
-    peak_memory: int
-    peak_is_of_this_fit: bool
+    peak_memory: int  # bytes, of the whole process
+    peak_is_of_this_fit: bool  # False if the system cannot reset the peak, so that it may be that of earlier work
 
 
 def trains_in_batches(loss: str, threshold: float | None) -> bool:

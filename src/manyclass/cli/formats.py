@@ -23,23 +23,13 @@ PredictFormat = Literal[DataFormat, "lines"]
 
 @dataclass(frozen=True)
 class FileOptions:
-    """What the options say about a data file.
+    """What the options say about a data file."""
 
-    Attributes
-    ----------
-    text, label
-        Columns of a table; None for those that the model was trained on, or `text` and `label`.
-    id
-        The column that is copied to the predictions.
-    delimiter
-        Field separator of delimited text; None for that of its format.
-    """
-
-    text: str | None = None
-    label: str | None = None
-    id: str | None = None
+    text: str | None = None  # column of a table; None for that of the training data, or `text`
+    label: str | None = None  # the same for the labels
+    id: str | None = None  # column that is copied to the predictions
     format: PredictFormat = "auto"
-    delimiter: Any = None
+    delimiter: Any = None  # field separator of delimited text; None for that of its format
     skip_unlabelled: bool = False
 
     @property

@@ -48,7 +48,6 @@ def index(
     The file grows by 4 bytes per label. The scores found are exactly those of the model, but the search may miss some
     of the best labels. A wider beam misses fewer; evaluate reports how many it finds.
     """
-    output.log_to_stderr(quiet=True)
     if model.is_dir() and out is None:
         raise InputError(f"{model} is a model in shards; pass a file to write with --output")
     replaced = None if out is None else check_model_file(out, force=force)

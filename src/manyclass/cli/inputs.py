@@ -26,25 +26,13 @@ ALWAYS_UNIT = "rows made from texts always have length 1; omit --no-normalize"
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Rows with labels, and what a model must know to read more of them.
-
-    Attributes
-    ----------
-    labels
-        One label per row, or sets of labels as ones in a matrix.
-    classes
-        For sets of labels, the labels of the columns.
-    chain
-        The preprocessing steps that were applied.
-    reading
-        Entries for the model's settings.
-    """
+    """Rows with labels, and what a model must know to read more of them."""
 
     X: sp.csr_matrix
-    labels: Any
-    classes: np.ndarray | None = None
-    chain: Chain = field(default_factory=Chain)
-    reading: dict[str, Any] = field(default_factory=dict)
+    labels: Any  # one per row, or sets of labels as ones in a matrix
+    classes: np.ndarray | None = None  # for sets of labels, the labels of the columns
+    chain: Chain = field(default_factory=Chain)  # the preprocessing steps that were applied
+    reading: dict[str, Any] = field(default_factory=dict)  # entries for the model's settings
 
     @property
     def n_rows(self) -> int:
@@ -132,13 +120,8 @@ def parsed(
         Y = labels_of(parser, n_labels=parser.label_limit)
         return ParsedRows(X, Y, np.arange(Y.shape[1]), True)
     parser = parse_rows(path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype)
-    from_zero = parser.zero_based
     X, labels = matrix_of(parser, dtype), labels_of(parser)
-    return (
-        ParsedRows(X, *_only_used(labels), from_zero)
-        if sp.issparse(labels)
-        else ParsedRows(X, labels, None, from_zero)
-    )
+    return ParsedRows(X, *(_only_used(labels) if sp.issparse(labels) else (labels, None)), parser.zero_based)
 
 
 def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -191,18 +174,14 @@ def read_labelled(
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
         if kind not in ROWS_OF_FEATURES:
             return _as_features(parts, file, min_df)
-        rows = _as_rows(parts)
+        X, labels, classes, from_zero = _put_together(parts) if len(parts) > 1 else parts[0]
+        rows = LabelledRows(X, labels, classes, reading={"index_base": 0 if from_zero else 1})
         return rows.normalized(copy=False) if normalize else rows
 
     with naming(path):
         if divided:
             return join_rows(read(), as_rows, ranks.peers())
         return share_rows(lambda: as_rows([read()]), ranks.peers())
-
-
-def _as_rows(parts: Sequence[ParsedRows]) -> LabelledRows:
-    X, labels, classes, from_zero = _put_together(parts) if len(parts) > 1 else parts[0]
-    return LabelledRows(X, labels, classes, reading={"index_base": 0 if from_zero else 1})
 
 
 def _as_features(

@@ -110,7 +110,6 @@ def inspect(
       manyclass inspect store/ --estimate --loss cs     # smallest --memory
       manyclass inspect store/ --verify                 # compare checksums
     """
-    output.log_to_stderr(quiet=True)
     if any((Path(file) / name).is_file() for name in (MANIFEST, JOURNAL)):
         output.show_report(_inspect_store(file, questions, plan), STORE, as_json=as_json)
     elif _is_model(file):
@@ -268,11 +267,7 @@ def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
         classes, labels = rows.classes, np.diff(rows.labels.indptr)
         about = {
             "rows_a_class": class_sizes(np.bincount(rows.labels.indices, minlength=classes.size)),
-            "labels_a_row": {
-                "smallest": int(labels.min()),
-                "mean": float(labels.mean()),
-                "largest": int(labels.max()),
-            },
+            "labels_a_row": _spread(labels),
             "rows_without_labels": int((labels == 0).sum()),
         }
     return {
@@ -284,15 +279,15 @@ def _describe_rows(rows: LabelledRows) -> dict[str, Any]:
         "class_names": classes[:10],
         "nonzeros": rows.X.nnz,
         "bytes": rows.X.data.nbytes + rows.X.indices.nbytes + rows.X.indptr.nbytes,
-        "nonzeros_a_row": {
-            "smallest": int(lengths.min()),
-            "mean": float(lengths.mean()),
-            "largest": int(lengths.max()),
-        },
+        "nonzeros_a_row": _spread(lengths),
         "empty_rows": int((lengths == 0).sum()),
         "multilabel": rows.classes is not None,
         **about,
     }
+
+
+def _spread(counts: np.ndarray) -> dict[str, float]:
+    return {"smallest": int(counts.min()), "mean": float(counts.mean()), "largest": int(counts.max())}
 
 
 def _features(report: dict[str, Any]) -> str:

@@ -98,7 +98,6 @@ def predict(
 
     Under mpirun, the ranks share the rows, or each rank reads its own file (part-{rank}.svm). The first rank writes.
     """
-    output.log_to_stderr(quiet=True)
     if lines.out is not None:
         refuse_inputs(lines.out, [model, data], "--output")
     loaded = load_model(model)

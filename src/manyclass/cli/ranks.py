@@ -16,7 +16,7 @@ from ..engines import share_rows
 from ..estimators.predictor import put_together
 from ..model import LinearModel
 from ..peers import Peers, peers_of, started_by_mpirun, told_rank, told_size
-from .output import InputError, explained
+from .output import InputError, explained, log_to_stderr
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Rows = TypeVar("Rows")
@@ -41,6 +41,7 @@ def as_one(command: Command) -> Command:
             _peers = peers_of("mpi") if by_mpi else Peers()
         if _peers.rank > 0:
             be_silent()
+        log_to_stderr(quiet=kwargs.get("quiet", True))
         with _peers.all_or_none(explained):
             command(*args, **kwargs)
 
@@ -59,6 +60,7 @@ def alone(command: Command) -> Command:
                     f"mpirun has started {started} ranks, and each would do all of {command.__name__}; only train, "
                     f"evaluate and predict divide their work. Start {command.__name__} without mpirun"
                 )
+        log_to_stderr(quiet=kwargs.get("quiet", True))
         command(*args, **kwargs)
 
     return once  # type: ignore[return-value]

@@ -39,7 +39,6 @@ def remove(
     are numbered from 0; when one is removed, those after it are renumbered. If a row or block does not exist,
     nothing is removed.
     """
-    output.log_to_stderr(quiet=True)
     if rows is None and rows_from is None and blocks is None:
         raise InputError("nothing to remove; pass --rows, --rows-from or --blocks")
     opened = BlockStore(store)

@@ -38,7 +38,6 @@ def reproduce(
     train.svm.xz and, if it has test rows, test.svm.xz. Missing data sets are skipped and listed. The table is
     printed, and written as a CSV file and a plot.
     """
-    output.log_to_stderr(quiet=quiet)
     out.mkdir(parents=True, exist_ok=True)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)

@@ -75,7 +75,6 @@ def train(
     Under mpirun, one rank per host reads the data, or each rank reads its own file (part-{rank}.svm). The first rank
     writes the model.
     """
-    output.log_to_stderr(quiet=result.quiet)
     effort.check(objective.loss)
     data = source.path
     destination = _destination(data, result, way_of_writing(objective, checkpoints, cluster), checkpoints)

@@ -14,31 +14,3 @@ from .text_features import TextFeatures
 from .unit_rows import UnitRows
 from .wordnet import WordNet, load_wordnet
 from .xmc import load_xmc, save_xmc
-
-__all__ = [
-    "BadFileError",
-    "BlockStore",
-    "Chain",
-    "HashedText",
-    "ParseError",
-    "RowMatrix",
-    "StoreError",
-    "TextFeatures",
-    "TextShape",
-    "UnitRows",
-    "WordNet",
-    "check_matrix",
-    "encode_known",
-    "encode_known_sets",
-    "encode_label_sets",
-    "encode_labels",
-    "has_label_sets",
-    "iter_text_like",
-    "load_svmlight",
-    "load_wordnet",
-    "load_xmc",
-    "make_text_like",
-    "read_table",
-    "save_svmlight",
-    "save_xmc",
-]

@@ -21,7 +21,7 @@ from .._native import core
 from .bad_file import BadFileError, without_name
 from .compression import Plane, PlaneWriter, read_numbers, read_planes
 from .json_content import Count, as_declared, shown
-from .matrix import pointers
+from .matrix import csr_of, pointers
 from .tensor_file import TensorFile
 
 FORMAT = "manyclass block"
@@ -42,25 +42,15 @@ class BlockError(BadFileError):
 
 @dataclass(frozen=True)
 class Block:
-    """A block of rows in CSR form, with ascending indices.
+    """A block of rows in CSR form, with ascending indices."""
 
-    Attributes
-    ----------
-    ids
-        Ids of the rows, ascending.
-    label_ptr, labels
-        Label codes of the store for all rows, and the offsets where each row begins.
-    n_features
-        Larger than any index.
-    """
-
-    ids: np.ndarray
+    ids: np.ndarray  # of the rows, ascending
     indptr: np.ndarray
     indices: np.ndarray
     values: np.ndarray
-    label_ptr: np.ndarray
-    labels: np.ndarray
-    n_features: int
+    label_ptr: np.ndarray  # where the labels of each row begin
+    labels: np.ndarray  # label codes of the store, of all rows
+    n_features: int  # larger than any index
 
     @property
     def n_rows(self) -> int:
@@ -75,8 +65,7 @@ class Block:
 
     def as_csr(self, n_features: int) -> sp.csr_matrix:
         """Return the rows as a matrix with `n_features` columns, without copying."""
-        matrix = sp.csr_matrix((self.n_rows, n_features), dtype=self.values.dtype)
-        matrix.data, matrix.indices, matrix.indptr = self.values, self.indices, self.indptr
+        matrix = csr_of(self.indptr, self.indices, self.values, (self.n_rows, n_features))
         matrix.has_sorted_indices = matrix.has_canonical_format = True
         return matrix
 

@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike
 from .block_file import VALUE_TYPES, Block, BlockError, PackedBlock, damaged, read_packed
 from .checksums import checksum_of
 from .manifest import Catalogue, Manifest, StoreError
-from .matrix import index_type
+from .matrix import csr_of, index_type
 from .steps import Chain
 
 
@@ -184,10 +184,9 @@ class BlockStore:
         order = np.argsort(ids)
         ends = np.empty_like(lengths)
         ends[order] = np.cumsum(lengths[order])  # where each row, in reading order, ends in X
-        X = sp.csr_matrix((self.n_rows, self.n_features), dtype=self.dtype)
-        X.indptr = np.concatenate([[0], ends[order]])
-        X.data = np.empty(X.indptr[-1], self.dtype)
-        X.indices = np.empty(X.indptr[-1], index_type(self.n_features))
+        indptr = np.concatenate([[0], ends[order]])
+        indices, values = np.empty(indptr[-1], index_type(self.n_features)), np.empty(indptr[-1], self.dtype)
+        X = csr_of(indptr, indices, values, (self.n_rows, self.n_features))
         first = 0
         for block in map(self.read, range(self.n_blocks)):
             its_ends = ends[first : first + block.n_rows]

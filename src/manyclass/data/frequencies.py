@@ -14,21 +14,11 @@ def _none() -> np.ndarray:
 
 @dataclass(frozen=True)
 class Frequencies:
-    """Number of rows in which each feature occurs.
+    """Number of rows in which each feature occurs."""
 
-    Attributes
-    ----------
-    n_features
-        Number of features, whether they occur or not.
-    counts
-        int64, one count per feature, or per listed feature.
-    features
-        The listed features, ascending. None: all of them.
-    """
-
-    n_features: int
-    counts: np.ndarray = field(default_factory=_none)
-    features: np.ndarray | None = field(default_factory=_none)
+    n_features: int  # whether they occur or not
+    counts: np.ndarray = field(default_factory=_none)  # int64, one per feature, or per listed feature
+    features: np.ndarray | None = field(default_factory=_none)  # the listed ones, ascending; None for all
 
     @cached_property
     def of_all(self) -> np.ndarray:

@@ -51,34 +51,16 @@ class BlockEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Description of a store.
+    """Description of a store."""
 
-    Attributes
-    ----------
-    generation
-        Increases with every change.
-    rows, nnz
-        Without removed rows.
-    next_id
-        Id of the next row to be added.
-    reading
-        How the rows were read, so that more can be read the same way. `index_base`: the number that indices in the
-        files count from. For texts, `text_column`, `label_column`, and `text`: the parameters of `HashedText`.
-        `normalize`: "l2" if the rows were scaled to unit length.
-    value_bytes
-        4 for float32, 8 for float64.
-    multilabel
-        Whether some row does not have exactly one label.
-    """
-
-    generation: Count
-    rows: Count
+    generation: Count  # increases with every change
+    rows: Count  # without removed ones, like `nnz`
     nnz: Count
     n_features: Count
-    next_id: Count
-    reading: dict[str, Any]
-    value_bytes: Count
-    multilabel: bool
+    next_id: Count  # id of the next row to be added
+    reading: dict[str, Any]  # how the rows were read, so that more can be read the same way; see `Reading`
+    value_bytes: Count  # 4 for float32, 8 for float64
+    multilabel: bool  # whether some row does not have exactly one label
     catalogue: str
     catalogue_checksum: str
     blocks: tuple[BlockEntry, ...] = field(default=())
@@ -153,11 +135,11 @@ class Manifest:
 class Reading:
     """The known entries of `Manifest.reading` and their types. Other entries are ignored."""
 
-    index_base: Count = 0
-    text: dict[str, Any] = field(default_factory=dict)
+    index_base: Count = 0  # the number that indices in the files count from
+    text: dict[str, Any] = field(default_factory=dict)  # for texts, the parameters of `HashedText`
     text_column: str = ""
     label_column: str = ""
-    normalize: str = "l2"
+    normalize: str = "l2"  # there if the rows were scaled to unit length
     format: str = ""
 
 
@@ -180,24 +162,12 @@ ARRAYS = ("class_of_code", "rows_of_code", "removed")
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Information shared by all blocks.
+    """Information shared by all blocks."""
 
-    Attributes
-    ----------
-    classes
-        Ascending.
-    class_of_code
-        Class index of each label code; -1 if no row has it any more.
-    removed
-        Ids of removed rows that are still in block files, ascending.
-    frequencies
-        Number of rows in which each feature occurs.
-    """
-
-    classes: np.ndarray
-    class_of_code: np.ndarray
+    classes: np.ndarray  # ascending
+    class_of_code: np.ndarray  # class index of each label code; -1 if no row has it any more
     rows_of_code: np.ndarray
-    removed: np.ndarray
+    removed: np.ndarray  # ids of removed rows that are still in block files, ascending
     frequencies: Frequencies
 
     @classmethod

@@ -30,27 +30,15 @@ class Place:
 
 @dataclass(frozen=True)
 class RowPart:
-    """Consecutive rows of a source.
-
-    Attributes
-    ----------
-    indices
-        As written, counting from 0 or 1.
-    label_ptr, labels
-        The labels of all rows concatenated, and the offsets where each row begins.
-    end
-        Where the next part begins.
-    text_bytes
-        Bytes of text read.
-    """
+    """Consecutive rows of a source."""
 
     indptr: np.ndarray
-    indices: np.ndarray
+    indices: np.ndarray  # as written, counting from 0 or 1
     values: np.ndarray
-    label_ptr: np.ndarray
-    labels: np.ndarray
-    end: Place
-    text_bytes: int
+    label_ptr: np.ndarray  # where the labels of each row begin
+    labels: np.ndarray  # of all rows
+    end: Place  # where the next part begins
+    text_bytes: int  # read
 
 
 class RowSource(Protocol):

@@ -178,7 +178,6 @@ def _of_labels(result: Result, begin: int, end: int) -> Result:
 
 def _join(problem: Binary, data: TrainingSet, found: list[Batch], done: Sequence[Done], seconds: float) -> Result:
     results = [result for *_, result in found]
-    certificates = [one.certificate for one in done] + [result.certificate for result in results]
     reached = np.zeros(data.n_classes, bool)  # by a batch of this fit or an earlier one
     for begin, end, *_ in [*done, *found]:
         reached[begin:end] = True
@@ -190,14 +189,11 @@ def _join(problem: Binary, data: TrainingSet, found: list[Batch], done: Sequence
             by_label[begin:end] = result.by_label
     # A label that no batch reached has weights 0 and dual value 0.
     at_zero = int((~reached).sum()) * float(data.C.sum() * problem.loss_at_zero(1))
+    not_reached = Certificate(at_zero, 0.0, 1.0 * (at_zero > 0))
     return Result(
         weights=_side_by_side(found, data.n_classes),
         untrained=np.flatnonzero(untrained),
-        certificate=Certificate(
-            math.fsum([at_zero, *(certificate.primal for certificate in certificates)]),
-            math.fsum(certificate.dual for certificate in certificates),
-            max([1.0 * (at_zero > 0), *(certificate.violation for certificate in certificates)]),
-        ),
+        certificate=Certificate.total([not_reached, *(one.certificate for one in (*done, *results))]),
         history=[line for result in results for line in result.history],
         times={"total": seconds} | _added_up([result.times for result in results], without="total"),
         memory=_largest([result.memory for result in results]),

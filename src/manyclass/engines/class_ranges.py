@@ -5,7 +5,6 @@ its nonzero weights are kept. The width of a range depends on the memory.
 """
 
 import logging
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -116,8 +115,8 @@ class ClassRanges(Solver):
 
     def _progress(self, seen: Progress, ended: bool) -> Progress:
         """Return the progress over all classes started so far."""
-        found = [*self._found] if ended else [*self._found, Certificate(seen.primal, seen.dual, seen.violation)]
-        total = _sum(found)
+        now = [] if ended else [Certificate(seen.primal, seen.dual, seen.violation)]
+        total = Certificate.total([*self._found, *now])
         left = self._K - self._done
         return Progress(
             epochs=self._passes,
@@ -145,7 +144,7 @@ class ClassRanges(Solver):
         if untrained:
             at_zero = self._job.problem.loss_at_zero(self._K)
             found.append(Certificate(untrained * self._total_C * at_zero, 0.0, 1.0))
-        return _sum(found)
+        return Certificate.total(found)
 
     def weights(self) -> np.ndarray | sp.csr_matrix:
         if self._now is not None:
@@ -209,11 +208,3 @@ class ClassRanges(Solver):
             f"{start}the fit needs {show_size(model + least)} to train {at_once} classes at a time, {what}; give it "
             "more memory, or convert the data again with less memory, which makes smaller blocks"
         )
-
-
-def _sum(found: list[Certificate]) -> Certificate:
-    return Certificate(
-        math.fsum(one.primal for one in found),
-        math.fsum(one.dual for one in found),
-        max((one.violation for one in found), default=0.0),
-    )

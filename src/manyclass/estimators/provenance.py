@@ -10,18 +10,8 @@ from ..data import Chain
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the training rows come from. Set before the fit, because shards written during the fit include it.
+    """Where the training rows come from. Set before the fit, because shards written during the fit include it."""
 
-    Attributes
-    ----------
-    chain
-        The preprocessing steps applied to the rows.
-    settings
-        Entries to add to the model's settings; JSON-serialisable values.
-    classes
-        The K labels of the columns of an indicator matrix, if they are not 0..K-1.
-    """
-
-    chain: Chain = field(default_factory=Chain)
-    settings: dict[str, Any] = field(default_factory=dict)
-    classes: np.ndarray | None = None
+    chain: Chain = field(default_factory=Chain)  # the preprocessing steps applied to the rows
+    settings: dict[str, Any] = field(default_factory=dict)  # JSON values to add to the model's settings
+    classes: np.ndarray | None = None  # labels of the columns of an indicator matrix, if they are not 0..K-1

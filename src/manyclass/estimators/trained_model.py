@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..data import Chain
+from ..data.matrix import csr_of
 from ..engines import Result
 from ..model import LinearModel
 from ..solvers import TrainingSet
@@ -62,6 +63,5 @@ def _split_last_row(weights: Any) -> tuple[Any, np.ndarray]:
     end = weights.indptr[-2]
     last = np.zeros(weights.shape[1], weights.dtype)
     last[weights.indices[end:]] = weights.data[end:]
-    rest = sp.csr_matrix((weights.shape[0] - 1, weights.shape[1]), dtype=weights.dtype)
-    rest.data, rest.indices, rest.indptr = weights.data[:end], weights.indices[:end], weights.indptr[:-1]
-    return rest, last
+    shape = weights.shape[0] - 1, weights.shape[1]
+    return csr_of(weights.indptr[:-1], weights.indices[:end], weights.data[:end], shape), last

@@ -4,5 +4,3 @@ from .file import ModelFileError, load_model, save_model, verify_model
 from .label_tree import LabelTree
 from .linear import LinearModel
 from .shard_writer import ShardWriter
-
-__all__ = ["LabelTree", "LinearModel", "ModelFileError", "ShardWriter", "load_model", "save_model", "verify_model"]

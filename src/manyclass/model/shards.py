@@ -62,21 +62,11 @@ def shard_names(model: LinearModel, shards: int) -> list[str]:
 
 @dataclass(frozen=True)
 class ShardIndex:
-    """Contents of the index of a folder.
+    """Contents of the index of a folder."""
 
-    Attributes
-    ----------
-    shards
-        In the order of their classes.
-    certificate
-        Certificate of the whole model, if each shard has its own.
-    has_checksum
-        Whether the index has a checksum of itself, which was verified.
-    """
-
-    shards: list[Path]
-    certificate: dict[str, Any] | None = None
-    has_checksum: bool = False
+    shards: list[Path]  # in the order of their classes
+    certificate: dict[str, Any] | None = None  # of the whole model, if each shard has its own
+    has_checksum: bool = False  # of the index itself, which was verified
 
 
 def holds_shards(folder: Path) -> bool:

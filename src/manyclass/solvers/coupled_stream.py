@@ -13,6 +13,7 @@ from .layout import DENSE_WAVE, WAVE, WORTH_SHARING
 from .options import SolverOptions
 from .passes import Estimate, Passes
 from .solver import Certificate, StopRule
+from .stored import CSR
 from .stream import MOST_ROUNDS, SETTLED, RowBlock, Stream, StreamShape, Variables
 
 
@@ -74,23 +75,17 @@ class CoupledStream(Stream):
         indptr, classes, values = self._kernel.alpha()
         found = []
         for begin, end in self._block.parts:
-            entries = slice(indptr[begin], indptr[end])
-            found.append(
-                {
-                    "indptr": indptr[begin : end + 1] - indptr[begin],
-                    "classes": classes[entries].copy(),
-                    "values": values[entries].copy(),
-                }
-            )
+            here = slice(indptr[begin], indptr[end])
+            arrays = indptr[begin : end + 1] - indptr[begin], classes[here].copy(), values[here].copy()
+            found.append(dict(zip(CSR, arrays, strict=True)))
         return found
 
     def only_rows(self, variables: Variables, rows: np.ndarray, before: int) -> Variables:
         if self._maxent:
             return {"variables": variables["variables"].reshape(before, -1)[rows].reshape(-1)}
-        matrix = sp.csr_matrix((variables["values"], variables["classes"], variables["indptr"]), (before, self._K))[
-            rows
-        ]
-        return {"indptr": matrix.indptr.astype(np.int64), "classes": matrix.indices, "values": matrix.data}
+        indptr, classes, values = (variables[name] for name in CSR)
+        matrix = sp.csr_matrix((values, classes, indptr), (before, self._K))[rows]
+        return dict(zip(CSR, (matrix.indptr.astype(np.int64), matrix.indices, matrix.data), strict=True))
 
     def visit(self, rule: StopRule, rounds: int | str, pass_number: int) -> None:
         """Visit all classes first, then those in use where that pays."""

@@ -1,6 +1,5 @@
 """Many binary problems, in blocks of neighbouring ones: each block is trained to its end before the next starts."""
 
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -191,7 +190,7 @@ class L2Blocks(Solver):
         self._left = [b for b in self._left if b not in trained]
 
     def _progress(self) -> Progress:
-        so_far = self._sum()
+        so_far = Certificate.total(self._results.values())
         return Progress(
             epochs=max((r.passes for r in self._results.values()), default=0),
             primal=so_far.primal,
@@ -214,15 +213,8 @@ class L2Blocks(Solver):
         self._results |= started
         return list(started)
 
-    def _sum(self) -> Certificate:
-        return Certificate(
-            math.fsum(r.primal for r in self._results.values()),
-            math.fsum(r.dual for r in self._results.values()),
-            max((r.violation for r in self._results.values()), default=0.0),
-        )
-
     def certificate(self) -> Certificate:
-        found = self._sum()
+        found = Certificate.total(self._results.values())
         untrained = [p for b in self._chosen if b not in self._results for p in self.problems_of(b)]
         if len(untrained) == 0:
             return found

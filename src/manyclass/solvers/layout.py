@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._native import core, native
+from ..data.matrix import csr_of
 from ..problems import Problem
 from .solver import TrainingSet
 
@@ -58,7 +59,4 @@ def as_matrix(found: Any, n_features: int, n_classes: int) -> np.ndarray | sp.cs
     indptr, classes, values = found
     if indptr[-1] <= np.iinfo(np.int32).max:
         indptr = indptr.astype(np.int32)  # scipy needs the same type for both index arrays
-    # Assigned, because the constructor would copy the arrays to change the type of the indices.
-    weights = sp.csr_matrix((n_features, n_classes), dtype=values.dtype)
-    weights.data, weights.indices, weights.indptr = values, classes, indptr
-    return weights
+    return csr_of(indptr, classes, values, (n_features, n_classes))

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from .._native import core, native
 from ..data.json_content import as_declared
+from ..data.matrix import pointers
 from ..peers import Peers
 from ..problems import LOSSES, Problem
 from .layout import LISTED, as_matrix, make_layout, tail_rows
@@ -245,8 +246,7 @@ class Leagues(Solver):
             parts = [part for part in self._peers.gather(joined) if part is not None]
             rows, classes, values = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             order = np.argsort(rows.astype(np.int64) * self._K + classes, kind="stable")
-            indptr = np.zeros(self._n + 1, np.int64)
-            np.cumsum(np.bincount(rows, minlength=self._n), out=indptr[1:])
+            indptr = pointers(np.bincount(rows, minlength=self._n))
             self._variables = dict(zip(CSR, (indptr, classes[order], values[order]), strict=True))
         return self._variables
 

@@ -1,7 +1,8 @@
 """The contract of all solvers: what they are given, and what they return."""
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -89,6 +90,12 @@ class Certificate:
     violation: float
     exit_reason: str = ""
     message: str = ""
+
+    @classmethod
+    def total(cls, parts: Collection[Any]) -> "Certificate":
+        """Add up independent problems, each with `primal`, `dual` and `violation`."""
+        primal, dual = (math.fsum(getattr(part, name) for part in parts) for name in ("primal", "dual"))
+        return cls(primal, dual, max((part.violation for part in parts), default=0.0))
 
     @property
     def gap(self) -> float:

@@ -35,21 +35,14 @@ class StoredStep:
 
 
 class StepFormat:
-    """How to store the steps of one class, but not of its subclasses, which may do anything.
-
-    Attributes
-    ----------
-    takes_text
-        Whether the step takes raw texts. Other steps take rows, and keep the number of features.
-    learns
-        Whether the step must be fitted; some versions of scikit-learn require it of steps that learn nothing.
-    left_out
-        Parameters that are not stored because they do not change the result, or are part of the learned state.
-    """
+    """How to store the steps of one class, but not of its subclasses, which may do anything."""
 
     kind: ClassVar[type]
+    #: Whether the step takes raw texts. Other steps take rows, and keep the number of features.
     takes_text: ClassVar[bool] = False
+    #: Whether the step must be fitted; some versions of scikit-learn require it of steps that learn nothing.
     learns: ClassVar[bool] = True
+    #: Parameters that are not stored because they do not change the result, or are part of the learned state.
     left_out: ClassVar[tuple[str, ...]] = ()
 
     def store(self, step: Any) -> StoredStep:
