@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks import block_methods as methods
 from benchmarks.environments import ROOT
 from benchmarks.league_report import between
+from benchmarks.results import of_benchmark
 
 DOCUMENT = ROOT / "docs" / "store.md"
 IMAGES = ROOT / "docs" / "images"
@@ -73,11 +74,9 @@ def read_curves(path: Path) -> Curves:
 def read_figures(path: Path) -> Figures:
     """Return the figures that are not curves."""
     found: Figures = {}
-    with path.open(newline="") as file:
-        for record in csv.DictReader(file):
-            if record["benchmark"] == methods.NAME and record["value"]:
-                solvers = found.setdefault(record["problem"], {})
-                solvers.setdefault(record["ours"], {})[record["metric"]] = float(record["value"])
+    for record in of_benchmark(path, methods.NAME):
+        solvers = found.setdefault(record["problem"], {})
+        solvers.setdefault(record["ours"], {})[record["metric"]] = float(record["value"])
     return found
 
 

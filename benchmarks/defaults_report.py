@@ -6,11 +6,11 @@ writes them again from the latest measurements.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from benchmarks.environments import ROOT
 from benchmarks.league_report import between
+from benchmarks.results import of_benchmark
 
 DOCUMENT = ROOT / "docs" / "choosing.md"
 SHOWN = ("0.25", "1", "4", "8", "16", "64")
@@ -32,11 +32,9 @@ def write(results: Path, document: Path = DOCUMENT) -> None:
 def read(results: Path, benchmark: str) -> Figures:
     """Return the figures by problem and loss, and by metric."""
     found: Figures = {}
-    with results.open(newline="") as file:
-        for record in csv.DictReader(file):
-            if record["benchmark"] == benchmark and record["value"]:
-                own = found.setdefault((record["problem"], record["ours"]), {})
-                own[record["metric"]] = float(record["value"])
+    for record in of_benchmark(results, benchmark):
+        own = found.setdefault((record["problem"], record["ours"]), {})
+        own[record["metric"]] = float(record["value"])
     return found
 
 

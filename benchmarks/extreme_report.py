@@ -16,7 +16,7 @@ from benchmarks.environments import ROOT
 from benchmarks.league_report import between
 from benchmarks.measure import TOPS
 from benchmarks.problems import FIVE_ROWS, FIXED_ROWS
-from benchmarks.results import printed
+from benchmarks.results import of_benchmark, printed
 from benchmarks.solvers import NAPKINXC, PECOS_DEFAULTS
 
 DOCUMENT = ROOT / "docs" / "extreme-tables.md"
@@ -50,12 +50,10 @@ def read(results: Path, benchmark: str) -> tuple[Figures, str]:
     """Return the figures of a benchmark and the name of the processor."""
     found: Figures = {}
     processor = ""
-    with results.open(newline="") as file:
-        for record in csv.DictReader(file):
-            if record["benchmark"] == benchmark and record["value"]:
-                key = record["problem"], record["ours"], record["peer"]
-                found.setdefault(key, {})[record["metric"]] = float(record["value"])
-                processor = record["processor"]
+    for record in of_benchmark(results, benchmark):
+        key = record["problem"], record["ours"], record["peer"]
+        found.setdefault(key, {})[record["metric"]] = float(record["value"])
+        processor = record["processor"]
     return found, processor
 
 

@@ -94,37 +94,17 @@ def visit_in_order(solver: FromDisk) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to train on, how, and when to stop.
+    """What to train on, how, and when to stop."""
 
-    Attributes
-    ----------
-    store : str
-        The folder.
-    test : str, optional
-        The test rows; without them, only the time is measured.
-    loss : str
-    engine : dict
-        Parameters of the `DiskEngine`.
-    same_order : bool
-        Whether to visit the blocks in the same order in each pass.
-    threads : int
-    passes : int
-        Maximum number of passes.
-    seconds : float
-        No pass begins after this time.
-    enough : float
-        The objective value at which to stop.
-    """
-
-    store: str
+    store: str  # the folder
     loss: str
-    engine: dict[str, Any]
-    test: str | None = None
-    same_order: bool = False
+    engine: dict[str, Any]  # parameters of the `DiskEngine`
+    test: str | None = None  # the test rows; without them, only the time is measured
+    same_order: bool = False  # whether to visit the blocks in the same order in each pass
     threads: int = 2
-    passes: int = 100
-    seconds: float = np.inf
-    enough: float = -np.inf
+    passes: int = 100  # at most
+    seconds: float = np.inf  # no pass begins after this time
+    enough: float = -np.inf  # the objective value at which to stop
 
     def solver(self) -> FromDisk:
         data, options = StoredRows(BlockStore(self.store), 1.0), SolverOptions(threads=self.threads)

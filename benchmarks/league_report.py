@@ -6,7 +6,6 @@ them again from the latest measurements.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import numpy as np
 from benchmarks import cost_model
 from benchmarks.cost_model import Machine, Network, Sample, Shape
 from benchmarks.environments import ROOT
+from benchmarks.results import of_benchmark
 from manyclass.data.synthetic import CLASS_SIZE_SPREAD, PRESETS
 from manyclass.problems import PROBLEMS
 from manyclass.solvers.schedule import divide_classes, league_count
@@ -93,14 +93,11 @@ def read(results: Path) -> tuple[Figures, int]:
     """Return the figures by problem and setup, and the number of cores of the machine."""
     found: Figures = {}
     cores = 1
-    with results.open(newline="") as file:
-        for record in csv.DictReader(file):
-            if record["benchmark"] != "league-scaling" or not record["value"]:
-                continue
-            leagues, ranks, threads = map(int, re.findall(r": (\d+)", record["ours"]))
-            setups = found.setdefault(record["problem"], {})
-            setups.setdefault((leagues, ranks, threads), {})[record["metric"]] = float(record["value"])
-            cores = int(record["processor"].rsplit(", ", 1)[1].split()[0])
+    for record in of_benchmark(results, "league-scaling"):
+        leagues, ranks, threads = map(int, re.findall(r": (\d+)", record["ours"]))
+        setups = found.setdefault(record["problem"], {})
+        setups.setdefault((leagues, ranks, threads), {})[record["metric"]] = float(record["value"])
+        cores = int(record["processor"].rsplit(", ", 1)[1].split()[0])
     return found, cores
 
 

@@ -6,35 +6,27 @@ benchmarks.prediction_report`` writes them again from the latest measurements.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from benchmarks.environments import ROOT
 from benchmarks.league_report import between
-from benchmarks.results import printed
+from benchmarks.results import figures, of_benchmark, printed
 
 DOCUMENT = ROOT / "docs" / "prediction.md"
 
 
 def write(results: Path, document: Path = DOCUMENT) -> None:
     """Write the tables of results between their markers."""
-    with results.open(newline="") as file:
-        records = [record for record in csv.DictReader(file) if record["value"]]
     text = document.read_text()
     for benchmark, table in (("prediction", against_peers), ("compression", by_size)):
-        own = [record for record in records if record["benchmark"] == benchmark]
-        if own:
+        if own := of_benchmark(results, benchmark):
             text = between(text, benchmark, f"{table(own)}\n\n{own[0]['processor']}.")
     document.write_text(text)
 
 
 def against_peers(records: list[dict[str, str]]) -> str:
     """Return a table with one row per figure."""
-    lines = ["| against | what | figure | target |", "|---|---|---|---|"]
-    for record in records:
-        value = f"{float(record['value']):.3g}"
-        lines.append(f"| {record['peer']} | {printed(record['metric'])} | {value} | {record['bar']} |")
-    return "\n".join(lines)
+    return "\n".join(["| against | what | figure | target |", "|---|---|---|---|", *figures(records, "peer", 3)])
 
 
 def by_size(records: list[dict[str, str]]) -> str:

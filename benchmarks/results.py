@@ -99,6 +99,20 @@ def printed(name: str) -> str:
     return name
 
 
+def of_benchmark(path: Path, benchmark: str) -> list[dict[str, str]]:
+    """Read the records of a benchmark that have a value."""
+    with path.open(newline="") as file:
+        return [record for record in csv.DictReader(file) if record["benchmark"] == benchmark and record["value"]]
+
+
+def figures(records: Iterable[dict[str, str]], column: str, digits: int) -> list[str]:
+    """Return one Markdown row per figure: a column of its record, what was measured, the figure and its target."""
+    return [
+        f"| {record[column]} | {printed(record['metric'])} | {float(record['value']):.{digits}g} | {record['bar']} |"
+        for record in records
+    ]
+
+
 def versions_of(*runs: Run) -> dict[str, str]:
     """Return the versions used in some runs; the last Python wins, which is that of the other library."""
     merged: dict[str, str] = {}

@@ -6,12 +6,11 @@ benchmarks.store_report`` writes them again from the latest measurements.
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 
 from benchmarks.environments import ROOT
 from benchmarks.league_report import between
-from benchmarks.results import printed
+from benchmarks.results import figures, of_benchmark
 
 DOCUMENT = ROOT / "docs" / "store.md"
 # The problems whose times are meaningful; others only try out the measurement.
@@ -20,22 +19,16 @@ SHOWN = {"store-conversion": "lshtc-2012", "disk-vs-memory": "text-700m"}
 
 def write(results: Path, document: Path = DOCUMENT) -> None:
     """Write the tables of results between their markers."""
-    with results.open(newline="") as file:
-        records = [record for record in csv.DictReader(file) if record["value"]]
     text = document.read_text()
     for benchmark, problem in SHOWN.items():
-        own = [record for record in records if (record["benchmark"], record["problem"]) == (benchmark, problem)]
-        if own:
+        if own := [record for record in of_benchmark(results, benchmark) if record["problem"] == problem]:
             text = between(text, benchmark, table(own))
     document.write_text(text)
 
 
 def table(records: list[dict[str, str]]) -> str:
     """Return Markdown, followed by the notes and the machine."""
-    lines = ["| | what | figure | target |", "|---|---|---|---|"]
-    for record in records:
-        value = f"{float(record['value']):.4g}"
-        lines.append(f"| {record['ours']} | {printed(record['metric'])} | {value} | {record['bar']} |")
+    lines = ["| | what | figure | target |", "|---|---|---|---|", *figures(records, "ours", 4)]
     notes = dict.fromkeys(record["note"] for record in records if len(record["note"].split()) > 1)
     return "\n".join([*lines, "", f"{records[0]['processor']}. {'. '.join(notes)}."])
 

@@ -261,8 +261,7 @@ class BlockStore:
             As for `create`. Files must be of the kind that the store was created from.
         y : labels, or sparse indicator
             The labels, if `rows` is a matrix.
-        memory, compression, seed
-            As for `create`.
+        memory, compression, seed : as for `create`
 
         Returns
         -------

@@ -72,19 +72,16 @@ PRESETS = {
 }
 
 
+Size = float | None
+
+
 def _zipf(n: int, shift: float = 2.7, exponent: float = 1.0) -> np.ndarray:
     weights = (np.arange(1, n + 1) + shift) ** -exponent
     return weights / weights.sum()
 
 
 def _shape(
-    preset: str,
-    *,
-    n: int | None = None,
-    n_test: int | None = None,
-    d: int | None = None,
-    K: int | None = None,
-    nnz: float | None = None,
+    preset: str, *, n: Size = None, n_test: Size = None, d: Size = None, K: Size = None, nnz: Size = None
 ) -> TextShape:
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")

@@ -95,8 +95,7 @@ class TextFeatures(TextTransformer):
 
         Parameters
         ----------
-        X, y
-            As for `fit`.
+        X, y : as for `fit`
 
         Returns
         -------

@@ -62,8 +62,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for the estimator.
+        X, y, sample_weight : as for the estimator
 
         Returns
         -------

@@ -224,8 +224,7 @@ class LinearClassifier(TrainingRows, Predictor, ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for `fit`.
+        X, y, sample_weight : as for `fit`
         Cs : iterable of float
             Values of C, trained in ascending order.
 

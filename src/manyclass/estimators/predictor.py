@@ -145,9 +145,7 @@ class Predictor:
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d), or BlockStore
-        k : int
-            Number of classes to return per row; at most K.
+        X, k : as for `predict_topk`
 
         Returns
         -------

@@ -142,8 +142,7 @@ class LabelTree:
 
         Parameters
         ----------
-        X, k, beam, n_jobs
-            As for `topk`.
+        X, k, beam, n_jobs : as for `topk`
 
         Returns
         -------

@@ -167,14 +167,12 @@ class LinearModel:
 
         Parameters
         ----------
-        X, k, n_jobs
-            As for `topk`.
+        X, k, n_jobs : as for `topk`
 
         Returns
         -------
-        labels : ndarray of shape (n, k)
+        labels, scores : ndarrays of shape (n, k)
             Best first.
-        scores : ndarray of shape (n, k)
         """
         codes, scores = self.topk(X, k, n_jobs=n_jobs)
         return self.classes[codes], scores
@@ -184,8 +182,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X, n_jobs
-            As for `scores`.
+        X, n_jobs : as for `scores`
 
         Returns
         -------
@@ -202,13 +199,13 @@ class LinearModel:
 
         Parameters
         ----------
-        X, k, n_jobs
-            As for `topk`.
+        X, k, n_jobs : as for `topk`
 
         Returns
         -------
-        codes, probabilities : ndarrays of shape (n, k)
-            Most likely first; codes as for `topk`.
+        codes : int32 ndarray of shape (n, k)
+            Positions in `classes`, most likely first; ties in ascending order of position.
+        probabilities : ndarray of shape (n, k)
         """
         return self._best_of_all(self.prepare(X), k, n_jobs, partial(probabilities, self._probability_rule()))
 

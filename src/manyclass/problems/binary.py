@@ -6,13 +6,16 @@ of b, and 0 for all other rows. Dual variables are `alpha >= 0`, and at most `C_
 """
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import entr, expit, logit
 
 from .problem import Problem
 from .registry import offered
+
+ONE_VS_ONE: dict[str, Any] = {"parameters": {"pairs": True}, "from_store": ()}
+ONE_VS_REST: dict[str, Any] = {"takes_sets": True, "reducible": True}
 
 
 class Binary(Problem):
@@ -73,8 +76,8 @@ class Binary(Problem):
         """Return the best value of each variable with all others fixed."""
 
 
-@offered("OvO hinge", "OneVsOneSVC", parameters={"pairs": True}, from_store=())
-@offered("OvR hinge", "OneVsRestSVC", takes_sets=True, reducible=True, from_store=("dual", "pegasos"))
+@offered("OvO hinge", "OneVsOneSVC", **ONE_VS_ONE)
+@offered("OvR hinge", "OneVsRestSVC", **ONE_VS_REST, from_store=("dual", "pegasos"))
 class Hinge(Binary):
     """`max(0, 1 - m)`."""
 
@@ -94,13 +97,12 @@ class Hinge(Binary):
         return np.clip(alpha - (margin - 1) / k, 0, C)
 
 
-@offered("OvO squared hinge", "OneVsOneSVC", parameters={"pairs": True}, from_store=())
+@offered("OvO squared hinge", "OneVsOneSVC", **ONE_VS_ONE)
 @offered(
     "OvR squared hinge",
     "OneVsRestSVC",
-    takes_sets=True,
+    **ONE_VS_REST,
     solvers=("newton",),
-    reducible=True,
     from_store=("dual", "pegasos", "streamsvm"),
 )
 class SquaredHinge(Binary):
@@ -123,15 +125,8 @@ class SquaredHinge(Binary):
         return np.maximum(alpha - (margin - 1 + alpha / (2 * C)) / (k + 1 / (2 * C)), 0)
 
 
-@offered("OvO logistic", "OneVsOneLogistic", parameters={"pairs": True}, from_store=())
-@offered(
-    "OvR logistic",
-    "OneVsRestLogistic",
-    takes_sets=True,
-    solvers=("newton",),
-    reducible=True,
-    from_store=("dual", "pegasos"),
-)
+@offered("OvO logistic", "OneVsOneLogistic", **ONE_VS_ONE)
+@offered("OvR logistic", "OneVsRestLogistic", **ONE_VS_REST, solvers=("newton",), from_store=("dual", "pegasos"))
 class Logistic(Binary):
     """`log(1 + exp(-m))`."""
 
