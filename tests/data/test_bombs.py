@@ -41,7 +41,7 @@ def forge_manifest(store, **changes):
 
 def forge_catalogue(store, **changes):
     changed = replace(store.catalogue, **changes)
-    forge_manifest(store, catalogue_checksum=changed.write(store.path / store.manifest.catalogue))
+    forge_manifest(store, **changed.write(store.path, store.manifest.generation))
 
 
 def forge_block(store, tensors, metadata):

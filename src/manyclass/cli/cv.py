@@ -158,7 +158,6 @@ def _read(
 
 
 def _compare(loss: str, estimator: Any, rows: LabelledRows | BlockStore, grid: Grid) -> dict[str, Any]:
-    """Return the results of all values of C for one loss."""
     steps = rows.chain.describe()
     about = "; ".join([f"{output.counted(len(grid.Cs), 'value')} of C in {grid.folds} folds", *steps])
     logger.info("%s: %s", loss, about)

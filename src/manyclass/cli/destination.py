@@ -41,26 +41,15 @@ def way_of_writing(objective: Objective, checkpoints: Checkpoints, cluster: Clus
                 param_hint="--shards",
             )
         return Writing.BY_RANKS
-    for option, given, why in (
-        (
-            "--checkpoint",
-            checkpoints.checkpoint is not None,
-            "the shards of a stopped fit remain, and --resume continues from them; omit --checkpoint or --shards",
-        ),
-        (
-            "--calibrate",
-            objective.calibrate != "none",
-            "probabilities are fitted after training, when the shards are already written; omit --calibrate or "
-            "--shards",
-        ),
-        (
-            "--engine",
-            cluster.engine == "joblib",
-            "the workers of joblib do not write shards; omit --engine, or use mpirun",
-        ),
-    ):
-        if given:
-            raise typer.BadParameter(why, param_hint=option)
+    if checkpoints.checkpoint is not None:
+        why = "the shards of a stopped fit remain, and --resume continues from them; omit --checkpoint or --shards"
+        raise typer.BadParameter(why, param_hint="--checkpoint")
+    if objective.calibrate != "none":
+        why = "probabilities are fitted after training, when the shards are already written"
+        raise typer.BadParameter(f"{why}; omit --calibrate or --shards", param_hint="--calibrate")
+    if cluster.engine == "joblib":
+        why = "the workers of joblib do not write shards; omit --engine, or use mpirun"
+        raise typer.BadParameter(why, param_hint="--engine")
     return Writing.WHILE_TRAINED
 
 

@@ -121,7 +121,8 @@ def parsed(
         return ParsedRows(X, Y, np.arange(Y.shape[1]), True)
     parser = parse_rows(path, n_features=n_features, multilabel=multilabel, zero_based=zero_based, dtype=dtype)
     X, labels = matrix_of(parser, dtype), labels_of(parser)
-    return ParsedRows(X, *(_only_used(labels) if sp.issparse(labels) else (labels, None)), parser.zero_based)
+    labels, classes = _only_used(labels) if sp.issparse(labels) else (labels, None)
+    return ParsedRows(X, labels, classes, parser.zero_based)
 
 
 def _only_used(Y: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -174,14 +175,18 @@ def read_labelled(
     def as_rows(parts: Sequence[Any]) -> LabelledRows:
         if kind not in ROWS_OF_FEATURES:
             return _as_features(parts, file, min_df)
-        X, labels, classes, from_zero = _put_together(parts) if len(parts) > 1 else parts[0]
-        rows = LabelledRows(X, labels, classes, reading={"index_base": 0 if from_zero else 1})
+        rows = _as_rows(parts)
         return rows.normalized(copy=False) if normalize else rows
 
     with naming(path):
         if divided:
             return join_rows(read(), as_rows, ranks.peers())
         return share_rows(lambda: as_rows([read()]), ranks.peers())
+
+
+def _as_rows(parts: Sequence[ParsedRows]) -> LabelledRows:
+    X, labels, classes, from_zero = _put_together(parts) if len(parts) > 1 else parts[0]
+    return LabelledRows(X, labels, classes, reading={"index_base": 0 if from_zero else 1})
 
 
 def _as_features(

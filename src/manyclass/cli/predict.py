@@ -115,7 +115,6 @@ def predict(
 
 
 def _check(model: LinearModel, path: Path, wanted: Wanted, lines: Lines) -> None:
-    """Reject options that do not fit the model or each other."""
     by_threshold = model.multilabel and wanted.k is None
     if wanted.threshold is not None and not by_threshold:
         why = "omit -k" if model.multilabel else f"{path} has one label per row"

@@ -137,7 +137,6 @@ def _read(
 
 
 def _check_store(store: BlockStore, data: str, objective: Objective, normalize: bool | None) -> None:
-    """Reject options that cannot be used with a store."""
     normalizing.check_store(store, normalize)
     if what := objective.needs_memory():
         raise InputError(
@@ -171,7 +170,6 @@ def _announce(rows: LabelledRows | BlockStore, objective: Objective, effort: Eff
 
 
 def _examples(rows: LabelledRows | BlockStore) -> dict[str, Any]:
-    """Return what `fit` takes of the rows."""
     if isinstance(rows, BlockStore):
         return {"X": rows, "y": None}
     return {"X": rows.X, "y": rows.labels, "provenance": Provenance(rows.chain, rows.reading, rows.classes)}

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike
 
 from .block_file import VALUE_TYPES, Block, BlockError, PackedBlock, damaged, read_packed
-from .checksums import checksum_of
+from .checksums import checksum_of, wrong_size
 from .manifest import Catalogue, Manifest, StoreError
 from .matrix import csr_of, index_type
 from .steps import Chain
@@ -59,7 +59,8 @@ class BlockStore:
     def _open(self) -> None:
         self.manifest = manifest = Manifest.read(self.path)
         for entry in manifest.blocks:
-            _check_size(self.path / entry.file, entry.size)
+            if reason := wrong_size(self.path / entry.file, entry.size):
+                raise StoreError(f"{self.path / entry.file} {reason}; restore it, or convert the data again")
         self.catalogue = Catalogue.read(self.path / manifest.catalogue, manifest)
         self.classes = self.catalogue.classes
         self.n_rows, self.nnz, self.n_features = manifest.rows, manifest.nnz, manifest.n_features
@@ -322,15 +323,3 @@ class BlockStore:
                     self.read(number)
             except (OSError, BlockError) as error:
                 yield str(error)
-
-
-def _check_size(path: Path, size: int) -> None:
-    if not path.exists():
-        reason = "is missing"
-    elif not path.is_file():
-        reason = "is not a file"
-    elif (found := path.stat().st_size) != size:
-        reason = f"has {found} bytes instead of {size}"
-    else:
-        return
-    raise StoreError(f"{path} {reason}; restore it, or convert the data again")

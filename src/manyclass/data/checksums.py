@@ -1,12 +1,23 @@
-"""Checksums of files."""
+"""Sizes and checksums of files."""
 
 import hashlib
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import BinaryIO
 
 from .streams import CHUNK
+
+
+def wrong_size(path: Path, size: int) -> str | None:
+    """Say what is wrong with a file that should have this many bytes, if anything."""
+    if not path.exists():
+        return "is missing"
+    if not path.is_file():
+        return "is not a file"
+    found = path.stat().st_size
+    return None if found == size else f"has {found} bytes instead of {size}"
 
 
 def checksum_of(path: str | os.PathLike[str]) -> str:

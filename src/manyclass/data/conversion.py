@@ -342,18 +342,16 @@ class Conversion:
         if journal.rows == 0:
             names = ", ".join(file["name"] for file in self._settings["files"])
             raise StoreError(f"{names}: no rows found")
-        generation = self._settings["generation"]
-        name = f"catalogue-{generation}.safetensors"
         catalogue = Catalogue.of_labels(
             self._labels.labels,
             self._rows_of_code,
             frequencies=self._frequencies,
             removed=before.catalogue.removed if before else np.empty(0, np.int64),
         )
-        checksum = catalogue.write(self._folder / name)
         old, reading = before.manifest if before else None, self._rows.reading
         if "text" not in reading:
             reading = {"index_base": self._base} | reading
+        generation = self._settings["generation"]
         Manifest(
             generation=generation,
             rows=journal.rows + (old.rows if old else 0),
@@ -363,8 +361,7 @@ class Conversion:
             reading=old.reading if old else reading,
             value_bytes=self._rows.dtype.itemsize,
             multilabel=journal.multilabel or bool(old and old.multilabel),
-            catalogue=name,
-            catalogue_checksum=checksum,
+            **catalogue.write(self._folder, generation),
             blocks=(*(old.blocks if old else ()), *journal.blocks),
         ).write(self._folder)
 

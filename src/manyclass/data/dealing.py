@@ -81,13 +81,7 @@ class Bins:
 
 
 class Spill:
-    """A file with rows of all bins; StoreError if it is damaged or has another number of bins.
-
-    Attributes
-    ----------
-    new_labels
-        Labels that occur in no earlier spill, in code order.
-    """
+    """A file with rows of all bins; StoreError if it is damaged or has another number of bins."""
 
     def __init__(self, path: Path, bins: int):
         try:
@@ -99,7 +93,7 @@ class Spill:
             if any(len(bounds) != bins + 1 or bounds != sorted(bounds) for bounds in self._bounds):
                 raise ValueError(f"it does not have {bins} bins")
             new_labels = parse_json(self._file[NEW_LABELS].tobytes())
-            self.new_labels = as_declared(list[Any], new_labels, "labels")
+            self.new_labels = as_declared(list[Any], new_labels, "labels")  # not in earlier spills, in code order
         except ValueError as error:
             raise StoreError(f"{path}: {without_name(error, path)}; delete {JOURNAL} to start again") from error
         self._bytes = self._file["indices"].itemsize + self._file["values"].itemsize

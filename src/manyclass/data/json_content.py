@@ -63,17 +63,13 @@ def as_declared(kind: type[Declared], value: Any, place: str = "") -> Declared:
         if as_declared(arguments[0], value, place) < 0:
             raise _wrong(place, value)
         return value
+    if origin in (list, tuple, dict) and not isinstance(value, dict if origin is dict else list):
+        raise _wrong(place, value)
     if origin in (list, tuple):
-        if not isinstance(value, list):
-            raise _wrong(place, value)
-        parts = (as_declared(arguments[0], part, f"{place}[{number}]") for number, part in enumerate(value))
-        return typing.cast(Declared, origin(parts))
+        return origin(as_declared(arguments[0], part, f"{place}[{number}]") for number, part in enumerate(value))
     if origin is dict:
-        if not isinstance(value, dict):
-            raise _wrong(place, value)
-        return typing.cast(
-            Declared, {name: as_declared(arguments[1], part, f"{place}.{name}") for name, part in value.items()}
-        )
+        parts = {name: as_declared(arguments[1], part, f"{place}.{name}") for name, part in value.items()}
+        return typing.cast(Declared, parts)
     if origin in (types.UnionType, typing.Union):
         for one in arguments:
             try:

@@ -185,12 +185,14 @@ class Catalogue:
         classes = [*self.classes.tolist(), None]
         return [classes[number] for number in self.class_of_code.tolist()]
 
-    def write(self, path: Path) -> str:
-        """Write the catalogue and return its checksum."""
+    def write(self, folder: Path, generation: int) -> dict[str, Any]:
+        """Write the catalogue of a generation; return its entries in the manifest."""
         tensors = {name: getattr(self, name) for name in ARRAYS} | self.frequencies.tensors
         tensors |= class_tensors(self.classes)
-        with open_atomic(path) as out:
-            return write_checked(out, tensor_file_content(tensors, {}))[1]
+        name = f"catalogue-{generation}.safetensors"
+        with open_atomic(folder / name) as out:
+            checksum = write_checked(out, tensor_file_content(tensors, {}))[1]
+        return {"catalogue": name, "catalogue_checksum": checksum}
 
     @classmethod
     def read(cls, path: Path, manifest: Manifest) -> "Catalogue":

@@ -144,16 +144,10 @@ class UnfitRowError(ValueError):
     """A row of X holds NaN, infinity or values too large to compute with."""
 
 
-class _Copies:
-    """Record and log the copies made."""
-
-    def __init__(self) -> None:
-        self.made: list[str] = []
-
-    def add(self, what: str, *arrays: np.ndarray) -> None:
-        message = f"{what}: {sum(array.nbytes for array in arrays) / 1e6:.1f} MB"
-        self.made.append(message)
-        logger.info(message)
+def _note(copies: list[str], what: str, *arrays: np.ndarray) -> None:
+    """Record and log a copy."""
+    copies.append(f"{what}: {sum(array.nbytes for array in arrays) / 1e6:.1f} MB")
+    logger.info(copies[-1])
 
 
 def _float_type(found: np.dtype, wanted: DTypeLike | None) -> np.dtype:
@@ -269,11 +263,11 @@ def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> 
         if row == CLEAN:
             stored = X.indptr[-1]
             return RowMatrix(n_rows, n_features, X.indptr, X.indices[:stored], X.data[:stored], longest=longest)
-    copies = _Copies()
+    copies: list[str] = []
     value_type = _float_type(X.dtype, dtype)
     if X.format != "csr":
         name, X = X.format, X.tocsr()
-        copies.add(f"converted {name} to csr", X.data, X.indices, X.indptr)
+        _note(copies, f"converted {name} to csr", X.data, X.indices, X.indptr)
     indptr, indices, values = np.asarray(X.indptr), np.asarray(X.indices), np.asarray(X.data)
     if indices.size != values.size:
         raise ValueError(f"X has {indices.size} column indices for {values.size} values; rebuild X")
@@ -282,29 +276,29 @@ def _check_sparse(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> 
         wanted = index_type(values.size, n_features)
         indptr = np.ascontiguousarray(indptr, dtype=wanted)
         found, indices = indices.dtype, np.ascontiguousarray(indices, dtype=wanted)
-        copies.add(f"converted indices from {found} to {indices.dtype}", indptr, indices)
+        _note(copies, f"converted indices from {found} to {indices.dtype}", indptr, indices)
     stored = int(indptr[-1])
     indices, values = indices[:stored], values[:stored]
     _check_indices(indices, indptr, n_features)
     if not _contiguous(indptr, indices, values):
         indptr, indices, values = map(np.ascontiguousarray, (indptr, indices, values))
-        copies.add("made strided csr arrays contiguous", indptr, indices, values)
+        _note(copies, "made strided csr arrays contiguous", indptr, indices, values)
     if values.dtype != value_type:
         found = values.dtype
         values = _convert(values, value_type, lambda e: (_row_of(indptr, e), int(indices[e])))
-        copies.add(f"converted {found} to {value_type}", values)
+        _note(copies, f"converted {found} to {value_type}", values)
     # Wrap the arrays anew, because the flags of X itself may be out of date.
     view = csr_of(indptr, indices, values, X.shape)
     if not view.has_canonical_format:
         view = csr_of(indptr.copy(), indices.copy(), values.copy(), X.shape)
         view.sum_duplicates()
         indptr, indices, values = view.indptr, view.indices, view.data
-        copies.add("sorted csr rows and added up duplicates", indptr, indices, values)
-    return RowMatrix(n_rows, n_features, indptr, indices, values, copies=copies.made).check_values(used_as)
+        _note(copies, "sorted csr rows and added up duplicates", indptr, indices, values)
+    return RowMatrix(n_rows, n_features, indptr, indices, values, copies=copies).check_values(used_as)
 
 
 def _check_dense(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> RowMatrix:
-    copies = _Copies()
+    copies: list[str] = []
     found = np.asarray(X)
     if found.ndim != 2:
         raise ValueError(
@@ -313,15 +307,15 @@ def _check_dense(X: Any, dtype: DTypeLike | None, used_as: np.dtype | None) -> R
         )
     value_type = _float_type(found.dtype, dtype)
     if not isinstance(X, np.ndarray):
-        copies.add(f"converted {type(X).__name__} to an array", found)
+        _note(copies, f"converted {type(X).__name__} to an array", found)
     if found.dtype != value_type:
         name, width = found.dtype, found.shape[1]
         found = _convert(found, value_type, lambda e: divmod(e, width))
-        copies.add(f"converted {name} to {value_type}", found)
+        _note(copies, f"converted {name} to {value_type}", found)
     if not (found.flags.c_contiguous and found.flags.aligned):
         found = np.array(found, order="C")
-        copies.add("converted to C order", found)
-    return RowMatrix(found.shape[0], found.shape[1], dense=found, copies=copies.made).check_values(used_as)
+        _note(copies, "converted to C order", found)
+    return RowMatrix(found.shape[0], found.shape[1], dense=found, copies=copies).check_values(used_as)
 
 
 def _most(used_as: np.dtype | None) -> float:

@@ -42,27 +42,14 @@ class RowPart:
 
 
 class RowSource(Protocol):
-    """A source of labelled rows, read once or resumed from a given place.
-
-    Attributes
-    ----------
-    index_base
-        The number that indices count from; None if it follows from the smallest index.
-    min_index, max_index
-        Smallest and largest index read so far, as written. `max_index` is -1 if there are no features.
-    reading
-        How the rows were read, as recorded in the manifest of a store. If it contains `normalize`, the store scales
-        the rows to unit length.
-    end
-        The place after the last row.
-    """
+    """A source of labelled rows, read once or resumed from a given place."""
 
     dtype: np.dtype
-    index_base: int | None = 0
-    min_index: int = 0
-    max_index: int = -1
-    reading: dict[str, Any]
-    end: Place
+    index_base: int | None = 0  # the number that indices count from; None if it follows from the smallest index
+    min_index: int = 0  # smallest index read so far, as written
+    max_index: int = -1  # largest one; -1 if there are no features
+    reading: dict[str, Any]  # for the manifest of a store, which scales the rows to unit length if it has `normalize`
+    end: Place  # after the last row
 
     def parts(self, begin: Place = Place()) -> Iterator[RowPart]:
         """Read the rows from `begin` to the end; ParseError names the file and the place."""

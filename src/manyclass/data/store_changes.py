@@ -88,16 +88,14 @@ def remove_rows(path: Path, rows: Iterable[int], blocks: Iterable[int]) -> None:
             raise StoreError(f"no row of {path} would be left; delete the folder instead")
         generation = manifest.generation + 1
         changed = Catalogue.of_labels(catalogue.labels, rows_of_code, frequencies=frequencies, removed=removed)
-        name = f"catalogue-{generation}.safetensors"
         left = tuple(entry for number, entry in enumerate(manifest.blocks) if number not in whole)
         changed_manifest = replace(
             manifest,
             generation=generation,
             rows=n_rows,
             nnz=nnz,
-            catalogue=name,
-            catalogue_checksum=changed.write(path / name),
             blocks=left,
+            **changed.write(path, generation),
         )
         changed_manifest.write(path)
         sweep(path, changed_manifest.files)
@@ -112,7 +110,6 @@ def _known_blocks(store: BlockStore, blocks: Iterable[int]) -> set[int]:
 
 
 def _rows_by_block(store: BlockStore, rows: Iterable[int], whole: set[int]) -> dict[int, np.ndarray]:
-    """Return the ids to remove, grouped by block number."""
     wanted = np.unique(np.fromiter((int(row) for row in rows), np.int64))
     found: dict[int, np.ndarray] = {}
     for number, entry in enumerate(store.manifest.blocks):

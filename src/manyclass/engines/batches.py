@@ -99,7 +99,6 @@ class BatchedFit:
                 return
 
     def _plan(self, labels_at_once: int) -> Iterator[list[int]]:
-        """Yield the blocks of each batch."""
         batch: list[int] = []
         labels = 0
         for block in range(self._solver.blocks):
@@ -178,6 +177,7 @@ def _of_labels(result: Result, begin: int, end: int) -> Result:
 
 def _join(problem: Binary, data: TrainingSet, found: list[Batch], done: Sequence[Done], seconds: float) -> Result:
     results = [result for *_, result in found]
+    certificates = [one.certificate for one in done] + [result.certificate for result in results]
     reached = np.zeros(data.n_classes, bool)  # by a batch of this fit or an earlier one
     for begin, end, *_ in [*done, *found]:
         reached[begin:end] = True
@@ -193,7 +193,7 @@ def _join(problem: Binary, data: TrainingSet, found: list[Batch], done: Sequence
     return Result(
         weights=_side_by_side(found, data.n_classes),
         untrained=np.flatnonzero(untrained),
-        certificate=Certificate.total([not_reached, *(one.certificate for one in (*done, *results))]),
+        certificate=Certificate.total([not_reached, *certificates]),
         history=[line for result in results for line in result.history],
         times={"total": seconds} | _added_up([result.times for result in results], without="total"),
         memory=_largest([result.memory for result in results]),

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..data.bad_file import BadFileError
-from ..data.checksums import checksum_of, write_checked
+from ..data.checksums import checksum_of, write_checked, wrong_size
 from ..data.json_content import Count, as_declared, parse_object, shown
 from ..data.streams import open_atomic
 from ..data.tensor_file import TensorFile, tensor_file_content
@@ -168,12 +168,8 @@ class CheckpointFolder:
 
     def _read_part(self, part: Part) -> dict[str, np.ndarray]:
         path = self.path / part.file
-        if not path.exists():
-            raise ValueError(f"{part.file} is missing")
-        if not path.is_file():
-            raise ValueError(f"{part.file} is not a file")
-        if path.stat().st_size != part.size:
-            raise ValueError(f"{part.file} has {path.stat().st_size} bytes instead of {part.size}")
+        if reason := wrong_size(path, part.size):
+            raise ValueError(f"{part.file} {reason}")
         if checksum_of(path) != part.checksum:
             raise ValueError(f"the checksum of {part.file} is wrong")
         return dict(TensorFile(path))

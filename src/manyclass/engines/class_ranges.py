@@ -114,7 +114,6 @@ class ClassRanges(Solver):
         return now
 
     def _progress(self, seen: Progress, ended: bool) -> Progress:
-        """Return the progress over all classes started so far."""
         now = [] if ended else [Certificate(seen.primal, seen.dual, seen.violation)]
         total = Certificate.total([*self._found, *now])
         left = self._K - self._done

@@ -151,7 +151,6 @@ class DiskFits:
 
     @contextmanager
     def _loaded(self, f: int, batch: Batch, *, project: bool = False) -> Iterator[Stream]:
-        """Load a batch and its variables into fit f."""
         fit, parts = self._fits[f], []
         for number, ids in zip(batch.blocks, batch.ids, strict=True):
             stored = self._variables[f].get(self._names[number])

@@ -34,34 +34,23 @@ SKEW = 2
 
 
 class Sizes:
-    """Bytes that fits from disk need.
-
-    Attributes
-    ----------
-    sparse : bool
-        Whether most weights are 0.
-    listed : float
-        Number of weights in lists: an estimate, until the fit has counted them.
-    decoding : int
-        Bytes for the block that is being read.
-    blocks_per_batch : int
-        Minimum number of blocks per batch.
-    """
+    """Bytes that fits from disk need."""
 
     def __init__(self, job: DiskJob, shape: StreamShape, fits: int = 1):
         self.job, self._data, self._problem, self._fits = job, job.data, job.problem, fits
-        self.sparse = job.problem.sparse_weights
+        self.sparse = job.problem.sparse_weights  # whether most weights are 0
         self._value = job.dtype.itemsize
         self._heads, self._tails = shape.places.heads, shape.places.tails
         store = job.data.store
         rare = store.frequencies[shape.places.tail_features()]
+        # Number of weights in lists: an estimate, until the fit has counted them.
         self.listed = float(self._weights_in_use(rare, PASSING).sum())
         entries = store.manifest.blocks
         self._rows, self._nnz = max(entry.rows for entry in entries), max(entry.nnz for entry in entries)
-        # A block is decoded from its planes into memory that the previous block has left.
+        # Bytes for the block being read, which is decoded from its planes into memory that the previous one has left.
         self.decoding = self._nnz * (2 * (4 + store.dtype.itemsize) + 8)
-        # Each block alone would fit what all rows share, such as the constant feature, in its own way: such fits may
-        # take hundreds of passes.
+        # At least so many. Each block alone would fit what all rows share, such as the constant feature, in its own
+        # way: such fits may take hundreds of passes.
         self.blocks_per_batch = job.engine.blocks_per_batch or min(2, len(entries))
 
     def weights(self, n_classes: int) -> int:

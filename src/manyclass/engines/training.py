@@ -97,21 +97,12 @@ class Clock:
         return self.before + self.this_run
 
 
-def _size(weights: np.ndarray | sp.csr_matrix) -> int:
-    if isinstance(weights, np.ndarray):
-        return weights.nbytes
-    return weights.data.nbytes + weights.indices.nbytes + weights.indptr.nbytes
-
-
 def _line(clock: Clock, progress: Progress, found: Certificate | None) -> dict[str, Any]:
     seen = found or Certificate(progress.primal, progress.dual, progress.violation)
     return {
         "seconds": clock.seconds,
         "epochs": progress.epochs,
-        "primal": seen.primal,
-        "dual": seen.dual,
-        "gap": seen.gap,
-        "violation": seen.violation,
+        **{name: getattr(seen, name) for name in ("primal", "dual", "gap", "violation")},
         "active": progress.active,
         "certified": found is not None,
     }
@@ -217,7 +208,8 @@ def finish(
         untrained = solver.untrained()
         weights = solver.weights()
     # The training weights are freed before the model's are made: the larger of the two counts.
-    memory["weights"] = max(memory["weights"], _size(weights))
+    arrays = (weights,) if isinstance(weights, np.ndarray) else (weights.data, weights.indices, weights.indptr)
+    memory["weights"] = max(memory["weights"], sum(array.nbytes for array in arrays))
     message = message_of(found, reason, options, "warm_start" if around.recorder is None else "resume", data)
     return Result(
         weights=weights,

@@ -76,7 +76,6 @@ class TrainingRows:
 
     @property
     def _takes_sets(self) -> bool:
-        """Whether a row may have any number of labels."""
         return any(loss.takes_sets for loss in self._offers().values())
 
     @property
@@ -157,8 +156,6 @@ class TrainingRows:
             )
         if self.solver not in ("auto", "dual") or self.feature_reduction:
             raise ValueError("training from disk only supports solver='dual' without feature_reduction")
-        if store.n_rows == 0:
-            raise ValueError(f"{store.path} has no rows left")
         if store.classes.size < 2 and not (loss.takes_sets and store.manifest.multilabel):
             raise ValueError(f"{store.path} has rows of only one class; a classifier needs at least two")
         if store.manifest.multilabel and not loss.takes_sets:

@@ -146,9 +146,8 @@ def _save_shards(model: LinearModel, folder: Path, peers: Peers) -> None:
 
 
 def _weight_tensors(model: LinearModel) -> dict[str, np.ndarray]:
-    joined = isinstance(model.weights, JoinedWeights)
     wide: dict[str, np.ndarray] = {}
-    weights = as_matrix(model.weights) if joined else model.weights
+    weights = as_matrix(model.weights) if isinstance(model.weights, JoinedWeights) else model.weights
     if isinstance(weights, WideWeights):
         wide[FEATURES] = np.append(weights.features, weights.n_features)
         weights = weights.part

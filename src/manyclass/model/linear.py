@@ -129,7 +129,7 @@ class LinearModel:
         rows = self.prepare(X)
         out = np.empty((rows.n_rows, self.n_classes), self.dtype)
         threads = thread_count(n_jobs)
-        for begin, end in self._parts(rows):
+        for begin, end in _ranges(rows.n_rows, _rows_for(self.weights.shape[1]) if self.pairs else ROWS_AT_ONCE):
             if self.pairs:
                 out[begin:end] = self._pair_votes(rows, begin, end, threads)
             else:
@@ -141,11 +141,9 @@ class LinearModel:
 
         Parameters
         ----------
-        X : texts, array or sparse matrix of shape (n, n_features), or RowMatrix
+        X, n_jobs : as for `scores`
         k : int
             At most the number of classes.
-        n_jobs : int, optional
-            Number of threads; None for all cores.
 
         Returns
         -------
@@ -307,9 +305,6 @@ class LinearModel:
             codes[begin:end] = np.argsort(-scores, axis=1, kind="stable")[:, :k]
             values[begin:end] = np.take_along_axis(as_values(scores), codes[begin:end], axis=1)
         return codes, values
-
-    def _parts(self, rows: RowMatrix) -> Iterator[tuple[int, int]]:
-        return _ranges(rows.n_rows, _rows_for(self.weights.shape[1]) if self.pairs else ROWS_AT_ONCE)
 
     def _pair_votes(self, rows: RowMatrix, begin: int, end: int, threads: int) -> np.ndarray:
         scores = np.empty((end - begin, self.weights.shape[1]), self.dtype)

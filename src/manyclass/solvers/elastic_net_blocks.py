@@ -185,7 +185,6 @@ def blocks_of(problem: Binary) -> type[L2Blocks]:
 
 
 def _result_of(labels: np.ndarray) -> BlockResult:
-    """Return the result of a block, given those of its labels."""
     started = ~np.isnan(labels[:, 0])
     column = {name: labels[started, k] for k, name in enumerate(RESULT)}
     cut = not started.all() or bool(column["cut"].any())

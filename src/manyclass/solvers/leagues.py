@@ -91,7 +91,7 @@ class Leagues(Solver):
             self._divided(),
             self._leagues,
         )
-        for league in self._at_home():
+        for league in self._mine(0):
             self._kernel.start(league)
         self._seen: list[tuple[float, ...]] = []  # of this pass and process; see MatchStats in leagues/solver.hpp
         self._variables: dict[str, np.ndarray] | None = None  # all of them, if gathered since the last step
@@ -110,7 +110,7 @@ class Leagues(Solver):
         alpha = self._dual_rows()
         self._status.deal = self._status.passes.full
         self._kernel.divide(self._divided())
-        for league in self._at_home():
+        for league in self._mine(0):
             self._kernel.start(league)
         self._kernel.set_variables(self._every_match(), alpha)
         self._kernel.refresh(alpha, self._threads)
@@ -121,12 +121,12 @@ class Leagues(Solver):
         """Return the process that has each league on a day. The last day is followed by day -1."""
         return hosts(self._leagues, max(0, day) % matchdays(self._leagues), self._peers.size)
 
-    def _at_home(self) -> list[int]:
-        return np.flatnonzero(self._hosts(0) == self._peers.rank).tolist()
+    def _mine(self, day: int) -> list[int]:
+        return np.flatnonzero(self._hosts(day) == self._peers.rank).tolist()
 
     def _matches(self, day: int) -> list[tuple[int, int]]:
         if day < 0:
-            return [(league, league) for league in self._at_home()]
+            return [(league, league) for league in self._mine(0)]
         host = self._hosts(day)
         return [
             (match.first, match.second)
@@ -192,8 +192,7 @@ class Leagues(Solver):
 
     def _missing(self) -> set[int]:
         """Return the leagues that belong here on this day and have not arrived."""
-        mine = np.flatnonzero(self._hosts(self._status.day) == self._peers.rank).tolist()
-        return {league for league in mine if not self._kernel.here(league)}
+        return {league for league in self._mine(self._status.day) if not self._kernel.here(league)}
 
     def _leaving(self) -> set[int]:
         """Return the leagues that belong here on this day and elsewhere on the next."""
@@ -315,7 +314,7 @@ class Leagues(Solver):
         parts = [part for part in parts if part]
         self._status = as_declared(_Status, numbers_from_array(parts[0]["status"]), "status")
         self._seen, self._variables = [], None
-        here = np.flatnonzero(self._hosts(self._status.day) == self._peers.rank).tolist()
+        here = self._mine(self._status.day)
         for league in range(self._leagues):
             self._kernel.leave(league)
         self._kernel.divide(self._divided())
