@@ -1,5 +1,6 @@
 """Where train writes its model, and what it resumes from."""
 
+import itertools
 import logging
 import os
 from enum import Enum
@@ -96,13 +97,9 @@ class Destination:
 
 def beside(target: Path, what: str = "unfinished") -> Path:
     """Return an unused path next to `target`."""
-    number = 1
-    while True:
-        mark = what if number == 1 else f"{what}-{number}"
-        path = target.with_name(f"{target.stem}.{mark}{target.suffix}")
-        if not os.path.lexists(path):
-            return path
-        number += 1
+    marks = itertools.chain([what], (f"{what}-{number}" for number in itertools.count(2)))
+    paths = (target.with_name(f"{target.stem}.{mark}{target.suffix}") for mark in marks)
+    return next(path for path in paths if not os.path.lexists(path))
 
 
 def _check_place(target: Path, writing: Writing, force: bool) -> None:

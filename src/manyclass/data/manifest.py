@@ -139,7 +139,7 @@ class Reading:
     text: dict[str, Any] = field(default_factory=dict)  # for texts, the parameters of `HashedText`
     text_column: str = ""
     label_column: str = ""
-    normalize: str = "l2"  # there if the rows were scaled to unit length
+    normalize: str = "l2"  # present only if the rows were scaled to unit length
     format: str = ""
 
 

@@ -4,6 +4,7 @@ The tree is an index built only from the weights of a trained model. Beam search
 some of the best may be missed; the scores returned are exactly those of the model.
 """
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -169,10 +170,5 @@ def _by_label(model: LinearModel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _even_branching(n_classes: int, most: int) -> int:
     """Return the smallest branching that gives the same depth as `most`, so that all levels are balanced."""
-    depth = 1
-    while most**depth < n_classes:
-        depth += 1
-    branching = 2
-    while branching**depth < n_classes:
-        branching += 1
-    return branching
+    depth = next(depth for depth in count(1) if most**depth >= n_classes)
+    return next(branching for branching in count(2) if branching**depth >= n_classes)

@@ -4,8 +4,6 @@
 Dual variables are `alpha >= 0`, and at most `C_i` for the hinge.
 """
 
-from typing import ClassVar
-
 import numpy as np
 
 from .binary import Binary, Hinge, SquaredHinge
@@ -40,8 +38,6 @@ class SparseHinge(SparseBinary, Hinge):
 @offered("PPDSparse squared hinge", "PPDSparse", takes_sets=True, from_store=())
 class SparseSquaredHinge(SparseBinary, SquaredHinge):
     """`1/2 max(0, 1 - m)^2`: half of `SquaredHinge`, as in PPDSparse."""
-
-    loss: ClassVar[str] = "squared_hinge"
 
     def loss_at(self, margin: np.ndarray) -> np.ndarray:
         return super().loss_at(margin) / 2
