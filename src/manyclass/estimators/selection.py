@@ -95,8 +95,8 @@ def select_C(
     Parameters
     ----------
     estimator : LinearClassifier
-        Any estimator of this package; it is not modified. Its `C` is ignored, and its `n_jobs` is the number of threads
-        for all folds together.
+        Any estimator of this package; it is not modified. Its `C` is ignored, and its `n_jobs` is the number of
+        threads for all folds together.
     X, y, sample_weight : as for `fit`
     Cs : iterable of float
         The values of C to compare.
