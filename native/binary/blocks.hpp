@@ -75,7 +75,7 @@ class BinaryBlocks {
   }
   BinaryBlocks(const BinaryBlocks&) = delete;
 
-  int64_t blocks() const { return static_cast<int64_t>(alpha_.size()); }
+  int64_t blocks() const { return std::ssize(alpha_); }
   int64_t problems() const { return data_.problems.count(); }
   const std::vector<int32_t>& problems_of(int64_t b) const { return data_.problems.blocks()[b].problem; }
 
@@ -127,7 +127,7 @@ class BinaryBlocks {
     also_hold(chosen);
     std::vector<BlockVariables<T>> found(alpha_.size());
     unpack_variables(
-        data_.rows.n, static_cast<int64_t>(chosen.size()),
+        data_.rows.n, std::ssize(chosen),
         [&](int64_t k) {
           return std::pair(chosen[k], (1u << data_.problems.blocks()[chosen[k]].many()) - 1);
         },

@@ -74,8 +74,8 @@ struct BinaryData {
   }
 
   void sort_by_class(int64_t classes) {
-    if (static_cast<int64_t>(labels.ptr.size()) != rows.n + 1 || labels.ptr[0] != 0 ||
-        labels.ptr.back() != static_cast<int64_t>(labels.labels.size()))
+    if (std::ssize(labels.ptr) != rows.n + 1 || labels.ptr[0] != 0 ||
+        labels.ptr.back() != std::ssize(labels.labels))
       throw std::invalid_argument("the labels do not belong to these rows");
     member_ptr.assign(classes + 1, 0);
     for (int32_t c : labels.labels) {

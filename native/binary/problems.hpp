@@ -23,7 +23,7 @@ struct BinaryBlock {
   std::vector<int32_t> positive, negative;  // the classes of each lane; `negative` for one-vs-one only
   std::vector<int32_t> problem;             // the problem of each lane, ascending
 
-  int64_t many() const { return static_cast<int64_t>(problem.size()); }
+  int64_t many() const { return std::ssize(problem); }
 
   // The classes whose rows take part in the block, for one-vs-one.
   std::vector<int32_t> classes() const {

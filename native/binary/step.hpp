@@ -72,7 +72,7 @@ struct VisitedRows {
 
   static constexpr int width = Lanes<T>::count;
 
-  int64_t count() const { return static_cast<int64_t>(order.size()); }
+  int64_t count() const { return std::ssize(order); }
   void prefetch(int64_t place) const {
     if (place >= count()) return;
     const int64_t i = order[place];

@@ -51,13 +51,13 @@ class BinaryStream {
   }
   BinaryStream(const BinaryStream&) = delete;
 
-  int64_t vectors() const { return static_cast<int64_t>(variables_.size()); }
+  int64_t vectors() const { return std::ssize(variables_); }
   int64_t many(int64_t b) const { return std::min<int64_t>(width, K_ - b * width); }
   int64_t classes() const { return K_; }
   int64_t heads() const { return heads_; }
-  int64_t labelled() const { return static_cast<int64_t>(C_.size()); }
+  int64_t labelled() const { return std::ssize(C_); }
   Binary loss() const { return loss_; }
-  int64_t weight_bytes() const { return static_cast<int64_t>(W_.size()) * heads_ * width * sizeof(T); }
+  int64_t weight_bytes() const { return std::ssize(W_) * heads_ * width * sizeof(T); }
   const Layout<T>& rows() const { return rows_; }
   Buffer<T>& weights_of(int64_t b) { return W_.at(b); }
   T* weight(int64_t head, int64_t c) { return W_[c / width].data() + head * width + c % width; }
@@ -98,7 +98,7 @@ class BinaryStream {
   std::vector<BlockSums> visit(const std::vector<StreamVisit>& visits, uint64_t seed, int threads,
                                Interrupt& interrupt) {
     std::vector<BlockSums> sums(visits.size());
-    for_each(static_cast<int64_t>(visits.size()), threads, [&](int64_t k, Work& work) {
+    for_each(std::ssize(visits), threads, [&](int64_t k, Work& work) {
       with_loss(loss_, [&]<Binary loss>() { sums[k] = visit_one<loss>(visits[k], seed, work, interrupt); });
     });
     return sums;
@@ -227,7 +227,7 @@ class BinaryStream {
         out.cls.push_back(c);
         out.value.push_back(v);
       }
-      out.ptr[i + 1] = static_cast<int64_t>(out.cls.size());
+      out.ptr[i + 1] = std::ssize(out.cls);
     }
     return out;
   }

@@ -94,7 +94,7 @@ struct PackedVariables {
     values.reserve(entries);
     for (int64_t b : blocks) {
       const BlockVariables<T>& one = all[b];
-      counts.push_back(static_cast<int64_t>(one.row.size()));
+      counts.push_back(std::ssize(one.row));
       row.insert(row.end(), one.row.begin(), one.row.end());
       lanes.insert(lanes.end(), one.lanes.begin(), one.lanes.end());
       values.insert(values.end(), one.values.begin(), one.values.end());

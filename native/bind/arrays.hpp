@@ -95,7 +95,7 @@ struct DualArrays {
     classes.insert(classes.end(), row.classes, row.classes + row.size);
     values.insert(values.end(), row.values, row.values + row.size);
   }
-  void end_row() { ptr.push_back(static_cast<int64_t>(classes.size())); }
+  void end_row() { ptr.push_back(std::ssize(classes)); }
   auto to_tuple() && {
     return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
                            to_numpy(std::move(values)));
@@ -139,7 +139,7 @@ template <class X, class I>
 CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In<X>& value, int64_t features,
                             double constant = 0) {
   check_rows(span_of(ptr), span_of(index), value.size(), features);
-  return {ptr.data(), index.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, features, constant};
+  return {ptr.data(), index.data(), value.data(), std::ssize(ptr) - 1, features, constant};
 }
 
 // Checks one label and penalty per row.
@@ -158,7 +158,7 @@ void check_labelled(const Layout<T>& rows, const In<int64_t>& ptr, const In<int3
                     int64_t classes) {
   check_number("classes", classes, 0, INT32_MAX);
   check_length("label_ptr", ptr.size(), rows.n + 1);
-  check_pointers("label_ptr", span_of(ptr), static_cast<int64_t>(labels.size()));
+  check_pointers("label_ptr", span_of(ptr), std::ssize(labels));
   check_distinct("labels", span_of(ptr), span_of(labels), classes);
   check_length("C", C.size(), rows.n);
   check_not_negative("C", span_of(C));
@@ -169,8 +169,8 @@ template <class T>
 void check_dual_rows(const In<int64_t>& ptr, const In<int32_t>& classes, const In<T>& values, int64_t n,
                      int64_t K) {
   check_length("indptr", ptr.size(), n + 1);
-  check_pointers("indptr", span_of(ptr), static_cast<int64_t>(classes.size()));
-  check_length("values", values.size(), static_cast<int64_t>(classes.size()));
+  check_pointers("indptr", span_of(ptr), std::ssize(classes));
+  check_length("values", values.size(), std::ssize(classes));
   check_distinct("classes", span_of(ptr), span_of(classes), K);
   check_not_negative("values", span_of(values));
 }

@@ -31,7 +31,7 @@ void bind_variables(nb::class_<BinaryBlocks<T>>& blocks) {
       .def("set_variables",
            [](Blocks& s, const std::vector<int64_t>& blocks, In<int64_t> counts, In<int32_t> rows,
               In<uint16_t> lanes, In<T> values) {
-             check_length("counts", counts.size(), static_cast<int64_t>(blocks.size()));
+             check_length("counts", counts.size(), std::ssize(blocks));
              s.set_variables(blocks, packed_view(counts, rows, lanes, values));
            })
       .def("columns_of",

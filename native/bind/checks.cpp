@@ -13,7 +13,7 @@ void bind_sparse_check(nb::module_& m) {
   m.def(
       "check_rows",
       [](In<I> ptr, In<I> index, In<X> value, int64_t features, double most) {
-        const auto rows = static_cast<int64_t>(ptr.size()) - 1;
+        const auto rows = std::ssize(ptr) - 1;
         const auto stored = static_cast<int64_t>(std::min(index.size(), value.size()));
         nb::gil_scoped_release nogil;
         return to_tuple(check_rows(ptr.data(), index.data(), value.data(), rows, features, stored, most));

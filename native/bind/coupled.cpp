@@ -15,7 +15,7 @@ constexpr int64_t most_alike = 64;
 
 // Checks groups of rows: no row is in two of them.
 void check_groups(const In<int64_t>& ptr, const In<int64_t>& rows, int64_t n) {
-  check_pointers("groups", span_of(ptr), static_cast<int64_t>(rows.size()));
+  check_pointers("groups", span_of(ptr), std::ssize(rows));
   check_order("rows of groups", span_of(rows), n);
   int64_t most = 0;
   for (size_t g = 0; g + 1 < ptr.size(); ++g) most = std::max(most, ptr.data()[g + 1] - ptr.data()[g]);
@@ -52,7 +52,7 @@ void bind_visits(nb::class_<CoupledSolver<T>>& coupled) {
           [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,
              int threads) {
             check_visit(s, order, wave, most_new, threads);
-            return to_tuple(s.sweep(order.data(), static_cast<int64_t>(order.size()), wave,
+            return to_tuple(s.sweep(order.data(), std::ssize(order), wave,
                                     {full, static_cast<T>(enter), most_new}, threads));
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
@@ -61,7 +61,7 @@ void bind_visits(nb::class_<CoupledSolver<T>>& coupled) {
           [](Coupled& s, In<int64_t> ptr, In<int64_t> rows, int64_t rounds, double enter, int64_t most_new) {
             check_number("most_new", most_new, 0);
             check_groups(ptr, rows, s.rows().n);
-            s.settle(ptr.data(), rows.data(), static_cast<int64_t>(ptr.size()) - 1, rounds,
+            s.settle(ptr.data(), rows.data(), std::ssize(ptr) - 1, rounds,
                      {true, static_cast<T>(enter), most_new});
           },
           "ptr"_a, "rows"_a, "rounds"_a, "enter"_a, "most_new"_a, NoGil())
@@ -70,7 +70,7 @@ void bind_visits(nb::class_<CoupledSolver<T>>& coupled) {
           [](Coupled& s, In<int64_t> order, const std::vector<int64_t>& chunks, int threads) {
             check_visit(s, order, 1, 0, threads);
             check_pointers("chunks", std::span(chunks), s.classes());
-            return to_tuple(s.alternate(order.data(), static_cast<int64_t>(order.size()), chunks, threads));
+            return to_tuple(s.alternate(order.data(), std::ssize(order), chunks, threads));
           },
           "order"_a, "chunks"_a, "threads"_a, NoGil());
 }
@@ -108,7 +108,7 @@ void bind_variables(nb::class_<CoupledSolver<T>>& coupled) {
                  others.push_back(classes.data()[e]);
                  held.push_back(values.data()[e]);
                }
-               s.alpha().assign(i, others.data(), held.data(), static_cast<int64_t>(held.size()), own);
+               s.alpha().assign(i, others.data(), held.data(), std::ssize(held), own);
              }
            })
       .def_prop_ro("dual_bytes", [](Coupled& s) { return s.alpha().bytes(); })
@@ -160,7 +160,7 @@ void bind_lists(nb::class_<CoupledSolver<T>>& coupled) {
           "add_listed",
           [](const Coupled& s, In<int64_t> tails, Out<T> out) {
             check_range("tails", span_of(tails), 0, s.lists().features());
-            check_length("weights", out.size(), static_cast<int64_t>(tails.size()) * s.classes());
+            check_length("weights", out.size(), std::ssize(tails) * s.classes());
             for (size_t t = 0; t < tails.size(); ++t) {
               const auto list = s.lists()[tails.data()[t]];
               T* to = out.data() + static_cast<int64_t>(t) * s.classes();

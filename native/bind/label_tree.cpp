@@ -13,11 +13,11 @@ template <class T>
 SparseRowsView<T> label_vectors(const In<int64_t>& ptr, const In<int32_t>& feature, const In<T>& value,
                                 int64_t features) {
   check_number("n_features", features, 0, INT32_MAX);
-  check_number("labels", static_cast<int64_t>(ptr.size()) - 1, 0, INT32_MAX);
-  check_pointers("indptr", span_of(ptr), static_cast<int64_t>(feature.size()));
-  check_length("values", value.size(), static_cast<int64_t>(feature.size()));
+  check_number("labels", std::ssize(ptr) - 1, 0, INT32_MAX);
+  check_pointers("indptr", span_of(ptr), std::ssize(feature));
+  check_length("values", value.size(), std::ssize(feature));
   check_ascending("indices", span_of(ptr), span_of(feature), features);
-  return {ptr.data(), feature.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, features};
+  return {ptr.data(), feature.data(), value.data(), std::ssize(ptr) - 1, features};
 }
 
 template <class T, class X, class I>
@@ -64,7 +64,7 @@ void bind_label_trees(nb::module_& m, const char* name) {
       "__init__",
       [](LabelTree<T>* self, In<int64_t> ptr, In<int32_t> feature, In<T> value, int64_t features,
          In<int32_t> order, In<T> intercept, int64_t branching, int threads) {
-        const auto labels = static_cast<int64_t>(ptr.size()) - 1;
+        const auto labels = std::ssize(ptr) - 1;
         check_number("labels", labels, 1);
         check_length("order", order.size(), labels);
         const std::vector<int64_t> leaves(order.data(), order.data() + order.size());

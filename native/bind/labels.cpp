@@ -30,7 +30,7 @@ nb::object label_weights(LabelBlocks<T>& labels) {
   std::vector<int64_t> ptr(features + 1, 0);
   const auto for_each = [&](int64_t b, auto f) {
     const BlockOfLabels<T>& block = labels.block(b);
-    for (int64_t l = 0; l < static_cast<int64_t>(block.constant.size()); ++l) {
+    for (int64_t l = 0; l < std::ssize(block.constant); ++l) {
       for (int64_t e = block.weight_ptr[l]; e < block.weight_ptr[l + 1]; ++e)
         f(block.feature[e], labels.first(b) + l, block.weight.empty() ? T(1) : block.weight[e]);
       if (constant && block.constant[l] != 0) f(features - 1, labels.first(b) + l, block.constant[l]);
@@ -80,13 +80,13 @@ template <class T>
 void check_block_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>& ptr,
                            const In<int32_t>& feature, const In<T>& weight, const In<T>& constant) {
   checked_block(s, b);
-  check_length("weights", weight.size(), static_cast<int64_t>(feature.size()));
+  check_length("weights", weight.size(), std::ssize(feature));
   check_length("constants", constant.size(), static_cast<int64_t>(ptr.size() ? ptr.size() - 1 : 0));
   check_finite("weights", span_of(weight));
   check_finite("constants", span_of(constant));
   if (ptr.size() == 0) return check_length("features", feature.size(), 0);
   check_length("weight_ptr", ptr.size(), s.many(b) + 1);
-  check_pointers("weight_ptr", span_of(ptr), static_cast<int64_t>(feature.size()));
+  check_pointers("weight_ptr", span_of(ptr), std::ssize(feature));
   check_ascending("features", span_of(ptr), span_of(feature), s.data().X.d);
 }
 
@@ -94,10 +94,10 @@ void check_block_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>
 template <class T>
 void check_variables_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>& ptr,
                                const In<int32_t>& row, const In<T>& variable) {
-  check_length("variables", variable.size(), static_cast<int64_t>(row.size()));
+  check_length("variables", variable.size(), std::ssize(row));
   if (ptr.size() == 0) return check_length("rows", row.size(), 0);
   check_length("row_ptr", ptr.size(), s.many(b) + 1);
-  check_pointers("row_ptr", span_of(ptr), static_cast<int64_t>(row.size()));
+  check_pointers("row_ptr", span_of(ptr), std::ssize(row));
   check_ascending("rows", span_of(ptr), span_of(row), s.data().X.n);
   check_not_negative("variables", span_of(variable));
   if (s.data().squared) return;
@@ -158,13 +158,12 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
             const auto [lambda, tau, constant] = net;
             const auto [draws, together] = search;
             check_rows(span_of(ptr), span_of(index), value.size(), features);
-            const RowsInPlace<T> X{ptr.data(), index.data(), value.data(),
-                                   static_cast<int64_t>(ptr.size()) - 1, features};
+            const RowsInPlace<T> X{ptr.data(), index.data(), value.data(), std::ssize(ptr) - 1, features};
             check_number("n_features", features, 0, INT32_MAX);
             check_number("rows", X.n, 0, INT32_MAX - 1);
             check_length("C", C.size(), X.n);
             check_not_negative("C", span_of(C));
-            check_pointers("own_ptr", span_of(own_ptr), static_cast<int64_t>(own.size()));
+            check_pointers("own_ptr", span_of(own_ptr), std::ssize(own));
             check_ascending("own", span_of(own_ptr), span_of(own), X.n);
             check_number("draws", draws, 0);
             check_number("together", together, 0, INT32_MAX);
@@ -181,7 +180,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
                                                                           draws,
                                                                           keep_variables,
                                                                           together});
-            new (self) Labels(std::move(data), static_cast<int64_t>(own_ptr.size()) - 1);
+            new (self) Labels(std::move(data), std::ssize(own_ptr) - 1);
           },
           "rows"_a.noconvert(), "C"_a, "own"_a, "net"_a, "squared"_a, "search"_a, "keep_variables"_a,
           "threads"_a, nb::keep_alive<1, 2>())
@@ -204,7 +203,7 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
               }
               give_back_memory();
             }
-            auto out = new_array<double>({static_cast<int64_t>(found.size()), 8});
+            auto out = new_array<double>({std::ssize(found), 8});
             double* to = out.data();
             for (const LabelResult& r : found)
               for (double number :

@@ -18,9 +18,9 @@ void bind_places(nb::module_& m) {
           "__init__",
           [](FeaturePlaces* self, In<int64_t> rows, bool constant, int64_t tail_rows) {
             check_range("rows", span_of(rows), 0, INT64_MAX);
-            check_number("features", static_cast<int64_t>(rows.size()), constant, INT32_MAX - 2);
+            check_number("features", std::ssize(rows), constant, INT32_MAX - 2);
             check_number("tail_rows", tail_rows, 0);
-            new (self) FeaturePlaces(rows.data(), static_cast<int64_t>(rows.size()), constant, tail_rows);
+            new (self) FeaturePlaces(rows.data(), std::ssize(rows), constant, tail_rows);
           },
           "rows"_a, "constant"_a, "tail_rows"_a = 1)
       .def_prop_ro("features", [](const FeaturePlaces& p) { return p.place.size(); })
@@ -59,7 +59,7 @@ void bind_packed_rows(nb::class_<Layout<T>>& cls) {
         const auto index_planes = planes_of(index, entries), value_planes = planes_of(value, entries);
         if (index_planes.size() != 4 && index_planes.size() != 8) reject("indices", "neither 4 planes nor 8");
         if (value_planes.size() != 4 && value_planes.size() != 8) reject("values", "neither 4 planes nor 8");
-        const int64_t rows = static_cast<int64_t>(ptr.size()) - 1;
+        const int64_t rows = std::ssize(ptr) - 1;
         nb::gil_scoped_release nogil;
         const auto add = [&]<class I, class X>(I, X) {
           add_planes<I, X>(self, ptr.data(), rows, index_planes, value_planes, features, constant, places);

@@ -48,15 +48,15 @@ template <class T>
 std::vector<int64_t> checked_duel(Leagues<T>& s, int64_t a, int64_t b, const In<int32_t>& sizes,
                                   const In<int32_t>& classes, const In<T>& values, const In<uint8_t>& rests) {
   const auto& members = checked_league(s, a).members;
-  const auto rows = static_cast<int64_t>(members.size());
+  const auto rows = std::ssize(members);
   check_length("sizes", sizes.size(), rows);
   check_length("rests", rests.size(), rows);
   check_range("rests", span_of(rests), 0, 2);
   check_range("sizes", span_of(sizes), 0, checked_league(s, b).size() + 1);
   std::vector<int64_t> ptr{0};
   for (const int32_t size : span_of(sizes)) ptr.push_back(ptr.back() + size);
-  check_pointers("sizes", std::span<const int64_t>(ptr), static_cast<int64_t>(classes.size()));
-  check_length("values", values.size(), static_cast<int64_t>(classes.size()));
+  check_pointers("sizes", std::span<const int64_t>(ptr), std::ssize(classes));
+  check_length("values", values.size(), std::ssize(classes));
   check_distinct("classes", std::span<const int64_t>(ptr), span_of(classes), s.league(b).size());
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t e = ptr[m]; e < ptr[m + 1]; ++e) {
@@ -75,8 +75,8 @@ void bind_dual_rows(nb::module_& m, const std::string& suffix) {
   nb::class_<DualRows<T>>(m, ("DualRows" + suffix).c_str())
       .def("__init__", [](DualRows<T>* self, In<int64_t> ptr, In<int32_t> classes, In<T> values, int64_t K) {
         check_number("classes", K, 0, INT32_MAX);
-        check_dual_rows(ptr, classes, values, static_cast<int64_t>(ptr.size()) - 1, K);
-        new (self) DualRows<T>(static_cast<int64_t>(ptr.size()) - 1);
+        check_dual_rows(ptr, classes, values, std::ssize(ptr) - 1, K);
+        new (self) DualRows<T>(std::ssize(ptr) - 1);
         for (int64_t i = 0; i < self->n(); ++i) {
           const int64_t b = ptr.data()[i];
           self->assign(i, classes.data() + b, values.data() + b, ptr.data()[i + 1] - b);
@@ -247,7 +247,7 @@ void bind_sizes(nb::class_<Leagues<T>>& leagues) {
         for (int64_t a = 0; a < s.leagues(); ++a)
           for (int64_t b = 0; b < s.leagues(); ++b)
             if (const auto* duel = s.duel_if_any(a, b))
-              total += duel->alpha.bytes() + static_cast<int64_t>(duel->rests.size());
+              total += duel->alpha.bytes() + std::ssize(duel->rests);
         return total;
       });
 }
@@ -260,7 +260,7 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
       .def(
           "__init__",
           [](L* self, Layout<T>& rows, In<int32_t> labels, In<T> C, In<int32_t> league, int64_t leagues) {
-            check_labelled(rows, labels, C, static_cast<int64_t>(league.size()));
+            check_labelled(rows, labels, C, std::ssize(league));
             check_number("leagues", leagues, 1, static_cast<int64_t>(std::max<size_t>(1, league.size())));
             check_range("league", span_of(league), 0, leagues);
             new (self) L(taken(rows), to_vector(labels), to_vector(C), to_vector(league), leagues);

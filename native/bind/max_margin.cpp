@@ -37,7 +37,7 @@ held_sums(MaxMarginSolver<T>& s) {
       labels.push_back(c);
       values.push_back(v);
     });
-    ptr.push_back(static_cast<int64_t>(labels.size()));
+    ptr.push_back(std::ssize(labels));
   }
   return {to_numpy(std::move(ptr)), to_numpy(std::move(labels)), to_numpy(std::move(values))};
 }
@@ -45,8 +45,8 @@ held_sums(MaxMarginSolver<T>& s) {
 template <class T>
 void set_held_sums(MaxMarginSolver<T>& s, In<int64_t> ptr, In<int32_t> labels, In<T> values) {
   check_length("sums.ptr", ptr.size(), static_cast<int64_t>(s.sums().size()) + 1);
-  check_pointers("sums.ptr", span_of(ptr), static_cast<int64_t>(labels.size()));
-  check_length("sums.values", values.size(), static_cast<int64_t>(labels.size()));
+  check_pointers("sums.ptr", span_of(ptr), std::ssize(labels));
+  check_length("sums.values", values.size(), std::ssize(labels));
   check_distinct("sums.labels", span_of(ptr), span_of(labels), s.classes());
   check_finite("sums.values", span_of(values));
   for (size_t h = 0; h + 1 < ptr.size(); ++h) {
@@ -131,8 +131,8 @@ void bind_max_margin(nb::module_& m, const std::string& suffix) {
             check_number("wave", wave, 1, INT32_MAX);
             check_number("most_new", most_new, 0);
             check_number("threads", threads, 1);
-            const PassStats seen = s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, full,
-                                           most_new, seed, threads);
+            const PassStats seen =
+                s.sweep(order.data(), std::ssize(order), wave, full, most_new, seed, threads);
             return std::make_tuple(seen.loss, seen.gap, s.dual_value(seen.alpha_sum), seen.violation);
           },
           "order"_a, "wave"_a, "full"_a, "most_new"_a, "seed"_a, "threads"_a, NoGil())

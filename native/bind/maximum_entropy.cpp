@@ -77,7 +77,7 @@ void bind_maximum_entropy(nb::module_& m, const std::string& suffix) {
           "sweep",
           [](MaxEnt& s, In<int64_t> order, int64_t wave, bool, double, int64_t, int threads) {
             check_visit(s, order, wave, 0, threads);
-            return to_tuple(s.sweep(order.data(), static_cast<int64_t>(order.size()), wave, threads));
+            return to_tuple(s.sweep(order.data(), std::ssize(order), wave, threads));
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
       .def(

@@ -8,9 +8,9 @@ namespace manyclass {
 namespace {
 
 LabelSetView label_sets(const In<int64_t>& ptr, const In<int32_t>& index, int64_t labels) {
-  check_pointers("indptr", span_of(ptr), static_cast<int64_t>(index.size()));
+  check_pointers("indptr", span_of(ptr), std::ssize(index));
   check_ascending("indices", span_of(ptr), span_of(index), labels);
-  return {ptr.data(), index.data(), static_cast<int64_t>(ptr.size()) - 1};
+  return {ptr.data(), index.data(), std::ssize(ptr) - 1};
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ void bind_metrics(nb::module_& m) {
          nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig> best, std::optional<In<int32_t>> unknown,
          std::optional<In<double>> weight, double unknown_weight, Out<double> sums, Out<int32_t> first_hit,
          int threads) {
-        const auto labels = static_cast<int64_t>(first_hit.size());
+        const auto labels = std::ssize(first_hit);
         const auto rows = static_cast<int64_t>(best.shape(0)), k = static_cast<int64_t>(best.shape(1));
         const Ranking given{label_sets(std::get<0>(truth), std::get<1>(truth), labels),
                             best.data(),
@@ -49,7 +49,7 @@ void bind_metrics(nb::module_& m) {
       "count_matches",
       [](In<int64_t> ptr, In<int32_t> index, In<int64_t> found_ptr, In<int32_t> found_index,
          Out<int64_t> right, int threads) {
-        const auto labels = static_cast<int64_t>(right.size());
+        const auto labels = std::ssize(right);
         const auto truth = label_sets(ptr, index, labels), found = label_sets(found_ptr, found_index, labels);
         check_length("found_indptr", found.n_rows, truth.n_rows);
         check_number("threads", threads, 1);

@@ -14,10 +14,8 @@ auto to_tuple(PackedVariables<T> a) {
 template <class T>
 PackedView<T> packed_view(const In<int64_t>& counts, const In<int32_t>& rows, const In<uint16_t>& lanes,
                           const In<T>& values) {
-  check_length("lanes", lanes.size(), static_cast<int64_t>(rows.size()));
-  return {counts.data(), rows.data(),
-          lanes.data(),  static_cast<int64_t>(rows.size()),
-          values.data(), static_cast<int64_t>(values.size())};
+  check_length("lanes", lanes.size(), std::ssize(rows));
+  return {counts.data(), rows.data(), lanes.data(), std::ssize(rows), values.data(), std::ssize(values)};
 }
 
 }  // namespace manyclass

@@ -31,7 +31,7 @@ void bind_processes(nb::class_<Solver>& solver) {
       .def("join",
            [](Solver& s, nb::callable gather, const std::vector<int64_t>& bounds, int rank) {
              check_pointers("bounds", std::span(bounds), s.classes());
-             check_number("rank", rank, 0, static_cast<int64_t>(bounds.size()) - 2);
+             check_number("rank", rank, 0, std::ssize(bounds) - 2);
              Processes processes;
              for (size_t p = 0; p + 1 < bounds.size(); ++p)
                processes.ranges.push_back({bounds[p], bounds[p + 1]});

@@ -17,8 +17,7 @@ inline std::vector<Plane> planes_of(const Stored& stored, int64_t count) {
     const size_t colours = palette ? palette->size() : 0;
     if (colours > largest_palette) throw std::invalid_argument("a palette is too large");
     const int64_t size = palette ? packed_size(count, palette_bits(colours)) : count;
-    if (bytes && static_cast<int64_t>(bytes->size()) != size)
-      throw std::invalid_argument("a plane has the wrong length");
+    if (bytes && std::ssize(*bytes) != size) throw std::invalid_argument("a plane has the wrong length");
     planes.emplace_back(bytes ? bytes->data() : nullptr, palette ? palette->data() : nullptr, colours);
   }
   return planes;
@@ -78,7 +77,7 @@ inline Numbers indices_of_stored(Stored stored, In<int64_t> ptr, int64_t n_featu
 template <class Index, class Word>
 void bind_numbers(nb::module_& m) {
   m.def("split_planes", [](In<Word> numbers) {
-    const auto count = static_cast<int64_t>(numbers.size());
+    const auto count = std::ssize(numbers);
     std::vector<uint8_t> planes(sizeof(Word) * numbers.size());
     {
       nb::gil_scoped_release nogil;
@@ -87,11 +86,11 @@ void bind_numbers(nb::module_& m) {
     return to_numpy(std::move(planes));
   });
   m.def("index_differences", [](In<int64_t> ptr, In<Index> index) {
-    check_pointers("indptr", span_of(ptr), static_cast<int64_t>(index.size()));
+    check_pointers("indptr", span_of(ptr), std::ssize(index));
     std::vector<Word> found(index.size());
     {
       nb::gil_scoped_release nogil;
-      to_differences(ptr.data(), static_cast<int64_t>(ptr.size()) - 1, index.data(), found.data());
+      to_differences(ptr.data(), std::ssize(ptr) - 1, index.data(), found.data());
     }
     return to_numpy(std::move(found));
   });
@@ -102,12 +101,11 @@ inline void bind_planes(nb::module_& m) {
   bind_numbers<int64_t, uint64_t>(m);
   m.def("join_planes", &join_stored);
   m.def("indices_of_planes", &indices_of_stored);
-  m.def("palette_of", [](In<uint8_t> plane) {
-    return to_numpy(palette_of(plane.data(), static_cast<int64_t>(plane.size())));
-  });
+  m.def("palette_of",
+        [](In<uint8_t> plane) { return to_numpy(palette_of(plane.data(), std::ssize(plane))); });
   m.def("pack_plane", [](In<uint8_t> plane, In<uint8_t> palette) {
     if (palette.size() > largest_palette) throw std::invalid_argument("a palette is too large");
-    return to_numpy(pack(plane.data(), static_cast<int64_t>(plane.size()),
+    return to_numpy(pack(plane.data(), std::ssize(plane),
                          std::vector<uint8_t>(palette.data(), palette.data() + palette.size())));
   });
 }

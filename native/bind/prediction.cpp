@@ -25,14 +25,14 @@ void bind_sparse_part(nb::class_<Scorer<T>>& scorer) {
       [](Scorer<T>& self, In<int64_t> ptr, In<I> index, In<Stored> value, In<T> intercept,
          std::optional<In<T>> scale) {
         check_length("indptr", ptr.size(), self.features() + 1);
-        check_pointers("indptr", span_of(ptr), static_cast<int64_t>(index.size()));
-        check_length("values", value.size(), static_cast<int64_t>(index.size()));
-        check_range("indices", span_of(index), 0, static_cast<int64_t>(intercept.size()));
-        check_number("classes", self.classes() + static_cast<int64_t>(intercept.size()), 0, INT32_MAX);
-        if (scale) check_length("scale", scale->size(), static_cast<int64_t>(intercept.size()));
+        check_pointers("indptr", span_of(ptr), std::ssize(index));
+        check_length("values", value.size(), std::ssize(index));
+        check_range("indices", span_of(index), 0, std::ssize(intercept));
+        check_number("classes", self.classes() + std::ssize(intercept), 0, INT32_MAX);
+        if (scale) check_length("scale", scale->size(), std::ssize(intercept));
         const SparseWeights<T, V, I> weights{ptr.data(), index.data(),
                                              reinterpret_cast<const V*>(value.data()), self.features(),
-                                             static_cast<int64_t>(intercept.size())};
+                                             std::ssize(intercept)};
         self.add(
             std::make_unique<SparsePart<T, V, I>>(self.classes(), weights, finish_of<T>(intercept, scale)));
       },
@@ -49,8 +49,8 @@ void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
       "predict",
       [](Scorer<T>& self, In<P> ptr, In<I> index, In<X> value, int64_t begin, int64_t end,
          std::optional<Out<int32_t>> codes, Out<T> scores, int threads) {
-        check_number("begin", begin, 0, static_cast<int64_t>(ptr.size()) - 1);
-        check_number("end", end, begin, static_cast<int64_t>(ptr.size()) - 1);
+        check_number("begin", begin, 0, std::ssize(ptr) - 1);
+        check_number("end", end, begin, std::ssize(ptr) - 1);
         check_number("threads", threads, 1);
         check_rows(span_of(ptr).subspan(begin, end - begin + 1), span_of(index), value.size(),
                    self.features());

@@ -148,7 +148,7 @@ void bind_variables(nb::class_<BinaryStream<T>>& stream) {
            })
       .def("set_active", [](Stream& s, int64_t first, int64_t last, In<uint8_t> bits) {
         check_part(s, first, last);
-        s.set_active(first, last, bits.data(), static_cast<int64_t>(bits.size()));
+        s.set_active(first, last, bits.data(), std::ssize(bits));
       });
 }
 

@@ -15,7 +15,7 @@ using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 // None, or the line, column and reason of what `parse` has rejected, with the key of a remedy.
 template <class Parse>
 nb::object failure_of(Parse parse) {
-  std::int64_t line = 0, column = 0;
+  int64_t line = 0, column = 0;
   std::string reason, remedy;
   {
     nb::gil_scoped_release released;
@@ -34,7 +34,7 @@ nb::object failure_of(Parse parse) {
 
 // The memory of an output array, whose length must be exactly `count`.
 template <class T>
-T* room_for(std::int64_t count, const Array<T>& out) {
+T* room_for(int64_t count, const Array<T>& out) {
   check_length("room", out.size(), count);
   return out.data();
 }
@@ -42,7 +42,7 @@ T* room_for(std::int64_t count, const Array<T>& out) {
 template <class Index, class Value>
 void bind_taking(nb::class_<RowParser<Value>>& parser) {
   const auto check = [](const RowParser<Value>& self) {
-    if (sizeof(Index) < 8 && self.max_index() > std::numeric_limits<std::int32_t>::max())
+    if (sizeof(Index) < 8 && self.max_index() > std::numeric_limits<int32_t>::max())
       reject("room", "the indices need 64 bits");
   };
   parser
@@ -71,7 +71,7 @@ void bind_row_parser(nb::module_& m, const char* name) {
   parser
       .def(
           "__init__",
-          [](Parser* self, std::int64_t n_features, int zero_based, int multilabel, bool allow_nonfinite,
+          [](Parser* self, int64_t n_features, int zero_based, int multilabel, bool allow_nonfinite,
              bool xmc) {
             check_number("n_features", n_features, -1);
             check_number("zero_based", zero_based, -1, 1);
@@ -81,15 +81,14 @@ void bind_row_parser(nb::module_& m, const char* name) {
           nb::kw_only(), nb::arg("n_features"), nb::arg("zero_based"), nb::arg("multilabel"),
           nb::arg("allow_nonfinite"), nb::arg("xmc"))
       .def("feed",
-           [](Parser& self, Array<const std::uint8_t> text) {
-             return failure_of([&] {
-               self.feed(reinterpret_cast<const char*>(text.data()), static_cast<std::int64_t>(text.size()));
-             });
+           [](Parser& self, Array<const uint8_t> text) {
+             return failure_of(
+                 [&] { self.feed(reinterpret_cast<const char*>(text.data()), std::ssize(text)); });
            })
       .def("finish", [](Parser& self) { return failure_of([&] { self.finish(); }); })
       .def("next_part", &Parser::next_part)
       .def("go_on_after",
-           [](Parser& self, std::int64_t line, std::int64_t rows) {
+           [](Parser& self, int64_t line, int64_t rows) {
              check_number("line", line, 0);
              check_number("rows", rows, 0);
              self.go_on_after(line, rows);
@@ -110,35 +109,34 @@ void bind_row_parser(nb::module_& m, const char* name) {
       .def_prop_ro("labels_are_integers", &Parser::labels_are_integers)
       .def("take_values", [](Parser& self, Array<Value> out) { self.take_values(room_for(self.nnz(), out)); })
       .def("take_row_ends",
-           [](Parser& self, Array<std::int64_t> out) { self.take_row_ends(room_for(self.n_rows(), out)); })
+           [](Parser& self, Array<int64_t> out) { self.take_row_ends(room_for(self.n_rows(), out)); })
       .def("take_label_ends",
-           [](Parser& self, Array<std::int64_t> out) { self.take_label_ends(room_for(self.n_rows(), out)); });
-  bind_taking<std::int32_t, Value>(parser);
-  bind_taking<std::int64_t, Value>(parser);
-  bind_labels_of<std::int64_t, Value>(parser);
+           [](Parser& self, Array<int64_t> out) { self.take_label_ends(room_for(self.n_rows(), out)); });
+  bind_taking<int32_t, Value>(parser);
+  bind_taking<int64_t, Value>(parser);
+  bind_labels_of<int64_t, Value>(parser);
   bind_labels_of<double, Value>(parser);
 }
 
 // Checks the ends of rows: never decreasing, and at most `entries`.
-void check_ends(const char* name, const Array<const std::int64_t>& ends, std::size_t entries) {
-  check_range(name, std::span<const std::int64_t>(ends.data(), ends.size()), 0,
-              static_cast<std::int64_t>(entries) + 1);
+void check_ends(const char* name, const Array<const int64_t>& ends, size_t entries) {
+  check_range(name, std::span<const int64_t>(ends.data(), ends.size()), 0, static_cast<int64_t>(entries) + 1);
   if (!std::is_sorted(ends.data(), ends.data() + ends.size()))
     reject(name, "an entry is smaller than the one before");
 }
 
 template <class Value, class Label>
-nb::bytes formatted(Array<const std::int64_t> row_ends, Array<const std::int64_t> indices,
-                    Array<const Value> values, Array<const std::int64_t> label_ends,
-                    Array<const Label> labels, std::int64_t base, bool mark_empty) {
+nb::bytes formatted(Array<const int64_t> row_ends, Array<const int64_t> indices, Array<const Value> values,
+                    Array<const int64_t> label_ends, Array<const Label> labels, int64_t base,
+                    bool mark_empty) {
   check_ends("row_ends", row_ends, std::min(indices.size(), values.size()));
   check_ends("label_ends", label_ends, labels.size());
-  check_length("label_ends", label_ends.size(), static_cast<std::int64_t>(row_ends.size()));
+  check_length("label_ends", label_ends.size(), std::ssize(row_ends));
   std::string text;
   {
     nb::gil_scoped_release released;
-    text = format_rows(row_ends.data(), static_cast<std::int64_t>(row_ends.size()), indices.data(),
-                       values.data(), label_ends.data(), labels.data(), base, mark_empty);
+    text = format_rows(row_ends.data(), std::ssize(row_ends), indices.data(), values.data(),
+                       label_ends.data(), labels.data(), base, mark_empty);
   }
   return nb::bytes(text.data(), text.size());
 }
@@ -146,9 +144,9 @@ nb::bytes formatted(Array<const std::int64_t> row_ends, Array<const std::int64_t
 void bind_text_formats(nb::module_& m) {
   bind_row_parser<float>(m, "RowParserFloat32");
   bind_row_parser<double>(m, "RowParserFloat64");
-  m.def("format_rows", &formatted<float, std::int64_t>);
+  m.def("format_rows", &formatted<float, int64_t>);
   m.def("format_rows", &formatted<float, double>);
-  m.def("format_rows", &formatted<double, std::int64_t>);
+  m.def("format_rows", &formatted<double, int64_t>);
   m.def("format_rows", &formatted<double, double>);
 }
 

@@ -69,7 +69,7 @@ struct AlternatingPass {
  private:
   static constexpr int L = Lanes<T>::count;
   int64_t low() const { return processes.mine().low; }
-  int64_t chunk_count() const { return static_cast<int64_t>(chunks.size()) - 1; }
+  int64_t chunk_count() const { return std::ssize(chunks) - 1; }
 
   void expand() {
     a_.reset(rows.n * columns);
@@ -142,8 +142,8 @@ struct AlternatingPass {
   // Gathers the variables and statistics of all processes, in the order of the classes.
   PassStats finish(const int64_t* order, int64_t count) {
     BytesOut out;
-    out.put(static_cast<int64_t>(seen_.size()));
-    out.put(seen_.data(), static_cast<int64_t>(seen_.size()));
+    out.put(std::ssize(seen_));
+    out.put(seen_.data(), std::ssize(seen_));
     std::vector<int32_t> classes;
     std::vector<T> values;
     for (int64_t r = 0; r < count; ++r) {
@@ -155,8 +155,8 @@ struct AlternatingPass {
           values.push_back(a_[order[r] * columns + c]);
         }
       out.put(static_cast<int32_t>(values.size()));
-      out.put(classes.data(), static_cast<int64_t>(classes.size()));
-      out.put(values.data(), static_cast<int64_t>(values.size()));
+      out.put(classes.data(), std::ssize(classes));
+      out.put(values.data(), std::ssize(values));
     }
     const auto all =
         processes.alone() ? std::vector<Bytes>{std::move(out.bytes)} : processes.gather(out.bytes);
@@ -176,7 +176,7 @@ struct AlternatingPass {
         from.take(classes.data() + held, size);
         from.take(values.data() + held, size);
       }
-      alpha.assign(order[r], classes.data(), values.data(), static_cast<int64_t>(values.size()));
+      alpha.assign(order[r], classes.data(), values.data(), std::ssize(values));
     }
     return total;
   }

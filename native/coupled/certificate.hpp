@@ -132,10 +132,10 @@ class CoupledCertificate {
   // Adds the contributions of the rows at the given weights.
   void add_rows(const Buffer<T>& W, int64_t stride, const Processes& processes, int threads,
                 Certificate& total, std::vector<double>& primals) const {
-    const int64_t factors = static_cast<int64_t>(further_.size());
+    const int64_t factors = std::ssize(further_);
     // One sum per group of neighbouring rows, so that the order of summation is fixed.
     std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
-    const int64_t count = static_cast<int64_t>(parts.size());
+    const int64_t count = std::ssize(parts);
     std::vector<double> losses(count * factors, 0.0);
     const auto [first, last] = processes.share(count);
     Team team(threads);

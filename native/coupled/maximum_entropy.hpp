@@ -227,7 +227,7 @@ class MaximumEntropySolver {
   }
   const Layout<T>& rows() const { return rows_; }
   int64_t heads() const { return rows_.heads(); }
-  int64_t labelled() const { return static_cast<int64_t>(y_.size()); }
+  int64_t labelled() const { return std::ssize(y_); }
   int64_t classes() const { return K_; }
   T penalty(int64_t i) const { return C_[i]; }
   int64_t dual_bytes() const { return state_.bytes(); }
@@ -314,7 +314,7 @@ class MaximumEntropySolver {
   void tell_parts(std::vector<Certificate>& of_block, std::vector<Certificate>& of_group) {
     processes_.exchange([&](int of, auto piece) {
       const auto [block, block_end] = blocks_of(processes_.ranges[of]);
-      const auto [group, group_end] = processes_.share(static_cast<int64_t>(of_group.size()), of);
+      const auto [group, group_end] = processes_.share(std::ssize(of_group), of);
       piece(of_block.data() + block, block_end - block);
       piece(of_group.data() + group, group_end - group);
     });

@@ -51,7 +51,7 @@ class ScoreExchange {
     processes_.exchange([&](int of, auto piece) {
       piece(counts.data(), rows_);
       named.resize(std::accumulate(counts.begin(), counts.end(), size_t(0)));
-      piece(named.data(), static_cast<int64_t>(named.size()));
+      piece(named.data(), std::ssize(named));
       const int32_t* c = named.data();
       for (int64_t r = 0; r < rows_; ++r)
         for (int32_t left = counts[r]; left > 0; --left, ++c) {

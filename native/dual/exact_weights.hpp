@@ -211,7 +211,7 @@ struct SingleWeights {
           cls.push_back(c);
           value.push_back(w);
         }
-        ptr.push_back(static_cast<int64_t>(cls.size()));
+        ptr.push_back(std::ssize(cls));
       }
     }
   }

@@ -45,7 +45,7 @@ struct Columns {
     ptr[0] = 0;
   }
 
-  int64_t features() const { return static_cast<int64_t>(ptr.size()) - 1; }
+  int64_t features() const { return std::ssize(ptr) - 1; }
 };
 
 // Computes one feature at a time. Coefs has
@@ -128,7 +128,7 @@ class FeatureWeights {
   // f(class, weight in float64) for the weights that are not 0; classes ascend.
   template <class F>
   void for_each(F f) const {
-    const int64_t many = few_ ? static_cast<int64_t>(touched_.size()) : sums_.size();
+    const int64_t many = few_ ? std::ssize(touched_) : sums_.size();
     for (int64_t j = 0; j < many; ++j) {
       const int32_t c = few_ ? touched_[j] : static_cast<int32_t>(j);
       if (sums_[c] != 0) f(c, sums_[c]);
@@ -137,7 +137,7 @@ class FeatureWeights {
 
   // Adds sum_c w_fc^2 for the weights in float64, and for the weights as the model stores them.
   void add_squares(double& exact, double& rounded) const {
-    const int64_t many = few_ ? static_cast<int64_t>(touched_.size()) : sums_.size();
+    const int64_t many = few_ ? std::ssize(touched_) : sums_.size();
     double e = 0, r = 0;
 #pragma omp simd reduction(+ : e, r)
     for (int64_t j = 0; j < many; ++j) {

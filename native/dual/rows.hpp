@@ -46,7 +46,7 @@ class DualRows {
     __builtin_prefetch(classes + r.room);
   }
 
-  int64_t n() const { return static_cast<int64_t>(rows_.size()); }
+  int64_t n() const { return std::ssize(rows_); }
 
   // Stores those of the m values that are positive. Different threads may assign different rows.
   void assign(int64_t i, const int32_t* classes, const T* values, int64_t m, T own = 0) {

@@ -32,7 +32,7 @@ class WeightLists {
   WeightLists(const WeightLists&) = delete;
   ~WeightLists() { clear(); }
 
-  int64_t features() const { return static_cast<int64_t>(slots_.size()); }
+  int64_t features() const { return std::ssize(slots_); }
   List operator[](int64_t f) const {
     const Slot& s = slots_[f];
     return {s.classes(), s.values(), s.size};

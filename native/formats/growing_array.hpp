@@ -16,20 +16,20 @@ namespace manyclass {
 template <class T>
 class GrowingArray {
  public:
-  std::int64_t size() const { return size_; }
+  int64_t size() const { return size_; }
 
   void push_back(T value) { append(&value, 1); }
 
   template <class U>
-  void append(const U* values, std::int64_t count) {
+  void append(const U* values, int64_t count) {
     while (count > 0) {
       if (room_ == 0) {
         blocks_.push_back(new_block());
         room_ = block_size;
       }
-      const std::int64_t fits = std::min(count, room_);
+      const int64_t fits = std::min(count, room_);
       T* const to = blocks_.back().get() + (block_size - room_);
-      for (std::int64_t k = 0; k < fits; ++k) to[k] = static_cast<T>(values[k]);
+      for (int64_t k = 0; k < fits; ++k) to[k] = static_cast<T>(values[k]);
       values += fits;
       count -= fits;
       room_ -= fits;
@@ -42,7 +42,7 @@ class GrowingArray {
   template <class Take>
   void drain(Take take) {
     for (auto& block : blocks_) {
-      const std::int64_t count = std::min(block_size, size_);
+      const int64_t count = std::min(block_size, size_);
       take(block.get(), count);
       size_ -= count;
       block.reset();
@@ -52,8 +52,8 @@ class GrowingArray {
   }
 
  private:
-  static constexpr std::int64_t block_size = std::int64_t{1} << 20;
-  static constexpr std::size_t block_bytes = block_size * sizeof(T);
+  static constexpr int64_t block_size = int64_t{1} << 20;
+  static constexpr size_t block_bytes = block_size * sizeof(T);
 
   // Mapped, because malloc may keep freed blocks, and then the peak would be twice the data after all.
   struct Unmap {
@@ -69,8 +69,8 @@ class GrowingArray {
   }
 
   std::vector<Block> blocks_;
-  std::int64_t room_ = 0;
-  std::int64_t size_ = 0;
+  int64_t room_ = 0;
+  int64_t size_ = 0;
 };
 
 }  // namespace manyclass

@@ -25,10 +25,10 @@ inline constexpr double exact_powers_of_ten[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1
 
 // Whether rounding the correctly rounded double x to float gives the correctly rounded float.
 inline bool rounds_once_to_float(double x) {
-  constexpr std::uint64_t dropped = (std::uint64_t{1} << 29) - 1;
-  constexpr std::uint64_t midpoint = std::uint64_t{1} << 28;
+  constexpr uint64_t dropped = (uint64_t{1} << 29) - 1;
+  constexpr uint64_t midpoint = uint64_t{1} << 28;
   const bool normal = x >= std::numeric_limits<float>::min() && x <= std::numeric_limits<float>::max();
-  return x == 0 || (normal && (std::bit_cast<std::uint64_t>(x) & dropped) != midpoint);
+  return x == 0 || (normal && (std::bit_cast<uint64_t>(x) & dropped) != midpoint);
 }
 
 // Whether the text at `p` (after a sign) begins with "nan" or "inf", in upper or lower case.
@@ -50,13 +50,13 @@ NumberStatus parse_number(const char*& p, Value& value) {
   if (*p == '-' || *p == '+') ++p;
   const char* const unsigned_start = p;
 
-  std::uint64_t mantissa = 0;
-  while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
-  std::int64_t digits = p - unsigned_start;
-  std::int64_t exponent = 0;
+  uint64_t mantissa = 0;
+  while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<uint64_t>(*p++ - '0');
+  int64_t digits = p - unsigned_start;
+  int64_t exponent = 0;
   if (*p == '.') {
     const char* const fraction = ++p;
-    while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<std::uint64_t>(*p++ - '0');
+    while (is_digit(*p)) mantissa = mantissa * 10 + static_cast<uint64_t>(*p++ - '0');
     exponent = fraction - p;
     digits += p - fraction;
   }
@@ -76,7 +76,7 @@ NumberStatus parse_number(const char*& p, Value& value) {
     const bool down = *q == '-';
     if (*q == '-' || *q == '+') ++q;
     if (!is_digit(*q)) return p = start, NumberStatus::malformed;
-    std::int64_t power = 0;
+    int64_t power = 0;
     for (; is_digit(*q); ++q)
       if (power < 1'000'000) power = power * 10 + (*q - '0');
     exponent += down ? -power : power;
@@ -84,7 +84,7 @@ NumberStatus parse_number(const char*& p, Value& value) {
   }
 
   // 19 digits always fit in 64 bits. With more, `mantissa` may have wrapped around.
-  if (digits <= 19 && mantissa <= (std::uint64_t{1} << 53) && exponent >= -22 && exponent <= 22) {
+  if (digits <= 19 && mantissa <= (uint64_t{1} << 53) && exponent >= -22 && exponent <= 22) {
     const double m = static_cast<double>(mantissa);
     const double x = exponent < 0 ? m / exact_powers_of_ten[-exponent] : m * exact_powers_of_ten[exponent];
     if (std::is_same_v<Value, double> || rounds_once_to_float(x)) {
@@ -96,7 +96,7 @@ NumberStatus parse_number(const char*& p, Value& value) {
   if (error == std::errc::result_out_of_range) {
     // The order of magnitude distinguishes a number that is too large from one that rounds to zero.
     const char* first = unsigned_start;
-    std::int64_t before_point = 0, leading_zeros = 0;
+    int64_t before_point = 0, leading_zeros = 0;
     bool seen_point = false, seen_nonzero = false;
     for (; first != p && (is_digit(*first) || *first == '.'); ++first) {
       if (*first == '.')
@@ -107,10 +107,10 @@ NumberStatus parse_number(const char*& p, Value& value) {
       } else if (seen_point)
         ++leading_zeros;
     }
-    std::int64_t fraction_digits = 0;
+    int64_t fraction_digits = 0;
     for (const char* q = unsigned_start; q != first; ++q)
       if (*q == '.') fraction_digits = first - q - 1;
-    const std::int64_t written_power = exponent + fraction_digits;
+    const int64_t written_power = exponent + fraction_digits;
     if (before_point - leading_zeros + written_power > 0) return NumberStatus::overflow;
     value = 0;
   }

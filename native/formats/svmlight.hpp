@@ -25,7 +25,7 @@ namespace manyclass {
 enum class Choice { no = 0, yes = 1, detect = -1 };
 
 struct ReadOptions {
-  std::int64_t n_features = -1;  // -1: determined by the largest index
+  int64_t n_features = -1;  // -1: determined by the largest index
   Choice zero_based = Choice::detect;
   Choice multilabel = Choice::detect;
   bool allow_nonfinite = false;
@@ -41,7 +41,7 @@ class RowParser {
   RowParser(const RowParser&) = delete;
   RowParser& operator=(const RowParser&) = delete;
 
-  void feed(const char* text, std::int64_t size) {
+  void feed(const char* text, int64_t size) {
     const char* const end = text + size;
     if (!unfinished_.empty()) {
       const auto* newline = static_cast<const char*>(std::memchr(text, '\n', size));
@@ -82,25 +82,25 @@ class RowParser {
     n_rows_ = nnz_ = n_labels_ = 0;
   }
   // To be called before the first piece of text if that does not begin with the first line of the file.
-  void go_on_after(std::int64_t line, std::int64_t rows) {
+  void go_on_after(int64_t line, int64_t rows) {
     line_ = line;
     rows_taken_ = rows;
   }
 
-  std::int64_t line() const { return line_; }
-  std::int64_t unfinished() const { return static_cast<std::int64_t>(unfinished_.size()); }
-  std::int64_t min_index() const { return min_index_; }
-  std::int64_t max_index() const { return max_index_; }
+  int64_t line() const { return line_; }
+  int64_t unfinished() const { return std::ssize(unfinished_); }
+  int64_t min_index() const { return min_index_; }
+  int64_t max_index() const { return max_index_; }
   bool wide() const { return is_wide_; }
-  std::int64_t n_rows() const { return n_rows_; }
-  std::int64_t nnz() const { return nnz_; }
-  std::int64_t n_labels_read() const { return n_labels_; }
-  std::int64_t max_label() const { return max_label_; }
-  std::int64_t label_limit() const { return label_limit_; }
+  int64_t n_rows() const { return n_rows_; }
+  int64_t nnz() const { return nnz_; }
+  int64_t n_labels_read() const { return n_labels_; }
+  int64_t max_label() const { return max_label_; }
+  int64_t label_limit() const { return label_limit_; }
   bool multilabel() const { return options_.multilabel == Choice::yes; }
   bool labels_are_integers() const { return integers_; }
   bool zero_based() const { return options_.zero_based == Choice::yes; }
-  std::int64_t n_features() const {
+  int64_t n_features() const {
     if (options_.n_features >= 0) return options_.n_features;
     if (max_index_ < 0) return 0;
     return max_index_ + (options_.zero_based == Choice::yes ? 1 : 0);
@@ -110,9 +110,9 @@ class RowParser {
   // finish().
   template <class Index>
   void take_indices(Index* out) {
-    const std::int64_t base = options_.zero_based == Choice::yes ? 0 : 1;
-    const auto take = [&out, base](const auto* block, std::int64_t count) {
-      for (std::int64_t k = 0; k < count; ++k) *out++ = static_cast<Index>(block[k] - base);
+    const int64_t base = options_.zero_based == Choice::yes ? 0 : 1;
+    const auto take = [&out, base](const auto* block, int64_t count) {
+      for (int64_t k = 0; k < count; ++k) *out++ = static_cast<Index>(block[k] - base);
     };
     is_wide_ ? wide_.drain(take) : narrow_.drain(take);
   }
@@ -120,37 +120,37 @@ class RowParser {
   // file shows whether they count from 0.
   template <class Index>
   void take_written_indices(Index* out) {
-    const auto take = [&out](const auto* block, std::int64_t count) {
+    const auto take = [&out](const auto* block, int64_t count) {
       out = std::transform(block, block + count, out, [](auto index) { return static_cast<Index>(index); });
     };
     is_wide_ ? wide_.drain(take) : narrow_.drain(take);
   }
   void take_values(Value* out) { copy_out(values_, out); }
-  void take_row_ends(std::int64_t* out) { copy_out(row_ends_, out); }
-  void take_label_ends(std::int64_t* out) { copy_out(label_ends_, out); }
-  void take_labels(std::int64_t* out) { copy_out(integer_labels_, out); }
+  void take_row_ends(int64_t* out) { copy_out(row_ends_, out); }
+  void take_label_ends(int64_t* out) { copy_out(label_ends_, out); }
+  void take_labels(int64_t* out) { copy_out(integer_labels_, out); }
   void take_labels(double* out) {
     // Labels before the first non-integer one were stored as integers.
-    integer_labels_.drain([&out](const std::int64_t* block, std::int64_t count) {
-      for (std::int64_t k = 0; k < count; ++k) *out++ = static_cast<double>(block[k]);
+    integer_labels_.drain([&out](const int64_t* block, int64_t count) {
+      for (int64_t k = 0; k < count; ++k) *out++ = static_cast<double>(block[k]);
     });
     copy_out(real_labels_, out);
   }
 
  private:
   struct Place {
-    std::int64_t line = 0, column = 0;
+    int64_t line = 0, column = 0;
   };
 
-  static constexpr std::int64_t int32_max = std::numeric_limits<std::int32_t>::max();
-  static constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
+  static constexpr int64_t int32_max = std::numeric_limits<int32_t>::max();
+  static constexpr int64_t int64_max = std::numeric_limits<int64_t>::max();
 
   template <class T>
   static void copy_out(GrowingArray<T>& from, T* out) {
-    from.drain([&out](const T* block, std::int64_t count) { out = std::copy(block, block + count, out); });
+    from.drain([&out](const T* block, int64_t count) { out = std::copy(block, block + count, out); });
   }
 
-  std::int64_t rows_read() const { return rows_taken_ + n_rows_; }
+  int64_t rows_read() const { return rows_taken_ + n_rows_; }
 
   Place place(const char* p) const { return {line_, p - line_begin_ + 1}; }
 
@@ -192,7 +192,7 @@ class RowParser {
   }
 
   void parse_header(const char* p) {
-    std::int64_t numbers[3];
+    int64_t numbers[3];
     const char* token = p;
     for (auto& number : numbers) {
       token = p;
@@ -221,7 +221,7 @@ class RowParser {
       return p;
     }
     row_labels_.clear();
-    std::int64_t count = 0;
+    int64_t count = 0;
     while (true) {
       parse_label(p);
       ++count;
@@ -238,13 +238,13 @@ class RowParser {
       if (twice != row_labels_.end())
         fail(first, "label " + std::to_string(*twice) + " is given twice; remove one of the two");
     }
-    integer_labels_.append(row_labels_.data(), static_cast<std::int64_t>(row_labels_.size()));
+    integer_labels_.append(row_labels_.data(), std::ssize(row_labels_));
     return p;
   }
 
   void parse_label(const char*& p) {
     const char* const token = p;
-    std::int64_t number = 0;
+    int64_t number = 0;
     if (parse_integer(p, number) && (ends_token(*p) || *p == ',')) {
       if (label_limit_ >= 0 && (number < 0 || number >= label_limit_))
         fail(token, "label " + std::to_string(number) + " is outside 0.." + std::to_string(label_limit_ - 1) +
@@ -272,7 +272,7 @@ class RowParser {
     if (!not_a_class_.line) not_a_class_ = place(token);
     // The first non-integer label makes all labels real, including those of this row so far.
     if (integers_) {
-      integer_labels_.append(row_labels_.data(), static_cast<std::int64_t>(row_labels_.size()));
+      integer_labels_.append(row_labels_.data(), std::ssize(row_labels_));
       row_labels_.clear();
       integers_ = false;
     }
@@ -280,7 +280,7 @@ class RowParser {
     real_labels_.push_back(real);
   }
 
-  void note_label_count(const char* at, std::int64_t count) {
+  void note_label_count(const char* at, int64_t count) {
     if (count == 1) return;
     if (options_.multilabel == Choice::no)
       fail(at, "expected one label, found " + (count ? std::to_string(count) : std::string("none")),
@@ -290,21 +290,21 @@ class RowParser {
 
   void parse_features(const char* p, const char* newline) {
     // The shortest feature with its blank has four bytes ("1:2 "), so the row cannot outgrow this.
-    const auto room = static_cast<std::size_t>((newline - p) / 4 + 1);
+    const auto room = static_cast<size_t>((newline - p) / 4 + 1);
     if (row_indices_.size() < room) {
       row_indices_.resize(room * 2);
       row_values_.resize(room * 2);
     }
-    std::int64_t* const indices = row_indices_.data();
+    int64_t* const indices = row_indices_.data();
     Value* const values = row_values_.data();
-    std::int64_t count = 0, previous = -1, largest = -1, smallest = int64_max;
+    int64_t count = 0, previous = -1, largest = -1, smallest = int64_max;
     const char* largest_at = p;
     bool ascending = true;
     while (true) {
       while (is_blank(*p)) ++p;
       if (*p == '\n' || *p == '#') break;
       const char* const token = p;
-      std::int64_t index = 0;
+      int64_t index = 0;
       while (is_digit(*p) && p - token < 18) index = index * 10 + (*p++ - '0');
       if (p == token || *p != ':') index = parse_unusual_index(token, p);
       ++p;
@@ -336,12 +336,12 @@ class RowParser {
   }
 
   // Anything but one to eighteen digits and a colon: a longer index that still fits 64 bits, or an error.
-  std::int64_t parse_unusual_index(const char* token, const char*& p) const {
+  int64_t parse_unusual_index(const char* token, const char*& p) const {
     const char* const end = token_end(token);
     const char* const colon = std::find(token, end, ':');
     const bool digits = colon != token && std::all_of(token, colon, is_digit);
     if (colon != end && digits) {
-      std::int64_t index = 0;
+      int64_t index = 0;
       const auto [stop, error] = std::from_chars(token, colon, index);
       if (error != std::errc{} || (index == int64_max && options_.zero_based == Choice::yes))
         fail(token, "index " + std::string(token, colon) +
@@ -375,7 +375,7 @@ class RowParser {
   }
 
   // The start of the k-th feature of the current line.
-  const char* feature_token(std::int64_t k) const {
+  const char* feature_token(int64_t k) const {
     const char* p = line_begin_;
     while (true) {
       while (is_blank(*p)) ++p;
@@ -386,14 +386,14 @@ class RowParser {
     }
   }
 
-  void sort_row(std::int64_t count) {
-    order_.resize(static_cast<std::size_t>(count));
-    std::iota(order_.begin(), order_.end(), std::int64_t{0});
+  void sort_row(int64_t count) {
+    order_.resize(static_cast<size_t>(count));
+    std::iota(order_.begin(), order_.end(), int64_t{0});
     std::stable_sort(order_.begin(), order_.end(),
-                     [this](std::int64_t a, std::int64_t b) { return row_indices_[a] < row_indices_[b]; });
-    sorted_indices_.resize(static_cast<std::size_t>(count));
-    sorted_values_.resize(static_cast<std::size_t>(count));
-    for (std::int64_t k = 0; k < count; ++k) {
+                     [this](int64_t a, int64_t b) { return row_indices_[a] < row_indices_[b]; });
+    sorted_indices_.resize(static_cast<size_t>(count));
+    sorted_values_.resize(static_cast<size_t>(count));
+    for (int64_t k = 0; k < count; ++k) {
       sorted_indices_[k] = row_indices_[order_[k]];
       sorted_values_[k] = row_values_[order_[k]];
       if (k > 0 && sorted_indices_[k] == sorted_indices_[k - 1])
@@ -405,10 +405,10 @@ class RowParser {
     std::copy(sorted_values_.begin(), sorted_values_.end(), row_values_.begin());
   }
 
-  void store_row(std::int64_t count, std::int64_t largest) {
+  void store_row(int64_t count, int64_t largest) {
     if (largest > int32_max && !is_wide_) {
       is_wide_ = true;
-      narrow_.drain([this](const std::int32_t* block, std::int64_t n) { wide_.append(block, n); });
+      narrow_.drain([this](const int32_t* block, int64_t n) { wide_.append(block, n); });
     }
     if (is_wide_)
       wide_.append(row_indices_.data(), count);
@@ -450,28 +450,28 @@ class RowParser {
 
   ReadOptions options_;
   std::string unfinished_;
-  std::int64_t line_ = 0;
+  int64_t line_ = 0;
   const char* line_begin_ = nullptr;
 
-  std::int64_t rows_promised_ = 0, label_limit_ = -1;  // from the header of an XMC file
+  int64_t rows_promised_ = 0, label_limit_ = -1;  // from the header of an XMC file
 
-  GrowingArray<std::int32_t> narrow_;  // indices as written; once one needs 64 bits, all move to wide_
-  GrowingArray<std::int64_t> wide_;
+  GrowingArray<int32_t> narrow_;  // indices as written; once one needs 64 bits, all move to wide_
+  GrowingArray<int64_t> wide_;
   bool is_wide_ = false;
   GrowingArray<Value> values_;
-  GrowingArray<std::int64_t> row_ends_, label_ends_;
-  std::int64_t n_rows_ = 0, nnz_ = 0, rows_taken_ = 0;
-  std::int64_t min_index_ = int64_max, max_index_ = -1;
+  GrowingArray<int64_t> row_ends_, label_ends_;
+  int64_t n_rows_ = 0, nnz_ = 0, rows_taken_ = 0;
+  int64_t min_index_ = int64_max, max_index_ = -1;
   Place max_index_at_;
 
-  GrowingArray<std::int64_t> integer_labels_;
+  GrowingArray<int64_t> integer_labels_;
   GrowingArray<double> real_labels_;
   bool integers_ = true;
-  std::int64_t n_labels_ = 0, max_label_ = -1;
+  int64_t n_labels_ = 0, max_label_ = -1;
   // The first row whose number of labels is not 1, and the first label that cannot be one of several.
   Place other_than_one_, not_a_class_;
 
-  std::vector<std::int64_t> row_labels_, row_indices_, sorted_indices_, order_;
+  std::vector<int64_t> row_labels_, row_indices_, sorted_indices_, order_;
   std::vector<Value> row_values_, sorted_values_;
 };
 

@@ -12,9 +12,9 @@ namespace manyclass {
 
 // remedy: the key of a piece of advice that each interface gives in its own words; see remedies.py.
 struct ParseFailure : std::runtime_error {
-  ParseFailure(std::int64_t line, std::int64_t column, const std::string& what, const char* remedy = "")
+  ParseFailure(int64_t line, int64_t column, const std::string& what, const char* remedy = "")
       : std::runtime_error(what), line(line), column(column), remedy(remedy) {}
-  std::int64_t line, column;
+  int64_t line, column;
   const char* remedy;
 };
 
@@ -26,7 +26,7 @@ inline const char* token_end(const char* p) {
 }
 
 // Parses an integer that fits 64 bits, and moves `p` past it. On failure `p` does not move.
-inline bool parse_integer(const char*& p, std::int64_t& number) {
+inline bool parse_integer(const char*& p, int64_t& number) {
   const char* q = *p == '+' ? p + 1 : p;
   const auto [end, error] = std::from_chars(q, token_end(q), number);
   if (error != std::errc{} || (q != p && *q == '-')) return false;

@@ -21,8 +21,8 @@ class ActiveRows {
  public:
   explicit ActiveRows(const ElasticNet& net) : net_(net) {}
 
-  int64_t count() const { return static_cast<int64_t>(row.size()); }
-  int64_t features() const { return static_cast<int64_t>(feature.size()); }
+  int64_t count() const { return std::ssize(row); }
+  int64_t features() const { return std::ssize(feature); }
 
   // place: maps the number of a feature in the data to its number here, or to -1 if it has none yet. The
   // caller keeps it from the first call to the last.
@@ -42,7 +42,7 @@ class ActiveRows {
       value_.push_back(X.value[e]);
       norm += double(X.value[e]) * double(X.value[e]);
     }
-    end_.push_back(static_cast<int64_t>(index_.size()));
+    end_.push_back(std::ssize(index_));
     row.push_back(i);
     sign.push_back(positive ? 1 : -1);
     a.push_back(variable);

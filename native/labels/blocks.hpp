@@ -63,7 +63,7 @@ class LabelBlocks {
   explicit LabelBlocks(const LabelBlocks* other) : LabelBlocks(other->data_, other->labels_) {}
   LabelBlocks(const LabelBlocks&) = delete;
 
-  int64_t blocks() const { return static_cast<int64_t>(held_.size()); }
+  int64_t blocks() const { return std::ssize(held_); }
   int64_t labels() const { return labels_; }
   int64_t first(int64_t b) const { return b * width_; }
   int64_t many(int64_t b) const { return std::min(width_, labels_ - first(b)); }
@@ -274,15 +274,15 @@ class LabelBlocks {
       out.variable.reserve(variables);
     }
     for (int64_t l = 0; l < many(b); ++l) {
-      if (l < static_cast<int64_t>(trained.size())) {
+      if (l < std::ssize(trained)) {
         keep(trained[l], out);
         results[l] = result_of(trained[l]);
         results[l].cut = cut && !results[l].done;
       } else {
         keep(from, l, out);
       }
-      out.weight_ptr.push_back(static_cast<int64_t>(out.feature.size()));
-      out.row_ptr.push_back(static_cast<int64_t>(out.row.size()));
+      out.weight_ptr.push_back(std::ssize(out.feature));
+      out.row_ptr.push_back(std::ssize(out.row));
     }
   }
 

@@ -77,7 +77,7 @@ class LabelSearch {
       found.push_back({i, gained_[i]});
       gained_[i] = 0;
     }
-    if (static_cast<int64_t>(found.size()) > count) {
+    if (std::ssize(found) > count) {
       std::nth_element(found.begin(), found.begin() + count, found.end(), scored_before);
       found.resize(count);
     }

@@ -76,7 +76,7 @@ class LabelsTogether {
   void train_with(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
                   Interrupted interrupted) {
     begin(labels);
-    const int64_t many = static_cast<int64_t>(labels.size());
+    const int64_t many = std::ssize(labels);
     const auto is_warm = [](const LabelTraining<T>* label) { return label->warm(); };
     if (std::all_of(labels.begin(), labels.end(), is_warm) && certify<loss>(labels, rule, 1))
       return end(labels);
@@ -86,7 +86,7 @@ class LabelsTogether {
     for (int64_t pass = 1;; ++pass) {
       const double share = filled_.empty() ? 1 : double(active.size()) / double(filled_.size());
       shuffle(active, scramble(seed ^ scramble(labels[0]->label() * 0x10001 + pass)));
-      const int64_t before = static_cast<int64_t>(active.size());
+      const int64_t before = std::ssize(active);
       const Seen seen = visit<loss>(active);
       for (LabelTraining<T>* label : labels) label->visited += static_cast<double>(before);
       bool quiet = true;
@@ -148,7 +148,7 @@ class LabelsTogether {
     const T rate = static_cast<T>(1 / net_.tau);
     T* const V = v_.data();
     T* const bias = V + X_.d * width;
-    const int64_t count = static_cast<int64_t>(active.size());
+    const int64_t count = std::ssize(active);
     int64_t kept = 0;
     Seen seen;
     for (int64_t r = 0; r < count; ++r) {

@@ -104,7 +104,7 @@ class LabelTraining {
     drop_idle();
     add(found, place);
     // A bias above -1 means that there are still too few negative rows to hold it down.
-    return (lowered_ && !found.empty()) || 8 * static_cast<int64_t>(found.size()) > before;
+    return (lowered_ && !found.empty()) || 8 * std::ssize(found) > before;
   }
 
   // Computes the certificate from all rows above -1, which may include active ones, and activates the worst
@@ -141,7 +141,7 @@ class LabelTraining {
         if (rows_.a[r] > 0) variables.emplace_back(rows_.row[r], rows_.a[r]);
       std::sort(variables.begin(), variables.end());
     }
-    support = static_cast<int64_t>(variables.size());
+    support = std::ssize(variables);
     if (!data_.keep_variables) variables = decltype(variables)();
     forget_rows();
   }
@@ -262,7 +262,7 @@ void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place
   // Some negative rows are needed to hold the bias down: fill up with random ones.
   const int64_t least = std::min(data_.X.n - many, many == 0 ? without_own : fewest);
   uint64_t state = seed_;
-  for (int64_t tried = 0; static_cast<int64_t>(others.size()) < least && tried < 4 * least; ++tried) {
+  for (int64_t tried = 0; std::ssize(others) < least && tried < 4 * least; ++tried) {
     state = scramble(state);
     const auto i = static_cast<int32_t>((static_cast<unsigned __int128>(state) * data_.X.n) >> 64);
     if (!is_own(i)) others.push_back(i);

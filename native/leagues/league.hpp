@@ -28,7 +28,7 @@ struct League {
   TailLists<T> tail;
   std::vector<T> sums;  // by member: the sum of its variables
 
-  int64_t size() const { return static_cast<int64_t>(classes.size()); }
+  int64_t size() const { return std::ssize(classes); }
 
   void start(const Layout<T>& rows) {
     W.reset(rows.heads() * stride);

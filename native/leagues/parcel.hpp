@@ -33,7 +33,7 @@ class LeagueParcel {
         put_all(list.classes, list.size);
       put_all(list.values, list.size);
     }
-    put_all(league.sums.data(), static_cast<int64_t>(league.sums.size()));
+    put_all(league.sums.data(), std::ssize(league.sums));
     size_ = static_cast<size_t>(to_ - begin);
   }
 
@@ -71,7 +71,7 @@ class LeagueParcel {
       check_finite("weights of a league", std::span<const T>(values, size));
     }
     in.expect(league.sums.size() * sizeof(T));
-    in.take_all(league.sums.data(), static_cast<int64_t>(league.sums.size()));
+    in.take_all(league.sums.data(), std::ssize(league.sums));
     check_finite("sums of a league", std::span<const T>(league.sums));
     if (in.at != in.end) throw std::invalid_argument("the weights of a league do not belong to this problem");
   }

@@ -97,9 +97,9 @@ class Leagues {
       duel(a, b);
       duel(b, a);
     }
-    Team team(static_cast<int>(std::min<int64_t>(threads, static_cast<int64_t>(matches.size()))));
+    Team team(static_cast<int>(std::min<int64_t>(threads, std::ssize(matches))));
     team.run([&](int me) {
-      team.share_out(static_cast<int64_t>(matches.size()), me,
+      team.share_out(std::ssize(matches), me,
                      [&](int64_t m) { stats[m] = play_match(matches[m].first, matches[m].second, rules); });
     });
     return stats;
@@ -109,8 +109,8 @@ class Leagues {
   const std::vector<int32_t>& labels() const { return y_; }
   const std::vector<T>& penalties() const { return C_; }
   League<T>& league(int64_t l) { return leagues_[l]; }
-  int64_t leagues() const { return static_cast<int64_t>(leagues_.size()); }
-  int64_t classes() const { return static_cast<int64_t>(league_.size()); }
+  int64_t leagues() const { return std::ssize(leagues_); }
+  int64_t classes() const { return std::ssize(league_); }
 
   // Leagues come and go in turns: each reuses the memory of one that has left.
   void leave(int64_t l) {
@@ -138,7 +138,7 @@ class Leagues {
   };
   Duel& duel(int64_t a, int64_t b) {
     auto& found = duels_[a * leagues() + b];
-    if (!found) found = std::make_unique<Duel>(static_cast<int64_t>(leagues_[a].members.size()));
+    if (!found) found = std::make_unique<Duel>(std::ssize(leagues_[a].members));
     return *found;
   }
   const Duel* duel_if_any(int64_t a, int64_t b) const { return duels_[a * leagues() + b].get(); }
@@ -188,8 +188,7 @@ class Leagues {
         classes.push_back(place_[held.classes[e]]);
         values.push_back(held.values[e]);
       }
-      to.alpha.assign(static_cast<int64_t>(m), classes.data(), values.data(),
-                      static_cast<int64_t>(values.size()));
+      to.alpha.assign(static_cast<int64_t>(m), classes.data(), values.data(), std::ssize(values));
       to.rests[m] = 0;
     }
   }
@@ -341,8 +340,7 @@ class Leagues {
       mine.tail.add(feature, y, x * step.own_change);
     }
     mine.sums[member] += step.own_change;
-    duel.alpha.assign(member, step.classes.data(), step.after.data(),
-                      static_cast<int64_t>(step.after.size()));
+    duel.alpha.assign(member, step.classes.data(), step.after.data(), std::ssize(step.after));
   }
 
   Layout<T> rows_;

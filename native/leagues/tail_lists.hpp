@@ -27,7 +27,7 @@ class TailLists {
     unused_ = 0;
   }
 
-  int64_t lists() const { return static_cast<int64_t>(places_.size()); }
+  int64_t lists() const { return std::ssize(places_); }
   int64_t entries() const {
     int64_t total = 0;
     for (const Place& p : places_) total += p.size;
@@ -90,12 +90,12 @@ class TailLists {
     move_to_end(p, std::max(4, p.room * 2));
     std::copy_n(classes_.data() + from, p.size, classes_.data() + p.begin);
     std::copy_n(values_.data() + from, p.size, values_.data() + p.begin);
-    if (unused_ > static_cast<int64_t>(values_.size()) / 2) close_gaps();
+    if (unused_ > std::ssize(values_) / 2) close_gaps();
   }
 
   void move_to_end(Place& p, int32_t room) {
     unused_ += p.room;
-    p.begin = static_cast<int64_t>(values_.size());
+    p.begin = std::ssize(values_);
     p.room = room;
     classes_.resize(p.begin + room);
     values_.resize(p.begin + room);
@@ -103,7 +103,7 @@ class TailLists {
 
   void close_gaps() {
     TailLists tidy(lists());
-    tidy.reserve(static_cast<int64_t>(values_.size()) - unused_);
+    tidy.reserve(std::ssize(values_) - unused_);
     for (int64_t l = 0; l < lists(); ++l) {
       const Place& p = places_[l];
       if (p.room == 0) continue;

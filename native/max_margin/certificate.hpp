@@ -83,7 +83,7 @@ class ModelRows {
   ModelRows(const SparseModel<T>& model, int64_t K) : model_(model), K_(K), dense_(model.ptr.size() - 1, -1) {
     for (size_t f = 0; f < dense_.size(); ++f) {
       if (4 * reads_listed(f) < K) continue;
-      dense_[f] = static_cast<int64_t>(values_.size());
+      dense_[f] = std::ssize(values_);
       values_.resize(values_.size() + K, T(0));
       for (int64_t e = model.ptr[f]; e < model.ptr[f + 1]; ++e)
         values_[dense_[f] + model.label[e]] = model.value[e];
@@ -218,7 +218,7 @@ class MaxMarginCertificate {
     Team team(threads);
     team.run([&](int me) {
       TouchedScores<double> s(K_);
-      team.share_out(static_cast<int64_t>(parts.size()), me, [&](int64_t p) {
+      team.share_out(std::ssize(parts), me, [&](int64_t p) {
         const int64_t last = std::min(rows_.n, (p + 1) * rows_at_once);
         for (int64_t i = p * rows_at_once; i < last; ++i) parts[p].add(certify_row(i, weights, s));
       });

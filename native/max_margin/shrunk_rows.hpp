@@ -29,13 +29,13 @@ class ShrunkRow {
   void set_lambda(T lambda) { lambda_ = lambda; }
 
   // The number of weights that a score reads.
-  int64_t reads() const { return is_dense() ? static_cast<int64_t>(dense_.size()) : nonzero_; }
+  int64_t reads() const { return is_dense() ? std::ssize(dense_) : nonzero_; }
 
   // s_c += x soft(v_c, lambda) for all labels. If the row is a list, calls touch(c) before each.
   template <class Touch>
   void add_to(T x, T* s, Touch touch) const {
     const T lambda = lambda_;
-    const int64_t dense = static_cast<int64_t>(dense_.size());
+    const int64_t dense = std::ssize(dense_);
 #pragma omp simd
     for (int64_t c = 0; c < dense; ++c) s[c] += x * soft(dense_[c], lambda);
     for (int32_t e = 0; e < nonzero_; ++e) {
@@ -82,7 +82,7 @@ class ShrunkRow {
   template <class Values>
   void assign(const std::vector<int32_t>& labels, const Values& values, int64_t K) {
     *this = ShrunkRow{lambda_};
-    const int64_t many = static_cast<int64_t>(labels.size());
+    const int64_t many = std::ssize(labels);
     if (dense_is_smaller(many, K)) {
       dense_.assign(K, T(0));
       for (int64_t e = 0; e < many; ++e) dense_[labels[e]] = static_cast<T>(values[e]);

@@ -144,7 +144,7 @@ class MaxMarginSolver {
     std::vector<double> s, v;
     int64_t own = 0;
 
-    int64_t size() const { return static_cast<int64_t>(label.size()); }
+    int64_t size() const { return std::ssize(label); }
     void add(int32_t c, T value) {
       label.push_back(c);
       a.push_back(value);

@@ -41,7 +41,7 @@ class TouchedScores {
     s_[c] = value;
   }
   // The number of labels whose score is 0 because no weight touches them.
-  int64_t untouched() const { return all_ ? 0 : K_ - static_cast<int64_t>(touched_.size()); }
+  int64_t untouched() const { return all_ ? 0 : K_ - std::ssize(touched_); }
 
   // The largest score of the touched labels.
   A largest() const {
@@ -61,7 +61,7 @@ class TouchedScores {
     found.clear();
     const auto rank = [&](int32_t c) { return c >= start ? c - start : c - start + K_; };
     const auto keep_best = [&] {
-      if (static_cast<int64_t>(found.size()) <= most) return;
+      if (std::ssize(found) <= most) return;
       std::nth_element(found.begin(), found.begin() + (most - 1), found.end(), [&](int32_t a, int32_t b) {
         return s_[a] > s_[b] || (s_[a] == s_[b] && rank(a) < rank(b));
       });
@@ -83,7 +83,7 @@ class TouchedScores {
       for (int64_t c = first; c < last; ++c) {
         if (!(s_[c] > floor)) continue;
         found.push_back(static_cast<int32_t>(c));
-        if (static_cast<int64_t>(found.size()) < 2 * most) continue;
+        if (std::ssize(found) < 2 * most) continue;
         keep_best();
         floor = s_[found.back()];  // a later label has to be better than the worst of these
       }

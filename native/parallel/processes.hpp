@@ -61,7 +61,7 @@ struct Processes {
   int rank = 0;
 
   bool alone() const { return ranges.size() < 2; }
-  int64_t size() const { return static_cast<int64_t>(ranges.size()); }
+  int64_t size() const { return std::ssize(ranges); }
   const ClassRange& mine() const { return ranges[rank]; }
   // The range of `count` items that belongs to a process.
   std::pair<int64_t, int64_t> share(int64_t count, int of) const {

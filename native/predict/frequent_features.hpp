@@ -41,7 +41,7 @@ class FrequentFeatures {
   }
 
   int64_t blocks() const { return blocks_; }
-  int64_t count() const { return static_cast<int64_t>(features_.size()); }
+  int64_t count() const { return std::ssize(features_); }
   int64_t bytes() const { return sketch_.bytes() + static_cast<int64_t>(8 * first_.size()); }
   // The number of a feature among the frequent ones, or -1. weights: the number of its weights.
   int64_t number(int64_t feature, int64_t weights) const {

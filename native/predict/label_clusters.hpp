@@ -44,7 +44,7 @@ class LabelClusters {
     while (!now.empty()) {
       std::vector<Halving> next(2 * now.size());
       parallel_tasks(
-          static_cast<int64_t>(now.size()), 1, threads, [&] { return Scratch(w_.columns); },
+          std::ssize(now), 1, threads, [&] { return Scratch(w_.columns); },
           [&](int64_t j, Scratch& scratch) { halve(now[j], &next[2 * j], scratch); });
       std::erase_if(next, [](const Halving& h) { return h.size == 0; });
       now = std::move(next);

@@ -152,12 +152,11 @@ class LabelTree {
     std::vector<T> bias(weights.rows);
     for (int64_t i = 0; i < weights.rows; ++i) bias[i] = intercept[order_[i]];
     std::vector<int64_t> first = bounds.back();
-    for (int64_t depth = static_cast<int64_t>(bounds.size()) - 1;; --depth) {
+    for (int64_t depth = std::ssize(bounds) - 1;; --depth) {
       levels_.emplace_back(vectors.view(), first, bias);
       if (depth == 0) break;
       vectors =
-          maxima(depth + 1 == static_cast<int64_t>(bounds.size()) ? positive_part(vectors.view()) : vectors,
-                 first, threads);
+          maxima(depth + 1 == std::ssize(bounds) ? positive_part(vectors.view()) : vectors, first, threads);
       std::vector<T> largest;
       for (size_t p = 0; p + 1 < first.size(); ++p)
         largest.push_back(*std::max_element(&bias[first[p]], &bias[first[p]] + (first[p + 1] - first[p])));
@@ -199,9 +198,9 @@ class LabelTree {
     parallel_tasks(X.n_rows, 16, threads, [] { return Scratch(); }, search);
   }
 
-  int64_t labels() const { return static_cast<int64_t>(order_.size()); }
+  int64_t labels() const { return std::ssize(order_); }
   int64_t features() const { return features_; }
-  int64_t levels() const { return static_cast<int64_t>(levels_.size()); }
+  int64_t levels() const { return std::ssize(levels_); }
 
   int64_t nbytes() const {
     int64_t sum = static_cast<int64_t>(order_.size() * sizeof(int32_t));
@@ -217,7 +216,7 @@ class LabelTree {
   }
 
   static void keep_best(std::vector<Found>& found, int64_t beam, std::vector<int64_t>& kept) {
-    if (static_cast<int64_t>(found.size()) > beam) {
+    if (std::ssize(found) > beam) {
       std::nth_element(found.begin(), found.begin() + beam, found.end(), before);
       found.resize(beam);
     }
@@ -249,14 +248,14 @@ class LabelTree {
                          weights.index + weights.ptr[l + 1]);
       found.value.insert(found.value.end(), weights.value + weights.ptr[l],
                          weights.value + weights.ptr[l + 1]);
-      found.ptr.push_back(static_cast<int64_t>(found.index.size()));
+      found.ptr.push_back(std::ssize(found.index));
     }
     return found;
   }
 
   // The elementwise maximum of the vectors first[p] .. first[p + 1] for each p.
   static SparseRows<T> maxima(const SparseRows<T>& vectors, const std::vector<int64_t>& first, int threads) {
-    const int64_t nodes = static_cast<int64_t>(first.size()) - 1;
+    const int64_t nodes = std::ssize(first) - 1;
     std::vector<std::vector<std::pair<int32_t, T>>> parts(nodes);
     const auto find = [&](int64_t p, std::vector<T>& largest) {
       std::vector<int32_t> used;
@@ -276,7 +275,7 @@ class LabelTree {
         found.index.push_back(f);
         found.value.push_back(value);
       }
-      found.ptr.push_back(static_cast<int64_t>(found.index.size()));
+      found.ptr.push_back(std::ssize(found.index));
     }
     return found;
   }

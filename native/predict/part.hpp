@@ -41,7 +41,7 @@ struct Workspace {
         value.push_back(static_cast<T>(X.value[e]));
       }
   }
-  int64_t size() const { return static_cast<int64_t>(feature.size()); }
+  int64_t size() const { return std::ssize(feature); }
 };
 
 template <class T>

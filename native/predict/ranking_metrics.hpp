@@ -100,7 +100,7 @@ class RankingPass {
         row[weighted_gain] += q * discount_[j];
         lower(first_hit[label], static_cast<int32_t>(j));
       }
-      if (j < static_cast<int64_t>(weights.size())) {
+      if (j < std::ssize(weights)) {
         row[best_hits] += weights[j];
         row[best_gain] += weights[j] * discount_[j];
       }
@@ -118,7 +118,7 @@ class RankingPass {
     weights.assign(std::min(unknown, given_.k), given_.unknown_weight);
     for (int64_t e = given_.truth.ptr[i]; e < given_.truth.ptr[i + 1]; ++e)
       weights.push_back(given_.weight ? given_.weight[given_.truth.index[e]] : 1);
-    const auto kept = std::min(given_.k, static_cast<int64_t>(weights.size()));
+    const auto kept = std::min(given_.k, std::ssize(weights));
     std::partial_sort(weights.begin(), weights.begin() + kept, weights.end(), std::greater<>());
     weights.resize(kept);
   }

@@ -114,7 +114,7 @@ class SparsePart : public Part<T> {
     row.candidates.clear();
     if (error < out_of_range) gather_candidates(row, top, static_cast<T>(2 * error));
     std::fill(row.sums.data(), row.sums.data() + this->classes_, T(0));
-    if (error >= out_of_range || static_cast<int64_t>(row.candidates.size()) > most_candidates) return false;
+    if (error >= out_of_range || std::ssize(row.candidates) > most_candidates) return false;
     for (const auto& candidate : row.candidates)
       this->offer(top, exact_score(row, candidate.code), candidate.code);
     return true;
@@ -162,8 +162,7 @@ class SparsePart : public Part<T> {
         if (estimates[l] >= cut) {
           row.candidates.push_back({estimates[l], static_cast<int32_t>(c + l)});
           keep_best(row.best, estimates[l], top.k());
-          if (static_cast<int64_t>(row.best.size()) == top.k())
-            cut = std::max(least, row.best.front()) - margin;
+          if (std::ssize(row.best) == top.k()) cut = std::max(least, row.best.front()) - margin;
         }
     }
     std::erase_if(row.candidates, [&](const auto& candidate) { return candidate.estimate < cut; });
@@ -179,12 +178,12 @@ class SparsePart : public Part<T> {
       row.largest[b] = largest_lane<T>(most);
     }
     for (int64_t b = 0; b < frequent_.blocks(); ++b) keep_best(row.best, row.largest[b], top.k());
-    const bool enough = static_cast<int64_t>(row.best.size()) == top.k();
+    const bool enough = std::ssize(row.best) == top.k();
     return std::max(top.worst(), enough ? row.best.front() : -std::numeric_limits<T>::infinity());
   }
 
   static void keep_best(std::vector<T>& best, T value, int64_t k) {
-    if (static_cast<int64_t>(best.size()) < k) {
+    if (std::ssize(best) < k) {
       best.push_back(value);
       std::push_heap(best.begin(), best.end(), std::greater<>());
     } else if (value > best.front()) {

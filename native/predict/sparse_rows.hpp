@@ -21,7 +21,7 @@ struct SparseRows {
   int64_t columns = 0;
 
   SparseRowsView<T> view() const {
-    return {ptr.data(), index.data(), value.data(), static_cast<int64_t>(ptr.size()) - 1, columns};
+    return {ptr.data(), index.data(), value.data(), std::ssize(ptr) - 1, columns};
   }
 };
 
@@ -36,7 +36,7 @@ SparseRows<T> positive_part(const SparseRowsView<T>& given) {
         kept.index.push_back(given.index[e]);
         kept.value.push_back(given.value[e]);
       }
-    kept.ptr.push_back(static_cast<int64_t>(kept.index.size()));
+    kept.ptr.push_back(std::ssize(kept.index));
   }
   return kept;
 }

@@ -85,7 +85,7 @@ template <class P, class I>
 void check_distinct(const char* name, std::span<const P> ptr, std::span<const I> index, int64_t limit) {
   check_range(name, index, 0, limit);
   std::vector<int64_t> last(limit, -1);  // the last row with this index
-  for (int64_t i = 0; i + 1 < static_cast<int64_t>(ptr.size()); ++i)
+  for (int64_t i = 0; i + 1 < std::ssize(ptr); ++i)
     for (int64_t e = ptr[i]; e < static_cast<int64_t>(ptr[i + 1]); ++e)
       if (std::exchange(last[index[e]], i) == i)
         reject(name, "row " + std::to_string(i) + " has " + std::to_string(index[e]) + " twice");
@@ -95,7 +95,7 @@ void check_distinct(const char* name, std::span<const P> ptr, std::span<const I>
 template <class P, class I>
 void check_ascending(const char* name, std::span<const P> ptr, std::span<const I> index, int64_t limit) {
   check_range(name, index, 0, limit);
-  for (int64_t i = 0; i + 1 < static_cast<int64_t>(ptr.size()); ++i)
+  for (int64_t i = 0; i + 1 < std::ssize(ptr); ++i)
     for (int64_t e = ptr[i] + 1; e < static_cast<int64_t>(ptr[i + 1]); ++e)
       if (index[e] <= index[e - 1]) reject(name, "row " + std::to_string(i) + " does not ascend");
 }

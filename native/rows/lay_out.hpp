@@ -15,8 +15,7 @@ Layout<T> lay_out(const View& X, const FeaturePlaces& places) {
   const int64_t n = X.n_rows, d = X.n_features + (X.constant != 0);
   if (n >= INT32_MAX) throw std::length_error("more than 2^31 - 2 rows in one block");
   const std::vector<int32_t>& place = places.place;
-  if (static_cast<int64_t>(place.size()) != d)
-    throw std::logic_error("the places are for a different set of features");
+  if (std::ssize(place) != d) throw std::logic_error("the places are for a different set of features");
   out.n = n;
   out.head_features = places.head_features;
   out.tail_features = places.tail_features;

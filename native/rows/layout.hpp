@@ -65,8 +65,8 @@ struct Layout {
   std::vector<T> tail_norm;  // the part of k_i from features without weights
   double longest = largest;  // an upper bound of all k_i
 
-  int64_t heads() const { return static_cast<int64_t>(head_features.size()); }
-  int64_t tails() const { return static_cast<int64_t>(tail_features.size()); }
+  int64_t heads() const { return std::ssize(head_features); }
+  int64_t tails() const { return std::ssize(tail_features); }
 
   // f(feature, value) for the features of row i that other rows have too; the tail is numbered after the
   // head.

@@ -47,9 +47,9 @@ class RowAdder {
   // rows, entries: the size of the part.
   RowAdder(Layout<T>& out, const FeaturePlaces& places, int64_t n_features, double constant, int64_t rows,
            int64_t entries)
-      : out_(out), places_(places), constant_(constant), h_(static_cast<int64_t>(out.head_index.size())) {
+      : out_(out), places_(places), constant_(constant), h_(std::ssize(out.head_index)) {
     if (out.n + rows >= INT32_MAX) throw std::length_error("more than 2^31 - 2 rows at once");
-    if (n_features + (constant != 0) > static_cast<int64_t>(places.place.size()))
+    if (n_features + (constant != 0) > std::ssize(places.place))
       throw std::logic_error("the places are for a different set of features");
     out.head_index.resize(h_ + entries + (constant != 0) * rows + 1);
     out.head_value.resize(out.head_index.size());
@@ -93,8 +93,8 @@ class RowAdder {
       out_.head_value[h_++] = static_cast<T>(constant_);
     }
     out_.head_ptr.push_back(h_);
-    out_.tail_ptr.push_back(static_cast<int64_t>(out_.tail_index.size()));
-    out_.single_ptr.push_back(static_cast<int64_t>(out_.single_index.size()));
+    out_.tail_ptr.push_back(std::ssize(out_.tail_index));
+    out_.single_ptr.push_back(std::ssize(out_.single_index));
     out_.norm.push_back(usable_norm<T>(norm_ + constant_ * constant_, out_.longest));
     out_.tail_norm.push_back(out_.norm.back() == 0 ? T(0) : static_cast<T>(single_norm_));
     norm_ = single_norm_ = 0;
