@@ -1,7 +1,6 @@
 // One-vs-rest and one-vs-one classifiers: trains the blocks of binary/problems.hpp independently of each
 // other (binary/training.hpp), and stores their dual variables and weights.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>

@@ -2,7 +2,6 @@
 // Newton's method has found. binary/loss.hpp states P and D.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include "binary/data.hpp"

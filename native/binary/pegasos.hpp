@@ -28,7 +28,6 @@
 // For a single row this is the response at its margin after the update. As time grows, theta tends to 1.
 #pragma once
 #include <cstdint>
-#include <vector>
 
 #include "binary/loss.hpp"
 #include "binary/step.hpp"

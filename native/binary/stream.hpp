@@ -6,7 +6,6 @@
 // its variables; the caller decides when to visit all rows again.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <utility>

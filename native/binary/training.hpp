@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
-#include <vector>
 
 #include "binary/certificate.hpp"
 #include "binary/data.hpp"

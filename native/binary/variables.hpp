@@ -1,6 +1,5 @@
 // The dual variables of binary problems: by block for training, by row for models and warm starts.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>

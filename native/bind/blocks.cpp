@@ -1,7 +1,6 @@
 // Bindings of blocks of binary problems (binary/blocks.hpp).
 #include "binary/blocks.hpp"
 
-#include <cmath>
 
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"

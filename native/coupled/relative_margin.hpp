@@ -8,7 +8,6 @@
 //     WW: cap = C_i, total = infinity  (each variable in a box)
 //     CS: cap = infinity, total = C_i  (all variables in a capped simplex)
 #pragma once
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>

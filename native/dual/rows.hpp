@@ -1,10 +1,8 @@
 // Sparse dual variables: for each row i, the classes c != y_i with alpha_ic > 0 and their values, and the
 // variable of the row's own class if the loss has one.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 #include <vector>
 

@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <new>
-#include <utility>
 #include <vector>
 
 #include "rows/layout.hpp"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 #include "parallel/team.hpp"

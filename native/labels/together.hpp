@@ -4,9 +4,7 @@
 // with its own certificate, in float64 over all rows.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "binary/loss.hpp"

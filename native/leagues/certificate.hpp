@@ -16,7 +16,6 @@
 #include "dual/rows.hpp"
 #include "leagues/league.hpp"
 #include "leagues/tail_lists.hpp"
-#include "parallel/team.hpp"
 #include "rows/layout.hpp"
 #include "rows/scores.hpp"
 #include "simd/memory.hpp"

@@ -1,7 +1,6 @@
 // Runs independent tasks on OpenMP threads. No exception may leave these threads, so the first one is kept
 // and rethrown after all tasks have been tried.
 #pragma once
-#include <omp.h>
 
 #include <cstdint>
 #include <exception>

@@ -7,9 +7,7 @@
 // exactly the model's, summed in the same order: the search may miss labels, but it never misstates a score.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 

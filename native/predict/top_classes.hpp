@@ -1,9 +1,7 @@
 // The k best classes of a row so far: a heap in the caller's arrays, with the worst of them on top.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <utility>
 
 namespace manyclass {
 

@@ -2,7 +2,6 @@
 // compiler's own decision would depend on whatever else it compiles.
 #pragma once
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "simd/vector.hpp"
