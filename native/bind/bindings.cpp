@@ -36,17 +36,8 @@ void bind_interrupt(nb::module_& m) {
 
 NB_MODULE(CORE_NAME, m) {
   bind_interrupt(m);
-  bind_layouts(m);
-  bind_coupled(m);
-  bind_maximum_entropy(m);
-  bind_streams(m);
-  bind_leagues(m);
-  bind_blocks(m);
-  bind_labels(m);
-  bind_max_margin(m);
-  bind_prediction(m);
-  bind_checks(m);
-  bind_metrics(m);
-  bind_label_tree(m);
-  bind_text(m);
+  for (ModulePart* bind :
+       {bind_layouts, bind_coupled, bind_maximum_entropy, bind_streams, bind_leagues, bind_blocks,
+        bind_labels, bind_max_margin, bind_prediction, bind_checks, bind_metrics, bind_label_tree, bind_text})
+    bind(m);
 }

@@ -3,20 +3,20 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <string>
+
 namespace manyclass {
 
-void bind_layouts(nanobind::module_& m);
-void bind_coupled(nanobind::module_& m);
-void bind_maximum_entropy(nanobind::module_& m);
-void bind_streams(nanobind::module_& m);
-void bind_leagues(nanobind::module_& m);
-void bind_blocks(nanobind::module_& m);
-void bind_labels(nanobind::module_& m);
-void bind_max_margin(nanobind::module_& m);
-void bind_prediction(nanobind::module_& m);
-void bind_checks(nanobind::module_& m);
-void bind_metrics(nanobind::module_& m);
-void bind_label_tree(nanobind::module_& m);
-void bind_text(nanobind::module_& m);
+using ModulePart = void(nanobind::module_& m);
+ModulePart bind_layouts, bind_coupled, bind_maximum_entropy, bind_streams, bind_leagues, bind_blocks, bind_labels,
+    bind_max_margin, bind_prediction, bind_checks, bind_metrics, bind_label_tree, bind_text;
+
+// Makes the classes of a kernel for float32 and float64, whose names end in 32 and 64. bind(class) adds the
+// members.
+template <template <class> class Kernel, class Bind>
+void bind_both(nanobind::module_& m, const std::string& name, Bind bind) {
+  bind(nanobind::class_<Kernel<float>>(m, (name + "32").c_str()));
+  bind(nanobind::class_<Kernel<double>>(m, (name + "64").c_str()));
+}
 
 }  // namespace manyclass

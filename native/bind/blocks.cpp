@@ -1,7 +1,6 @@
 // Bindings of blocks of binary problems (binary/blocks.hpp).
 #include "binary/blocks.hpp"
 
-
 #include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/deal.hpp"
@@ -19,9 +18,8 @@ Method method_named(const std::string& name) {
   throw nb::value_error(("this kernel has no method named " + name).c_str());
 }
 
-template <class T>
-void bind_variables(nb::class_<BinaryBlocks<T>>& blocks) {
-  using Blocks = BinaryBlocks<T>;
+template <class T, class Blocks>
+void bind_variables(nb::class_<Blocks>& blocks) {
   blocks
       .def("variables_of",
            [](const Blocks& s, const std::vector<int64_t>& blocks) {
@@ -62,10 +60,8 @@ void bind_variables(nb::class_<BinaryBlocks<T>>& blocks) {
       });
 }
 
-template <class T>
-void bind_blocks(nb::module_& m, const std::string& suffix) {
-  using Blocks = BinaryBlocks<T>;
-  nb::class_<Blocks> blocks(m, ("BinaryBlocks" + suffix).c_str());
+template <class T, class Blocks>
+void bind_training(nb::class_<Blocks>& blocks) {
   blocks
       .def(
           "__init__",
@@ -129,15 +125,16 @@ void bind_blocks(nb::module_& m, const std::string& suffix) {
       .def_prop_ro("data_bytes", [](const Blocks& s) { return s.rows().bytes(); })
       .def_prop_ro("heads", [](const Blocks& s) { return s.rows().heads(); })
       .def_prop_ro("dual_bytes", &Blocks::dual_bytes);
-  bind_variables(blocks);
   blocks.attr("width") = Blocks::width;
 }
 
 }  // namespace
 
 void bind_blocks(nb::module_& m) {
-  bind_blocks<float>(m, "32");
-  bind_blocks<double>(m, "64");
+  bind_both<BinaryBlocks>(m, "BinaryBlocks", []<class T>(nb::class_<BinaryBlocks<T>> blocks) {
+    bind_training<T>(blocks);
+    bind_variables<T>(blocks);
+  });
 }
 
 }  // namespace manyclass

@@ -43,9 +43,8 @@ void check_feasible(const Solver& s, const In<int64_t>& ptr, const In<int32_t>& 
   }
 }
 
-template <class T>
-void bind_visits(nb::class_<CoupledSolver<T>>& coupled) {
-  using Coupled = CoupledSolver<T>;
+template <class T, class Coupled>
+void bind_visits(nb::class_<Coupled>& coupled) {
   coupled
       .def(
           "sweep",
@@ -75,9 +74,8 @@ void bind_visits(nb::class_<CoupledSolver<T>>& coupled) {
           "order"_a, "chunks"_a, "threads"_a, NoGil());
 }
 
-template <class T>
-void bind_variables(nb::class_<CoupledSolver<T>>& coupled) {
-  using Coupled = CoupledSolver<T>;
+template <class T, class Coupled>
+void bind_variables(nb::class_<Coupled>& coupled) {
   coupled
       .def("alpha",
            [](Coupled& s) {
@@ -115,9 +113,8 @@ void bind_variables(nb::class_<CoupledSolver<T>>& coupled) {
       .def_prop_ro("dual_entries", [](Coupled& s) { return s.alpha().entries(); });
 }
 
-template <class T>
-void bind_model(nb::class_<CoupledSolver<T>>& coupled) {
-  using Coupled = CoupledSolver<T>;
+template <class T, class Coupled>
+void bind_model(nb::class_<Coupled>& coupled) {
   coupled
       .def(
           "certificate",
@@ -149,9 +146,8 @@ void bind_model(nb::class_<CoupledSolver<T>>& coupled) {
 }
 
 // Lists of weights of tail features, for rows in parts.
-template <class T>
-void bind_lists(nb::class_<CoupledSolver<T>>& coupled) {
-  using Coupled = CoupledSolver<T>;
+template <class T, class Coupled>
+void bind_lists(nb::class_<Coupled>& coupled) {
   coupled.def_prop_ro("list_bytes", [](const Coupled& s) { return s.lists().bytes(); })
       .def_prop_ro("list_entries", [](const Coupled& s) { return s.lists().entries(); })
       .def("clear_lists", [](Coupled& s) { s.lists().clear(); })
@@ -170,10 +166,8 @@ void bind_lists(nb::class_<CoupledSolver<T>>& coupled) {
           "tails"_a, "weights"_a, NoGil());
 }
 
-template <class T>
-void bind_coupled(nb::module_& m, const std::string& suffix) {
-  using Coupled = CoupledSolver<T>;
-  nb::class_<Coupled> coupled(m, ("Coupled" + suffix).c_str());
+template <class T, class Coupled>
+void bind_start(nb::class_<Coupled>& coupled) {
   coupled.def(
       "__init__",
       [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
@@ -183,19 +177,20 @@ void bind_coupled(nb::module_& m, const std::string& suffix) {
                            CoupledLoss::named(loss, classes, gamma), reduced);
       },
       "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil());
-  bind_visits(coupled);
-  bind_variables(coupled);
-  bind_model(coupled);
-  bind_pass(coupled);
-  bind_row_stream<T>(coupled);
-  bind_lists(coupled);
 }
 
 }  // namespace
 
 void bind_coupled(nb::module_& m) {
-  bind_coupled<float>(m, "32");
-  bind_coupled<double>(m, "64");
+  bind_both<CoupledSolver>(m, "Coupled", []<class T>(nb::class_<CoupledSolver<T>> coupled) {
+    bind_start<T>(coupled);
+    bind_visits<T>(coupled);
+    bind_variables<T>(coupled);
+    bind_model<T>(coupled);
+    bind_lists<T>(coupled);
+    bind_pass(coupled);
+    bind_row_stream<T>(coupled);
+  });
 }
 
 }  // namespace manyclass

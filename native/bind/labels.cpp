@@ -107,9 +107,8 @@ void check_variables_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int6
                               in_digits(variable.data()[e]) + ", above its penalty");
 }
 
-template <class T>
-void bind_results(nb::class_<LabelBlocks<T>>& labels) {
-  using Labels = LabelBlocks<T>;
+template <class T, class Labels>
+void bind_results(nb::class_<Labels>& labels) {
   labels
       .def(
           "sibling", [](const Labels& s) { return new Labels(&s); }, nb::rv_policy::take_ownership,
@@ -140,10 +139,8 @@ void bind_results(nb::class_<LabelBlocks<T>>& labels) {
       .def_prop_ro("work_bytes", &Labels::work_bytes);
 }
 
-template <class T>
-void bind_labels(nb::module_& m, const std::string& suffix) {
-  using Labels = LabelBlocks<T>;
-  nb::class_<Labels> labels(m, ("LabelBlocks" + suffix).c_str());
+template <class T, class Labels>
+void bind_training(nb::class_<Labels>& labels) {
   labels
       .def(
           "__init__",
@@ -213,14 +210,15 @@ void bind_labels(nb::module_& m, const std::string& suffix) {
             return std::make_pair(trained, out);
           },
           "deal"_a, "by_gap"_a, "tol"_a, "max_rounds"_a, "seed"_a, "threads"_a, "interrupt"_a);
-  bind_results(labels);
 }
 
 }  // namespace
 
 void bind_labels(nb::module_& m) {
-  bind_labels<float>(m, "32");
-  bind_labels<double>(m, "64");
+  bind_both<LabelBlocks>(m, "LabelBlocks", []<class T>(nb::class_<LabelBlocks<T>> labels) {
+    bind_training<T>(labels);
+    bind_results<T>(labels);
+  });
 }
 
 }  // namespace manyclass

@@ -71,22 +71,20 @@ std::vector<int64_t> checked_duel(Leagues<T>& s, int64_t a, int64_t b, const In<
 }
 
 template <class T>
-void bind_dual_rows(nb::module_& m, const std::string& suffix) {
-  nb::class_<DualRows<T>>(m, ("DualRows" + suffix).c_str())
-      .def("__init__", [](DualRows<T>* self, In<int64_t> ptr, In<int32_t> classes, In<T> values, int64_t K) {
-        check_number("classes", K, 0, INT32_MAX);
-        check_dual_rows(ptr, classes, values, std::ssize(ptr) - 1, K);
-        new (self) DualRows<T>(std::ssize(ptr) - 1);
-        for (int64_t i = 0; i < self->n(); ++i) {
-          const int64_t b = ptr.data()[i];
-          self->assign(i, classes.data() + b, values.data() + b, ptr.data()[i + 1] - b);
-        }
-      });
+void bind_dual_rows(nb::class_<DualRows<T>> rows) {
+  rows.def("__init__", [](DualRows<T>* self, In<int64_t> ptr, In<int32_t> classes, In<T> values, int64_t K) {
+    check_number("classes", K, 0, INT32_MAX);
+    check_dual_rows(ptr, classes, values, std::ssize(ptr) - 1, K);
+    new (self) DualRows<T>(std::ssize(ptr) - 1);
+    for (int64_t i = 0; i < self->n(); ++i) {
+      const int64_t b = ptr.data()[i];
+      self->assign(i, classes.data() + b, values.data() + b, ptr.data()[i + 1] - b);
+    }
+  });
 }
 
-template <class T>
-void bind_membership(nb::class_<Leagues<T>>& leagues) {
-  using L = Leagues<T>;
+template <class T, class L>
+void bind_membership(nb::class_<L>& leagues) {
   leagues
       .def("divide",
            [](L& s, In<int32_t> league) {
@@ -121,9 +119,8 @@ void bind_membership(nb::class_<Leagues<T>>& leagues) {
            [](L& s, int64_t l) { return to_numpy(std::vector<int32_t>(checked_league(s, l).members)); });
 }
 
-template <class T>
-void bind_variables(nb::class_<Leagues<T>>& leagues) {
-  using L = Leagues<T>;
+template <class T, class L>
+void bind_variables(nb::class_<L>& leagues) {
   leagues
       // The variables of league a's rows for league b's classes: row, class, value.
       .def("variables",
@@ -181,9 +178,8 @@ void bind_variables(nb::class_<Leagues<T>>& leagues) {
            });
 }
 
-template <class T>
-void bind_certificate(nb::class_<Leagues<T>>& leagues) {
-  using L = Leagues<T>;
+template <class T, class L>
+void bind_certificate(nb::class_<L>& leagues) {
   leagues
       .def(
           "refresh",
@@ -232,9 +228,8 @@ void bind_certificate(nb::class_<Leagues<T>>& leagues) {
           "alpha"_a, "features"_a, "threads"_a);
 }
 
-template <class T>
-void bind_sizes(nb::class_<Leagues<T>>& leagues) {
-  using L = Leagues<T>;
+template <class T, class L>
+void bind_sizes(nb::class_<L>& leagues) {
   leagues.def_prop_ro("data_bytes", [](const L& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes",
                    [](L& s) {
@@ -252,10 +247,8 @@ void bind_sizes(nb::class_<Leagues<T>>& leagues) {
       });
 }
 
-template <class T>
-void bind_leagues(nb::module_& m, const std::string& suffix) {
-  using L = Leagues<T>;
-  nb::class_<L> leagues(m, ("Leagues" + suffix).c_str());
+template <class T, class L>
+void bind_matches(nb::class_<L>& leagues) {
   leagues
       .def(
           "__init__",
@@ -281,19 +274,19 @@ void bind_leagues(nb::module_& m, const std::string& suffix) {
           },
           "matches"_a, "full"_a, "enter"_a, "most_new"_a, "by_gap"_a, "rest"_a, "seed"_a, "threads"_a,
           NoGil());
-  bind_membership(leagues);
-  bind_variables(leagues);
-  bind_certificate(leagues);
-  bind_sizes(leagues);
 }
 
 }  // namespace
 
 void bind_leagues(nb::module_& m) {
-  bind_dual_rows<float>(m, "32");
-  bind_dual_rows<double>(m, "64");
-  bind_leagues<float>(m, "32");
-  bind_leagues<double>(m, "64");
+  bind_both<DualRows>(m, "DualRows", [](auto rows) { bind_dual_rows(rows); });
+  bind_both<Leagues>(m, "Leagues", []<class T>(nb::class_<Leagues<T>> leagues) {
+    bind_matches<T>(leagues);
+    bind_membership<T>(leagues);
+    bind_variables<T>(leagues);
+    bind_certificate<T>(leagues);
+    bind_sizes<T>(leagues);
+  });
 }
 
 }  // namespace manyclass

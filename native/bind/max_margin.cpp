@@ -67,9 +67,8 @@ void check_feasible(const MaxMarginSolver<T>& s, const In<int64_t>& ptr, const I
   }
 }
 
-template <class T>
-void bind_state(nb::class_<MaxMarginSolver<T>>& solver) {
-  using Solver = MaxMarginSolver<T>;
+template <class T, class Solver>
+void bind_state(nb::class_<Solver>& solver) {
   solver
       .def("alpha",
            [](const Solver& s) {
@@ -107,10 +106,8 @@ void bind_state(nb::class_<MaxMarginSolver<T>>& solver) {
       });
 }
 
-template <class T>
-void bind_max_margin(nb::module_& m, const std::string& suffix) {
-  using Solver = MaxMarginSolver<T>;
-  nb::class_<Solver> solver(m, ("MaxMargin" + suffix).c_str());
+template <class T, class Solver>
+void bind_solver(nb::class_<Solver>& solver) {
   solver
       .def(
           "__init__",
@@ -165,14 +162,15 @@ void bind_max_margin(nb::module_& m, const std::string& suffix) {
       .def_prop_ro("entries", &Solver::entries)
       .def_prop_ro("dual_entries", [](const Solver& s) { return s.alpha().entries(); })
       .def_prop_ro("dual_bytes", [](const Solver& s) { return s.alpha().bytes(); });
-  bind_state(solver);
 }
 
 }  // namespace
 
 void bind_max_margin(nb::module_& m) {
-  bind_max_margin<float>(m, "32");
-  bind_max_margin<double>(m, "64");
+  bind_both<MaxMarginSolver>(m, "MaxMargin", []<class T>(nb::class_<MaxMarginSolver<T>> solver) {
+    bind_solver<T>(solver);
+    bind_state<T>(solver);
+  });
 }
 
 }  // namespace manyclass

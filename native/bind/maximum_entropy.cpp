@@ -14,10 +14,9 @@ namespace {
 
 // The tolerance for the logarithms of shares, which are from -30 to 0.
 constexpr float rounding_of_logs = 0.01f;
-template <class T>
-void bind_variables(nb::class_<MaximumEntropySolver<T>>& maximum_entropy) {
-  using MaxEnt = MaximumEntropySolver<T>;
-  maximum_entropy
+template <class T, class MaxEnt>
+void bind_variables(nb::class_<MaxEnt>& solver) {
+  solver
       .def("alpha",
            [](MaxEnt& s) {
              const int64_t n = s.rows().n, K = s.classes();
@@ -60,11 +59,9 @@ void bind_variables(nb::class_<MaximumEntropySolver<T>>& maximum_entropy) {
 }
 
 // The same interface as Coupled; arguments that have no meaning here are ignored.
-template <class T>
-void bind_maximum_entropy(nb::module_& m, const std::string& suffix) {
-  using MaxEnt = MaximumEntropySolver<T>;
-  nb::class_<MaxEnt> maximum_entropy(m, ("MaximumEntropy" + suffix).c_str());
-  maximum_entropy
+template <class T, class MaxEnt>
+void bind_solver(nb::class_<MaxEnt>& solver) {
+  solver
       .def(
           "__init__",
           [](MaxEnt* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes, const std::string&,
@@ -93,16 +90,18 @@ void bind_maximum_entropy(nb::module_& m, const std::string& suffix) {
         s.copy_model(W.data());
         return W;
       });
-  bind_variables(maximum_entropy);
-  bind_pass(maximum_entropy);
-  bind_row_stream<T>(maximum_entropy);
 }
 
 }  // namespace
 
 void bind_maximum_entropy(nb::module_& m) {
-  bind_maximum_entropy<float>(m, "32");
-  bind_maximum_entropy<double>(m, "64");
+  bind_both<MaximumEntropySolver>(m, "MaximumEntropy",
+                                  []<class T>(nb::class_<MaximumEntropySolver<T>> solver) {
+                                    bind_solver<T>(solver);
+                                    bind_variables<T>(solver);
+                                    bind_pass(solver);
+                                    bind_row_stream<T>(solver);
+                                  });
 }
 
 }  // namespace manyclass

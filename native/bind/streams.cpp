@@ -25,10 +25,8 @@ void check_part(const Solver& s, int64_t first, int64_t last) {
   check_number("last", last, first, s.rows().n);
 }
 
-template <class T>
-void bind_exact(nb::module_& m, const std::string& suffix) {
-  using Exact = ExactWeights<T>;
-  nb::class_<Exact> exact(m, ("ExactWeights" + suffix).c_str());
+template <class Exact>
+void bind_exact(nb::class_<Exact> exact) {
   exact
       .def(
           "__init__",
@@ -48,19 +46,17 @@ void bind_exact(nb::module_& m, const std::string& suffix) {
 }
 
 template <class T>
-void bind_balls(nb::module_& m, const std::string& suffix) {
-  using Balls = EnclosingBalls<T>;
-  nb::class_<Balls> balls(m, ("EnclosingBalls" + suffix).c_str());
+void bind_balls(nb::class_<EnclosingBalls<T>> balls) {
   balls
       .def(
           "__init__",
-          [](Balls* self, int64_t vectors) {
+          [](EnclosingBalls<T>* self, int64_t vectors) {
             check_number("vectors", vectors, 0, INT32_MAX);
-            new (self) Balls(vectors);
+            new (self) EnclosingBalls<T>(vectors);
           },
           "vectors"_a)
       // By vector of classes and lane: the factors that turn the stored u into dual variables.
-      .def("factors", [](const Balls& all) {
+      .def("factors", [](const EnclosingBalls<T>& all) {
         std::vector<double> out;
         for (const auto& ball : all.ball) {
           const Wide<T> factor = ball.factor();
@@ -70,9 +66,8 @@ void bind_balls(nb::module_& m, const std::string& suffix) {
       });
 }
 
-template <class T>
-void bind_visits(nb::class_<BinaryStream<T>>& stream) {
-  using Stream = BinaryStream<T>;
+template <class T, class Stream>
+void bind_visits(nb::class_<Stream>& stream) {
   stream
       // visits: the fields of a StreamVisit. Returns loss, gap, norm, violation, visited, kept of each.
       .def(
@@ -125,9 +120,8 @@ void bind_visits(nb::class_<BinaryStream<T>>& stream) {
           "balls"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil());
 }
 
-template <class T>
-void bind_variables(nb::class_<BinaryStream<T>>& stream) {
-  using Stream = BinaryStream<T>;
+template <class T, class Stream>
+void bind_variables(nb::class_<Stream>& stream) {
   stream
       .def("variables_of",
            [](const Stream& s, int64_t first, int64_t last) {
@@ -152,10 +146,8 @@ void bind_variables(nb::class_<BinaryStream<T>>& stream) {
       });
 }
 
-template <class T>
-void bind_streams(nb::module_& m, const std::string& suffix) {
-  using Stream = BinaryStream<T>;
-  nb::class_<Stream> stream(m, ("BinaryStream" + suffix).c_str());
+template <class T, class Stream>
+void bind_rows(nb::class_<Stream>& stream) {
   stream
       .def(
           "__init__",
@@ -200,21 +192,19 @@ void bind_streams(nb::module_& m, const std::string& suffix) {
       .def_prop_ro("vectors", &Stream::vectors)
       .def_prop_ro("weight_bytes", &Stream::weight_bytes);
   stream.attr("width") = Stream::width;
-  bind_visits(stream);
-  bind_variables(stream);
-  bind_stream<T>(stream);
 }
 
 }  // namespace
 
 void bind_streams(nb::module_& m) {
-  const auto bind = [&]<class T>(T, const char* suffix) {
-    bind_exact<T>(m, suffix);
-    bind_balls<T>(m, suffix);
-    bind_streams<T>(m, suffix);
-  };
-  bind(float(), "32");
-  bind(double(), "64");
+  bind_both<ExactWeights>(m, "ExactWeights", [](auto exact) { bind_exact(exact); });
+  bind_both<EnclosingBalls>(m, "EnclosingBalls", [](auto balls) { bind_balls(balls); });
+  bind_both<BinaryStream>(m, "BinaryStream", []<class T>(nb::class_<BinaryStream<T>> stream) {
+    bind_rows<T>(stream);
+    bind_visits<T>(stream);
+    bind_variables<T>(stream);
+    bind_stream<T>(stream);
+  });
 }
 
 }  // namespace manyclass
