@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "bind/threads.hpp"
 #include "bind/vector.hpp"
 #include "dual/certificate.hpp"
 #include "dual/feature_weights.hpp"

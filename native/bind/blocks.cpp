@@ -82,8 +82,7 @@ void bind_training(nb::class_<Blocks>& blocks) {
       .def(
           "train",
           [](Blocks& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_epochs, uint64_t seed,
-             int threads, Interrupt& interrupt) {
-            check_number("threads", threads, 1);
+             Threads threads, Interrupt& interrupt) {
             const Deal dealt = deal_of(deal);
             std::vector<int64_t> trained;
             std::vector<std::tuple<double, double, double, int64_t, double, bool, bool>> results;
@@ -100,8 +99,7 @@ void bind_training(nb::class_<Blocks>& blocks) {
           "sibling", [](const Blocks& s) { return new Blocks(&s); }, nb::rv_policy::take_ownership)
       .def("hold", &Blocks::hold, "blocks"_a)
       .def("weights",
-           [](Blocks& s, int64_t features, int threads) -> nb::object {
-             check_number("threads", threads, 1);
+           [](Blocks& s, int64_t features, Threads threads) -> nb::object {
              check_features(s.rows(), features);
              if (s.has_dense_model()) check_number("features", features, s.features(), s.features());
              if (s.has_dense_model()) {

@@ -49,8 +49,8 @@ void bind_visits(nb::class_<Coupled>& coupled) {
       .def(
           "sweep",
           [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,
-             int threads) {
-            check_visit(s, order, wave, most_new, threads);
+             Threads threads) {
+            check_visit(s, order, wave, most_new);
             return to_tuple(s.sweep(order.data(), std::ssize(order), wave,
                                     {full, static_cast<T>(enter), most_new}, threads));
           },
@@ -66,8 +66,8 @@ void bind_visits(nb::class_<Coupled>& coupled) {
           "ptr"_a, "rows"_a, "rounds"_a, "enter"_a, "most_new"_a, NoGil())
       .def(
           "alternate",
-          [](Coupled& s, In<int64_t> order, const std::vector<int64_t>& chunks, int threads) {
-            check_visit(s, order, 1, 0, threads);
+          [](Coupled& s, In<int64_t> order, const std::vector<int64_t>& chunks, Threads threads) {
+            check_visit(s, order, 1, 0);
             check_pointers("chunks", std::span(chunks), s.classes());
             return to_tuple(s.alternate(order.data(), std::ssize(order), chunks, threads));
           },
@@ -118,24 +118,17 @@ void bind_model(nb::class_<Coupled>& coupled) {
   coupled
       .def(
           "certificate",
-          [](Coupled& s, int threads, double scale, std::vector<double> further) {
-            check_number("threads", threads, 1);
+          [](Coupled& s, Threads threads, double scale, std::vector<double> further) {
             const auto [c, primals] = s.certificate(threads, scale, std::move(further));
             return std::make_tuple(c.primal, c.dual, c.violation, primals);
           },
           "threads"_a, "scale"_a = 1.0, "further"_a = std::vector<double>(), NoGil())
       .def(
-          "refresh",
-          [](Coupled& s, int threads) {
-            check_number("threads", threads, 1);
-            s.refresh(threads);
-          },
-          "threads"_a, NoGil())
+          "refresh", [](Coupled& s, Threads threads) { s.refresh(threads); }, "threads"_a, NoGil())
       .def("set_relaxation", [](Coupled& s, double factor) { s.set_relaxation(static_cast<T>(factor)); })
       .def(
           "weights",
-          [](Coupled& s, int64_t features, int threads, double scale) {
-            check_number("threads", threads, 1);
+          [](Coupled& s, int64_t features, Threads threads, double scale) {
             check_features(s.rows(), features);
             const Columns<T> columns(s.rows(), features);
             s.release();

@@ -26,11 +26,10 @@ void bind_search(nb::class_<LabelTree<T>>& tree) {
   tree.def(
       "best_labels",
       [](const LabelTree<T>& self, In<int64_t> ptr, In<I> index, In<X> value, int64_t features, int64_t beam,
-         Out<int32_t> labels, Out<T> scores, int threads) {
+         Out<int32_t> labels, Out<T> scores, Threads threads) {
         const auto rows = view(ptr, index, value, features);
         check_number("n_features", features, self.features(), self.features());
         check_number("beam", beam, 1);
-        check_number("threads", threads, 1);
         const int64_t k = scores.ndim() == 2 ? static_cast<int64_t>(scores.shape(1)) : 0;
         check_number("k", k, 1, self.labels());
         int32_t* const best = room_in("labels", labels, rows.n_rows, k);
@@ -47,9 +46,8 @@ void bind_label_trees(nb::module_& m, const char* name) {
   m.def(
       "cluster_labels",
       [](In<int64_t> ptr, In<int32_t> feature, In<T> value, int64_t features, int64_t branching,
-         uint64_t seed, int threads) {
+         uint64_t seed, Threads threads) {
         check_number("branching", branching, 2, INT32_MAX);
-        check_number("threads", threads, 1);
         std::vector<int32_t> order;
         {
           nb::gil_scoped_release nogil;
@@ -63,7 +61,7 @@ void bind_label_trees(nb::module_& m, const char* name) {
   tree.def(
       "__init__",
       [](LabelTree<T>* self, In<int64_t> ptr, In<int32_t> feature, In<T> value, int64_t features,
-         In<int32_t> order, In<T> intercept, int64_t branching, int threads) {
+         In<int32_t> order, In<T> intercept, int64_t branching, Threads threads) {
         const auto labels = std::ssize(ptr) - 1;
         check_number("labels", labels, 1);
         check_length("order", order.size(), labels);
@@ -71,7 +69,6 @@ void bind_label_trees(nb::module_& m, const char* name) {
         check_order("order", leaves, labels);
         check_length("intercept", intercept.size(), labels);
         check_number("branching", branching, 2, INT32_MAX);
-        check_number("threads", threads, 1);
         nb::gil_scoped_release nogil;
         new (self) LabelTree<T>(label_vectors(ptr, feature, value, features), order.data(), intercept.data(),
                                 branching, threads);

@@ -149,7 +149,7 @@ void bind_training(nb::class_<Labels>& labels) {
           // features drawn, and `together` (labels/training.hpp).
           [](Labels* self, const std::tuple<In<int64_t>, In<int32_t>, In<T>, int64_t>& rows, In<double> C,
              const std::tuple<In<int64_t>, In<int32_t>>& own_rows, std::tuple<double, double, double> net,
-             bool squared, std::tuple<int64_t, int64_t> search, bool keep_variables, int threads) {
+             bool squared, std::tuple<int64_t, int64_t> search, bool keep_variables, Threads threads) {
             const auto& [ptr, index, value, features] = rows;
             const auto& [own_ptr, own] = own_rows;
             const auto [lambda, tau, constant] = net;
@@ -164,7 +164,6 @@ void bind_training(nb::class_<Labels>& labels) {
             check_ascending("own", span_of(own_ptr), span_of(own), X.n);
             check_number("draws", draws, 0);
             check_number("together", together, 0, INT32_MAX);
-            check_number("threads", threads, 1);
             nb::gil_scoped_release nogil;
             auto data = std::make_shared<const LabelData<T>>(LabelData<T>{X,
                                                                           InvertedIndex<T>(X, threads),
@@ -186,8 +185,7 @@ void bind_training(nb::class_<Labels>& labels) {
           // Returns the blocks trained, and one line per label: primal, dual, violation, rounds, visited,
           // support, done, cut.
           [](Labels& s, const nb::callable& deal, bool by_gap, double tol, int64_t max_rounds, uint64_t seed,
-             int threads, Interrupt& interrupt) {
-            check_number("threads", threads, 1);
+             Threads threads, Interrupt& interrupt) {
             const Deal dealt = deal_of(deal);
             std::vector<int64_t> trained;
             std::vector<LabelResult> found;

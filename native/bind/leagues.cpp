@@ -183,8 +183,7 @@ void bind_certificate(nb::class_<L>& leagues) {
   leagues
       .def(
           "refresh",
-          [](L& s, const DualRows<T>& alpha, int threads) {
-            check_number("threads", threads, 1);
+          [](L& s, const DualRows<T>& alpha, Threads threads) {
             check_alpha(s, alpha);
             std::vector<std::pair<double, double>> norms;
             for (const Certificate& league : s.refresh(alpha, threads))
@@ -200,8 +199,7 @@ void bind_certificate(nb::class_<L>& leagues) {
            })
       .def(
           "certify",
-          [](L& s, int32_t l, const DualRows<T>& alpha, In<double> own, int threads) {
-            check_number("threads", threads, 1);
+          [](L& s, int32_t l, const DualRows<T>& alpha, In<double> own, Threads threads) {
             league_here(s, l);
             check_alpha(s, alpha);
             check_length("own", own.size(), s.rows().n);
@@ -216,8 +214,7 @@ void bind_certificate(nb::class_<L>& leagues) {
           "league"_a, "alpha"_a, "own"_a, "threads"_a)
       .def(
           "weights",
-          [](L& s, const DualRows<T>& alpha, int64_t features, int threads) {
-            check_number("threads", threads, 1);
+          [](L& s, const DualRows<T>& alpha, int64_t features, Threads threads) {
             check_alpha(s, alpha);
             check_features(s.rows(), features);
             const Columns<T> columns(s.rows(), features);
@@ -262,8 +259,7 @@ void bind_matches(nb::class_<L>& leagues) {
       .def(
           "play",
           [](L& s, std::vector<std::pair<int32_t, int32_t>> matches, bool full, double enter,
-             int64_t most_new, bool by_gap, double rest, uint64_t seed, int threads) {
-            check_number("threads", threads, 1);
+             int64_t most_new, bool by_gap, double rest, uint64_t seed, Threads threads) {
             check_number("most_new", most_new, 0);
             check_matches(s, matches);
             std::vector<std::tuple<double, double, double, double, int64_t>> out;

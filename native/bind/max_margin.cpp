@@ -123,33 +123,22 @@ void bind_solver(nb::class_<Solver>& solver) {
       .def(
           "sweep",
           [](Solver& s, In<int64_t> order, int64_t wave, bool full, int64_t most_new, uint64_t seed,
-             int threads) {
+             Threads threads) {
             check_order("order", span_of(order), s.rows().n);
             check_number("wave", wave, 1, INT32_MAX);
             check_number("most_new", most_new, 0);
-            check_number("threads", threads, 1);
             const PassStats seen =
                 s.sweep(order.data(), std::ssize(order), wave, full, most_new, seed, threads);
             return std::make_tuple(seen.loss, seen.gap, s.dual_value(seen.alpha_sum), seen.violation);
           },
           "order"_a, "wave"_a, "full"_a, "most_new"_a, "seed"_a, "threads"_a, NoGil())
       .def(
-          "refresh",
-          [](Solver& s, int threads) {
-            check_number("threads", threads, 1);
-            s.refresh(threads);
-          },
-          "threads"_a, NoGil())
+          "refresh", [](Solver& s, Threads threads) { s.refresh(threads); }, "threads"_a, NoGil())
       .def(
-          "certificate",
-          [](Solver& s, int threads) {
-            check_number("threads", threads, 1);
-            return to_tuple(s.certify(threads));
-          },
-          "threads"_a, NoGil())
+          "certificate", [](Solver& s, Threads threads) { return to_tuple(s.certify(threads)); }, "threads"_a,
+          NoGil())
       .def("weights",
-           [](Solver& s, int64_t features, int threads) {
-             check_number("threads", threads, 1);
+           [](Solver& s, int64_t features, Threads threads) {
              check_features(s.rows(), features);
              SparseModel<T> model = [&] {
                nb::gil_scoped_release nogil;

@@ -72,17 +72,13 @@ void bind_solver(nb::class_<MaxEnt>& solver) {
           "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
       .def(
           "sweep",
-          [](MaxEnt& s, In<int64_t> order, int64_t wave, bool, double, int64_t, int threads) {
-            check_visit(s, order, wave, 0, threads);
+          [](MaxEnt& s, In<int64_t> order, int64_t wave, bool, double, int64_t, Threads threads) {
+            check_visit(s, order, wave, 0);
             return to_tuple(s.sweep(order.data(), std::ssize(order), wave, threads));
           },
           "order"_a, "wave"_a, "full"_a, "enter"_a, "most_new"_a, "threads"_a, NoGil())
       .def(
-          "certificate",
-          [](MaxEnt& s, int threads) {
-            check_number("threads", threads, 1);
-            return to_tuple(s.certificate(threads));
-          },
+          "certificate", [](MaxEnt& s, Threads threads) { return to_tuple(s.certificate(threads)); },
           "threads"_a, NoGil())
       .def("weights", [](MaxEnt& s, int64_t features, int) {
         check_features(s.rows(), features);

@@ -22,7 +22,7 @@ void bind_metrics(nb::module_& m) {
       [](const std::tuple<In<int64_t>, In<int32_t>>& truth,
          nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig> best, std::optional<In<int32_t>> unknown,
          std::optional<In<double>> weight, double unknown_weight, Out<double> sums, Out<int32_t> first_hit,
-         int threads) {
+         Threads threads) {
         const auto labels = std::ssize(first_hit);
         const auto rows = static_cast<int64_t>(best.shape(0)), k = static_cast<int64_t>(best.shape(1));
         const Ranking given{label_sets(std::get<0>(truth), std::get<1>(truth), labels),
@@ -38,7 +38,6 @@ void bind_metrics(nb::module_& m) {
           check_range("unknown", span_of(*unknown), 0, INT32_MAX);
         }
         if (weight) check_length("weight", weight->size(), labels);
-        check_number("threads", threads, 1);
         double* out = room_in("sums", sums, k, ranking_sums);
         nb::gil_scoped_release nogil;
         RankingPass(given).run(out, first_hit.data(), threads);
@@ -48,11 +47,10 @@ void bind_metrics(nb::module_& m) {
   m.def(
       "count_matches",
       [](In<int64_t> ptr, In<int32_t> index, In<int64_t> found_ptr, In<int32_t> found_index,
-         Out<int64_t> right, int threads) {
+         Out<int64_t> right, Threads threads) {
         const auto labels = std::ssize(right);
         const auto truth = label_sets(ptr, index, labels), found = label_sets(found_ptr, found_index, labels);
         check_length("found_indptr", found.n_rows, truth.n_rows);
-        check_number("threads", threads, 1);
         nb::gil_scoped_release nogil;
         count_matches(truth, found, right.data(), threads);
       },

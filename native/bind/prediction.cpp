@@ -48,10 +48,9 @@ void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
   scorer.def(
       "predict",
       [](Scorer<T>& self, In<P> ptr, In<I> index, In<X> value, int64_t begin, int64_t end,
-         std::optional<Out<int32_t>> codes, Out<T> scores, int threads) {
+         std::optional<Out<int32_t>> codes, Out<T> scores, Threads threads) {
         check_number("begin", begin, 0, std::ssize(ptr) - 1);
         check_number("end", end, begin, std::ssize(ptr) - 1);
-        check_number("threads", threads, 1);
         check_rows(span_of(ptr).subspan(begin, end - begin + 1), span_of(index), value.size(),
                    self.features());
         const CsrView<X, I, P> rows{ptr.data() + begin, index.data(),    value.data(),

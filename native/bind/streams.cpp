@@ -20,7 +20,7 @@ namespace {
 // Checks that a solver has the rows [first, last).
 template <class Solver>
 void check_part(const Solver& s, int64_t first, int64_t last) {
-  check_loaded(s, 1);
+  check_loaded(s);
   check_number("first", first, 0, s.rows().n);
   check_number("last", last, first, s.rows().n);
 }
@@ -73,8 +73,8 @@ void bind_visits(nb::class_<Stream>& stream) {
       .def(
           "visit",
           [](Stream& s, const std::vector<std::tuple<int64_t, bool, double, int64_t, double>>& visits,
-             uint64_t seed, int threads, Interrupt& interrupt) {
-            check_loaded(s, threads);
+             uint64_t seed, Threads threads, Interrupt& interrupt) {
+            check_loaded(s);
             std::vector<StreamVisit> how;
             std::vector<int64_t> visited;  // threads visit different vectors, so none may occur twice
             for (const auto& [vector, all, rest, rounds, quiet] : visits) {
@@ -92,8 +92,8 @@ void bind_visits(nb::class_<Stream>& stream) {
       .def(
           "visit_by_pegasos",
           [](Stream& s, std::tuple<double, double, double, double> time, bool together, uint64_t seed,
-             int threads, Interrupt& interrupt) {
-            check_loaded(s, threads);
+             Threads threads, Interrupt& interrupt) {
+            check_loaded(s);
             const auto [begin, end, visits, unit] = time;
             const PegasosTime when{begin, end, visits, unit};
             std::vector<std::tuple<double, double, double, double>> out(s.vectors());
@@ -110,8 +110,8 @@ void bind_visits(nb::class_<Stream>& stream) {
           "time"_a, "together"_a, "seed"_a, "threads"_a, "interrupt"_a, NoGil())
       .def(
           "grow_balls",
-          [](Stream& s, EnclosingBalls<T>& balls, uint64_t seed, int threads, Interrupt& interrupt) {
-            check_loaded(s, threads);
+          [](Stream& s, EnclosingBalls<T>& balls, uint64_t seed, Threads threads, Interrupt& interrupt) {
+            check_loaded(s);
             s.template visit_all<Binary::squared_hinge>(
                 seed, threads, interrupt, [&](int64_t b, const VisitedRows<T>& on, auto interrupted) {
                   balls.ball.at(b).grow(on, interrupted);
@@ -168,8 +168,8 @@ void bind_rows(nb::class_<Stream>& stream) {
           "rows"_a, "label_ptr"_a, "labels"_a, "C"_a, NoGil())
       .def(
           "measure",
-          [](Stream& s, int threads) {
-            check_loaded(s, threads);
+          [](Stream& s, Threads threads) {
+            check_loaded(s);
             std::vector<std::tuple<double, double, double>> out;
             for (const Certificate& c : s.measure(threads)) out.push_back(to_tuple(c));
             return out;
@@ -177,8 +177,8 @@ void bind_rows(nb::class_<Stream>& stream) {
           "threads"_a, NoGil())
       .def(
           "add_to",
-          [](Stream& s, ExactWeights<T>& w, int threads) {
-            check_loaded(s, threads);
+          [](Stream& s, ExactWeights<T>& w, Threads threads) {
+            check_loaded(s);
             check_exact(s, w);
             s.add_to(w, threads);
           },

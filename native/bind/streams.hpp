@@ -8,8 +8,7 @@ namespace manyclass {
 
 // Checks that a solver has labels and penalties for its current rows.
 template <class Solver>
-void check_loaded(const Solver& s, int threads) {
-  check_number("threads", threads, 1);
+void check_loaded(const Solver& s) {
   check_length("labels", s.labelled(), s.rows().n);
 }
 // The number of tail features with lists of weights in a solver.
@@ -60,8 +59,7 @@ void bind_stream(nb::class_<Solver>& solver) {
       // The class with the largest score, for each row.
       .def(
           "best_classes",
-          [](const Solver& s, int threads) {
-            check_number("threads", threads, 1);
+          [](const Solver& s, Threads threads) {
             std::vector<int32_t> best;
             {
               nb::gil_scoped_release nogil;
@@ -71,7 +69,7 @@ void bind_stream(nb::class_<Solver>& solver) {
           },
           "threads"_a)
       .def("single_weights", [](Solver& s) {
-        check_loaded(s, 1);
+        check_loaded(s);
         SingleWeights<T> w(s.rows(), s.coefficients(), s.classes());
         return std::make_tuple(to_numpy(std::move(w.feature)), to_numpy(std::move(w.ptr)),
                                to_numpy(std::move(w.cls)), to_numpy(std::move(w.value)));
@@ -92,15 +90,15 @@ void bind_row_stream(nb::class_<Solver>& solver) {
           NoGil())
       .def(
           "measure",
-          [](const Solver& s, int threads) {
-            check_loaded(s, threads);
+          [](const Solver& s, Threads threads) {
+            check_loaded(s);
             return to_tuple(s.measure(threads));
           },
           "threads"_a, NoGil())
       .def(
           "add_to",
-          [](const Solver& s, ExactWeights<T>& w, int threads) {
-            check_loaded(s, threads);
+          [](const Solver& s, ExactWeights<T>& w, Threads threads) {
+            check_loaded(s);
             check_exact(s, w);
             w.add(s.rows(), s.coefficients(), threads);
           },
