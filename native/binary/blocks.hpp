@@ -225,7 +225,7 @@ class BinaryBlocks {
 
   // One-vs-one with the hinge has few non-zero variables, from which a sparse model is computed.
   bool model_is_dense(int64_t features) const {
-    const bool small = features * problems() * static_cast<int64_t>(sizeof(T)) <= small_model;
+    const bool small = stored_dense<T>(features, problems());
     if (data_.pairs) return small && smooth();
     const bool sparse = with_loss(loss_, []<Binary loss>() { return BinaryLoss<loss>::sparse; });
     return small || !sparse || method_ == Method::newton;

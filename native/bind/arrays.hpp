@@ -35,54 +35,67 @@ template <class T>
 using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 using NoGil = nb::call_guard<nb::gil_scoped_release>;
 
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> v) {
-  auto* held = new std::vector<T>(std::move(v));
-  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner);
+// f() with the GIL released.
+template <class F>
+auto without_gil(F f) {
+  nb::gil_scoped_release nogil;
+  return f();
+}
+
+// Calls f<X, I>() for the types of values and indices that a sparse matrix may have.
+template <class F>
+void for_matrix_types(F f) {
+  f.template operator()<float, int32_t>();
+  f.template operator()<float, int64_t>();
+  f.template operator()<double, int32_t>();
+  f.template operator()<double, int64_t>();
+}
+
+// A NumPy array at `data`, which `owner` keeps alive.
+template <class T, int dimensions, class Owner>
+nb::ndarray<nb::numpy, T, nb::ndim<dimensions>> array_of(T* data, const int64_t (&shape)[dimensions],
+                                                         std::unique_ptr<Owner>&& owner) {
+  size_t sizes[dimensions];
+  std::copy_n(shape, dimensions, sizes);
+  nb::capsule capsule(owner.release(), [](void* p) noexcept { delete static_cast<Owner*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<dimensions>>(data, dimensions, sizes, capsule);
 }
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(Memory memory, size_t size) {
-  auto* held = new Memory(std::move(memory));
-  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Memory*>(p); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {size}, owner);
+auto to_numpy(std::vector<T> v) {
+  auto held = std::make_unique<std::vector<T>>(std::move(v));
+  return array_of(held->data(), {std::ssize(*held)}, std::move(held));
 }
 
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<2>> to_numpy(Buffer<T> buffer, int64_t rows, int64_t columns) {
-  auto* held = new Buffer<T>(std::move(buffer));
-  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<2>>(
-      held->data(), {static_cast<size_t>(rows), static_cast<size_t>(columns)}, owner);
+auto to_numpy(Memory memory, int64_t size) {
+  auto held = std::make_unique<Memory>(std::move(memory));
+  return array_of(static_cast<T*>(held->data()), {size}, std::move(held));
 }
 
 // A new NumPy array of zeros.
-template <class T>
-nb::ndarray<nb::numpy, T> new_array(std::vector<int64_t> shape) {
-  size_t size = 1;
-  std::vector<size_t> dims;
-  for (int64_t s : shape) {
-    dims.push_back(static_cast<size_t>(s));
-    size *= static_cast<size_t>(s);
-  }
-  auto* held = new Memory(size * sizeof(T));
-  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Memory*>(p); });
-  return nb::ndarray<nb::numpy, T>(held->data(), dims.size(), dims.data(), owner);
+template <class T, int dimensions>
+auto new_array(const int64_t (&shape)[dimensions]) {
+  size_t bytes = sizeof(T);
+  for (int64_t size : shape) bytes *= static_cast<size_t>(size);
+  auto held = std::make_unique<Memory>(bytes);
+  return array_of(static_cast<T*>(held->data()), shape, std::move(held));
 }
 
 // A view of a solver's own memory, which lives as long as either needs it. Once the solver has reset the
 // buffer, the two are separate.
+template <class T, int dimensions>
+auto shared(Buffer<T>& buffer, const int64_t (&shape)[dimensions]) {
+  return array_of(buffer.data(), shape, std::make_unique<std::shared_ptr<const Memory>>(buffer.owner()));
+}
 template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> shared(Buffer<T>& buffer) {
-  using Owner = std::shared_ptr<const Memory>;
-  nb::capsule owner(new Owner(buffer.owner()), [](void* p) noexcept { delete static_cast<Owner*>(p); });
-  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(buffer.data(), {static_cast<size_t>(buffer.size())}, owner);
+auto shared(Buffer<T>& buffer) {
+  return shared(buffer, {buffer.size()});
 }
 
-// Dual variables of consecutive rows, as CSR arrays.
+// Classes and values of consecutive rows, as CSR arrays.
 template <class T>
-struct DualArrays {
+struct SparseArrays {
   std::vector<int64_t> ptr{0};
   std::vector<int32_t> classes;
   std::vector<T> values;
@@ -186,33 +199,26 @@ void check_features(const Layout<T>& rows, int64_t features) {
 // matrix; else the arrays of a sparse matrix.
 template <class T, class Coefs>
 nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K, int threads) {
-  const int64_t features = columns.features(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
+  const int64_t features = columns.features();
   std::vector<int64_t> ptr(features + 1, 0);
-  if (dense_bytes > small_model) {
-    nb::gil_scoped_release nogil;
-    for_each_feature(columns, coef, K, threads,
-                     [&](int64_t f, const auto& weights) { ptr[f + 1] = weights.nonzeros(); });
+  const auto fill = [&](auto visit) {
+    without_gil([&] { for_each_feature(columns, coef, K, threads, visit); });
+  };
+  if (!stored_dense<T>(features, K)) {
+    fill([&](int64_t f, const auto& weights) { ptr[f + 1] = weights.nonzeros(); });
     for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
   }
   const int64_t nonzeros = ptr.back();
-  if (dense_bytes <= small_model ||
-      nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
+  if (stored_dense<T>(features, K, nonzeros)) {
     auto W = new_array<T>({features, K});
-    {
-      nb::gil_scoped_release nogil;
-      for_each_feature(columns, coef, K, threads,
-                       [&](int64_t f, const auto& weights) { weights.copy_dense(W.data() + f * K); });
-    }
+    fill([&](int64_t f, const auto& weights) { weights.copy_dense(W.data() + f * K); });
     return nb::cast(W);
   }
   auto classes = new_array<int32_t>({nonzeros});
   auto values = new_array<T>({nonzeros});
-  {
-    nb::gil_scoped_release nogil;
-    for_each_feature(columns, coef, K, threads, [&](int64_t f, const auto& weights) {
-      weights.copy_sparse(classes.data() + ptr[f], values.data() + ptr[f]);
-    });
-  }
+  fill([&](int64_t f, const auto& weights) {
+    weights.copy_sparse(classes.data() + ptr[f], values.data() + ptr[f]);
+  });
   return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
 }
 

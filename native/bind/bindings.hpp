@@ -8,8 +8,8 @@
 namespace manyclass {
 
 using ModulePart = void(nanobind::module_& m);
-ModulePart bind_layouts, bind_coupled, bind_maximum_entropy, bind_streams, bind_leagues, bind_blocks, bind_labels,
-    bind_max_margin, bind_prediction, bind_checks, bind_metrics, bind_label_tree, bind_text;
+ModulePart bind_layouts, bind_coupled, bind_maximum_entropy, bind_streams, bind_leagues, bind_blocks,
+    bind_labels, bind_max_margin, bind_prediction, bind_checks, bind_metrics, bind_label_tree, bind_text;
 
 // Makes the classes of a kernel for float32 and float64, whose names end in 32 and 64. bind(class) adds the
 // members.

@@ -101,10 +101,11 @@ void bind_training(nb::class_<Blocks>& blocks) {
       .def("weights",
            [](Blocks& s, int64_t features, Threads threads) -> nb::object {
              check_features(s.rows(), features);
-             if (s.has_dense_model()) check_number("features", features, s.features(), s.features());
              if (s.has_dense_model()) {
+               check_number("features", features, s.features(), s.features());
                s.release();
-               return nb::cast(to_numpy(s.take_dense_model(), features, s.problems()));
+               Buffer<T> model = s.take_dense_model();
+               return nb::cast(shared(model, {features, s.problems()}));
              }
              const auto alpha = s.by_rows(true);
              const Columns<T> columns(s.rows(), features);

@@ -37,10 +37,7 @@ void bind_dense_check(nb::module_& m) {
 }  // namespace
 
 void bind_checks(nb::module_& m) {
-  bind_sparse_check<float, int32_t>(m);
-  bind_sparse_check<double, int32_t>(m);
-  bind_sparse_check<float, int64_t>(m);
-  bind_sparse_check<double, int64_t>(m);
+  for_matrix_types([&]<class X, class I>() { bind_sparse_check<X, I>(m); });
   bind_dense_check<float>(m);
   bind_dense_check<double>(m);
 }

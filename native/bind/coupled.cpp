@@ -79,7 +79,7 @@ void bind_variables(nb::class_<Coupled>& coupled) {
   coupled
       .def("alpha",
            [](Coupled& s) {
-             DualArrays<T> out;
+             SparseArrays<T> out;
              for (int64_t i = 0; i < s.alpha().n(); ++i) {
                const auto a = s.alpha()[i];
                out.add(a);

@@ -40,24 +40,24 @@ void bind_search(nb::class_<LabelTree<T>>& tree) {
       "indptr"_a, "indices"_a, "values"_a, "features"_a, "beam"_a, "labels"_a, "scores"_a, "threads"_a);
 }
 
+// Weights are given by label, with ascending features.
 template <class T>
-void bind_label_trees(nb::module_& m, const char* name) {
-  // Weights are given by label, with ascending features.
+void bind_clusters(nb::module_& m) {
   m.def(
       "cluster_labels",
       [](In<int64_t> ptr, In<int32_t> feature, In<T> value, int64_t features, int64_t branching,
          uint64_t seed, Threads threads) {
         check_number("branching", branching, 2, INT32_MAX);
-        std::vector<int32_t> order;
-        {
-          nb::gil_scoped_release nogil;
+        return to_numpy(without_gil([&] {
           const SparseRows<T> vectors = positive_part(label_vectors(ptr, feature, value, features));
-          order = LabelClusters<T>(vectors.view(), branching, seed).run(threads);
-        }
-        return to_numpy(std::move(order));
+          return LabelClusters<T>(vectors.view(), branching, seed).run(threads);
+        }));
       },
       "indptr"_a, "indices"_a, "values"_a, "features"_a, "branching"_a, "seed"_a, "threads"_a);
-  nb::class_<LabelTree<T>> tree(m, name);
+}
+
+template <class T>
+void bind_tree(nb::class_<LabelTree<T>> tree) {
   tree.def(
       "__init__",
       [](LabelTree<T>* self, In<int64_t> ptr, In<int32_t> feature, In<T> value, int64_t features,
@@ -77,17 +77,15 @@ void bind_label_trees(nb::module_& m, const char* name) {
       "threads"_a);
   tree.def_prop_ro("levels", &LabelTree<T>::levels);
   tree.def_prop_ro("nbytes", &LabelTree<T>::nbytes);
-  bind_search<T, float, int32_t>(tree);
-  bind_search<T, float, int64_t>(tree);
-  bind_search<T, double, int32_t>(tree);
-  bind_search<T, double, int64_t>(tree);
+  for_matrix_types([&]<class X, class I>() { bind_search<T, X, I>(tree); });
 }
 
 }  // namespace
 
 void bind_label_tree(nb::module_& m) {
-  bind_label_trees<float>(m, "LabelTree32");
-  bind_label_trees<double>(m, "LabelTree64");
+  bind_clusters<float>(m);
+  bind_clusters<double>(m);
+  bind_both<LabelTree>(m, "LabelTree", [](auto tree) { bind_tree(tree); });
 }
 
 }  // namespace manyclass

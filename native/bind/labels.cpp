@@ -38,9 +38,8 @@ nb::object label_weights(LabelBlocks<T>& labels) {
   };
   for (int64_t b = 0; b < labels.blocks(); ++b) for_each(b, [&](int64_t f, int64_t, T) { ++ptr[f + 1]; });
   for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
-  const int64_t nonzeros = ptr.back(), dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
-  if (dense_bytes <= small_model ||
-      nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) >= dense_bytes) {
+  const int64_t nonzeros = ptr.back();
+  if (stored_dense<T>(features, K, nonzeros)) {
     auto W = new_array<T>({features, K});
     for (int64_t b = 0; b < labels.blocks(); ++b)
       for_each(b, [&](int64_t f, int64_t c, T w) { W.data()[f * K + c] = w; });

@@ -73,12 +73,8 @@ void bind_packed_rows(nb::class_<Layout<T>>& cls) {
 }
 
 template <class T>
-void bind_layouts(nb::module_& m, const std::string& suffix) {
-  nb::class_<Layout<T>> layout(m, ("Layout" + suffix).c_str());
-  bind_layout<T, float, int32_t>(layout);
-  bind_layout<T, float, int64_t>(layout);
-  bind_layout<T, double, int32_t>(layout);
-  bind_layout<T, double, int64_t>(layout);
+void bind_rows(nb::class_<Layout<T>> layout) {
+  for_matrix_types([&]<class X, class I>() { bind_layout<T, X, I>(layout); });
   bind_packed_rows<T>(layout);
   // For rows in parts: begin_rows, with upper bounds of the numbers of rows and entries, then add_rows or
   // add_planes.
@@ -100,8 +96,7 @@ void bind_layouts(nb::module_& m, const std::string& suffix) {
 
 void bind_layouts(nb::module_& m) {
   bind_places(m);
-  bind_layouts<float>(m, "32");
-  bind_layouts<double>(m, "64");
+  bind_both<Layout>(m, "Layout", [](auto layout) { bind_rows(layout); });
 }
 
 }  // namespace manyclass

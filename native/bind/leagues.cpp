@@ -76,10 +76,7 @@ void bind_dual_rows(nb::class_<DualRows<T>> rows) {
     check_number("classes", K, 0, INT32_MAX);
     check_dual_rows(ptr, classes, values, std::ssize(ptr) - 1, K);
     new (self) DualRows<T>(std::ssize(ptr) - 1);
-    for (int64_t i = 0; i < self->n(); ++i) {
-      const int64_t b = ptr.data()[i];
-      self->assign(i, classes.data() + b, values.data() + b, ptr.data()[i + 1] - b);
-    }
+    self->assign_rows(ptr.data(), classes.data(), values.data());
   });
 }
 
@@ -93,20 +90,13 @@ void bind_membership(nb::class_<L>& leagues) {
              s.divide(to_vector(league));
            })
       .def("start", [](L& s, int64_t l) { checked_league(s, l).start(s.rows()); })
-      .def("leave",
-           [](L& s, int64_t l) {
-             checked_league(s, l);
-             s.leave(l);
-           })
+      .def("leave", [](L& s, int64_t l) { s.leave(checked_league(s, l)); })
       .def("here", [](L& s, int64_t l) { return checked_league(s, l).here; })
       .def("pack",
            [](L& s, int64_t l) {
              League<T>& league = league_here(s, l);
-             nb::gil_scoped_release nogil;
-             LeagueParcel<T> parcel(league, s.rows().heads());
-             nb::gil_scoped_acquire gil;
-             const size_t size = parcel.size();
-             return to_numpy<uint8_t>(std::move(parcel.memory()), size);
+             auto parcel = without_gil([&] { return LeagueParcel<T>(league, s.rows().heads()); });
+             return to_numpy<uint8_t>(std::move(parcel.memory()), parcel.size());
            })
       .def(
           "unpack",
@@ -115,8 +105,7 @@ void bind_membership(nb::class_<L>& leagues) {
             s.unpack(l, parcel.data(), parcel.size());
           },
           NoGil())
-      .def("members",
-           [](L& s, int64_t l) { return to_numpy(std::vector<int32_t>(checked_league(s, l).members)); });
+      .def("members", [](L& s, int64_t l) { return to_numpy(checked_league(s, l).members); });
 }
 
 template <class T, class L>
@@ -155,15 +144,14 @@ void bind_variables(nb::class_<L>& leagues) {
                values.insert(values.end(), held.values, held.values + held.size);
              }
              return std::make_tuple(to_numpy(std::move(sizes)), to_numpy(std::move(classes)),
-                                    to_numpy(std::move(values)), to_numpy(std::vector<uint8_t>(duel.rests)));
+                                    to_numpy(std::move(values)), to_numpy(duel.rests));
            })
       .def("set_duel",
            [](L& s, int64_t a, int64_t b, In<int32_t> sizes, In<int32_t> classes, In<T> values,
               In<uint8_t> rests) {
              const std::vector<int64_t> ptr = checked_duel(s, a, b, sizes, classes, values, rests);
              auto& duel = s.duel(a, b);
-             for (int64_t m = 0; m < duel.alpha.n(); ++m)
-               duel.alpha.assign(m, classes.data() + ptr[m], values.data() + ptr[m], ptr[m + 1] - ptr[m]);
+             duel.alpha.assign_rows(ptr.data(), classes.data(), values.data());
              duel.rests = to_vector(rests);
            })
       // From here on, `alpha` are the variables of all rows for all classes.
@@ -204,11 +192,9 @@ void bind_certificate(nb::class_<L>& leagues) {
             check_alpha(s, alpha);
             check_length("own", own.size(), s.rows().n);
             std::vector<double> parts;
-            {
-              nb::gil_scoped_release nogil;
-              for (const Certificate& part : s.certify(l, alpha, own.data(), threads))
-                parts.insert(parts.end(), {part.primal, part.dual, part.violation});
-            }
+            for (const Certificate& part :
+                 without_gil([&] { return s.certify(l, alpha, own.data(), threads); }))
+              parts.insert(parts.end(), {part.primal, part.dual, part.violation});
             return to_numpy(std::move(parts));
           },
           "league"_a, "alpha"_a, "own"_a, "threads"_a)

@@ -12,9 +12,7 @@ namespace {
 template <class T>
 nb::object to_matrix(SparseModel<T> model, int64_t features, int64_t K) {
   model.ptr.resize(features + 1, model.ptr.back());
-  const int64_t dense_bytes = features * K * static_cast<int64_t>(sizeof(T));
-  if (dense_bytes > small_model &&
-      model.ptr.back() * static_cast<int64_t>(sizeof(int32_t) + sizeof(T)) < dense_bytes)
+  if (!stored_dense<T>(features, K, model.ptr.back()))
     return nb::make_tuple(to_numpy(std::move(model.ptr)), to_numpy(std::move(model.label)),
                           to_numpy(std::move(model.value)));
   auto W = new_array<T>({features, K});
@@ -26,20 +24,13 @@ nb::object to_matrix(SparseModel<T> model, int64_t features, int64_t K) {
 
 // The sums V during a fit: a list of labels and values for each head feature.
 template <class T>
-std::tuple<nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>, nb::ndarray<nb::numpy, int32_t, nb::ndim<1>>,
-           nb::ndarray<nb::numpy, T, nb::ndim<1>>>
-held_sums(MaxMarginSolver<T>& s) {
-  std::vector<int64_t> ptr{0};
-  std::vector<int32_t> labels;
-  std::vector<T> values;
+auto held_sums(MaxMarginSolver<T>& s) {
+  SparseArrays<T> out;
   for (const auto& row : s.sums()) {
-    row.for_each([&](int32_t c, T v) {
-      labels.push_back(c);
-      values.push_back(v);
-    });
-    ptr.push_back(std::ssize(labels));
+    row.for_each([&](int32_t c, T v) { out.add(c, v); });
+    out.end_row();
   }
-  return {to_numpy(std::move(ptr)), to_numpy(std::move(labels)), to_numpy(std::move(values))};
+  return std::move(out).to_tuple();
 }
 
 template <class T>
@@ -71,8 +62,8 @@ template <class T, class Solver>
 void bind_state(nb::class_<Solver>& solver) {
   solver
       .def("alpha",
-           [](const Solver& s) {
-             DualArrays<T> out;
+           [](Solver& s) {
+             SparseArrays<T> out;
              for (int64_t i = 0; i < s.alpha().n(); ++i) {
                out.add(s.alpha()[i]);
                out.end_row();
@@ -83,7 +74,7 @@ void bind_state(nb::class_<Solver>& solver) {
            [](Solver& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
              check_dual_rows(ptr, classes, values, s.rows().n, s.classes());
              check_feasible(s, ptr, values);
-             s.set_alpha(ptr.data(), classes.data(), values.data());
+             s.alpha().assign_rows(ptr.data(), classes.data(), values.data());
            })
       .def("held_sums", &held_sums<T>)
       .def("set_held_sums", &set_held_sums<T>)
@@ -95,7 +86,7 @@ void bind_state(nb::class_<Solver>& solver) {
              s.ease() = to_vector(ease);
            })
       .def("pass_sums",
-           [](const Solver& s) {
+           [](Solver& s) {
              const PassStats p = s.seen();
              return to_numpy(std::vector<double>{s.squares(), p.loss, p.gap, p.alpha_sum, p.violation});
            })
@@ -140,17 +131,13 @@ void bind_solver(nb::class_<Solver>& solver) {
       .def("weights",
            [](Solver& s, int64_t features, Threads threads) {
              check_features(s.rows(), features);
-             SparseModel<T> model = [&] {
-               nb::gil_scoped_release nogil;
-               return s.model(threads);
-             }();
-             return to_matrix(std::move(model), features, s.classes());
+             return to_matrix(without_gil([&] { return s.model(threads); }), features, s.classes());
            })
-      .def_prop_ro("data_bytes", [](const Solver& s) { return s.rows().bytes(); })
+      .def_prop_ro("data_bytes", [](Solver& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", &Solver::weight_bytes)
       .def_prop_ro("entries", &Solver::entries)
-      .def_prop_ro("dual_entries", [](const Solver& s) { return s.alpha().entries(); })
-      .def_prop_ro("dual_bytes", [](const Solver& s) { return s.alpha().bytes(); });
+      .def_prop_ro("dual_entries", [](Solver& s) { return s.alpha().entries(); })
+      .def_prop_ro("dual_bytes", [](Solver& s) { return s.alpha().bytes(); });
 }
 
 }  // namespace

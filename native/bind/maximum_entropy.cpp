@@ -20,7 +20,7 @@ void bind_variables(nb::class_<MaxEnt>& solver) {
       .def("alpha",
            [](MaxEnt& s) {
              const int64_t n = s.rows().n, K = s.classes();
-             DualArrays<T> out;
+             SparseArrays<T> out;
              for (int64_t i = 0; i < n; ++i) {
                for (int64_t c = 0; c < K; ++c)
                  out.add(static_cast<int32_t>(c), s.penalty(i) * std::exp(s.state(i)[c]));

@@ -31,10 +31,7 @@ Numbers recycled_array(size_t planes, int64_t count, Make make) {
   const auto made = [&]<class T>(T) {
     auto held = std::make_unique<Recycled>(static_cast<size_t>(count) * sizeof(T));
     auto* data = static_cast<T*>(held->data());
-    {
-      nb::gil_scoped_release nogil;
-      make(data);
-    }
+    without_gil([&] { make(data); });
     nb::capsule owner(held.release(), [](void* p) noexcept { delete static_cast<Recycled*>(p); });
     return Numbers(data, {static_cast<size_t>(count)}, owner, {}, nb::dtype<T>());
   };
@@ -79,19 +76,13 @@ void bind_numbers(nb::module_& m) {
   m.def("split_planes", [](In<Word> numbers) {
     const auto count = std::ssize(numbers);
     std::vector<uint8_t> planes(sizeof(Word) * numbers.size());
-    {
-      nb::gil_scoped_release nogil;
-      split_planes(numbers.data(), count, planes.data());
-    }
+    without_gil([&] { split_planes(numbers.data(), count, planes.data()); });
     return to_numpy(std::move(planes));
   });
   m.def("index_differences", [](In<int64_t> ptr, In<Index> index) {
     check_pointers("indptr", span_of(ptr), std::ssize(index));
     std::vector<Word> found(index.size());
-    {
-      nb::gil_scoped_release nogil;
-      to_differences(ptr.data(), std::ssize(ptr) - 1, index.data(), found.data());
-    }
+    without_gil([&] { to_differences(ptr.data(), std::ssize(ptr) - 1, index.data(), found.data()); });
     return to_numpy(std::move(found));
   });
 }

@@ -41,19 +41,19 @@ void bind_sparse_part(nb::class_<Scorer<T>>& scorer) {
       nb::keep_alive<1, 4>(), nb::keep_alive<1, 5>(), nb::keep_alive<1, 6>());
 }
 
-template <class T, class X, class I, class P>
+template <class T, class X, class I>
 void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
   // Predicts the rows [begin, end): the k best classes and their scores (rows x k) if `codes` is given, else
   // all scores.
   scorer.def(
       "predict",
-      [](Scorer<T>& self, In<P> ptr, In<I> index, In<X> value, int64_t begin, int64_t end,
+      [](Scorer<T>& self, In<I> ptr, In<I> index, In<X> value, int64_t begin, int64_t end,
          std::optional<Out<int32_t>> codes, Out<T> scores, Threads threads) {
         check_number("begin", begin, 0, std::ssize(ptr) - 1);
         check_number("end", end, begin, std::ssize(ptr) - 1);
         check_rows(span_of(ptr).subspan(begin, end - begin + 1), span_of(index), value.size(),
                    self.features());
-        const CsrView<X, I, P> rows{ptr.data() + begin, index.data(),    value.data(),
+        const CsrView<X, I, I> rows{ptr.data() + begin, index.data(),    value.data(),
                                     end - begin,        self.features(), 0};
         const int64_t k = scores.ndim() == 2 ? static_cast<int64_t>(scores.shape(1)) : 0;
         check_number("k", k, codes ? std::min<int64_t>(1, self.classes()) : self.classes(), self.classes());
@@ -70,8 +70,7 @@ void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
 }
 
 template <class T>
-void bind_scorer(nb::module_& m, const char* name) {
-  nb::class_<Scorer<T>> scorer(m, name);
+void bind_scorer(nb::class_<Scorer<T>> scorer) {
   scorer
       .def(
           "__init__",
@@ -107,17 +106,13 @@ void bind_scorer(nb::module_& m, const char* name) {
     bind_sparse_part<T, int8_t, int32_t, int8_t>(scorer);
     bind_sparse_part<T, int8_t, uint16_t, int8_t>(scorer);
   }
-  bind_rows_to_score<T, float, int32_t, int32_t>(scorer);
-  bind_rows_to_score<T, double, int32_t, int32_t>(scorer);
-  bind_rows_to_score<T, float, int64_t, int64_t>(scorer);
-  bind_rows_to_score<T, double, int64_t, int64_t>(scorer);
+  for_matrix_types([&]<class X, class I>() { bind_rows_to_score<T, X, I>(scorer); });
 }
 
 }  // namespace
 
 void bind_prediction(nb::module_& m) {
-  bind_scorer<float>(m, "Scorer32");
-  bind_scorer<double>(m, "Scorer64");
+  bind_both<Scorer>(m, "Scorer", [](auto scorer) { bind_scorer(scorer); });
 }
 
 }  // namespace manyclass

@@ -60,12 +60,7 @@ void bind_stream(nb::class_<Solver>& solver) {
       .def(
           "best_classes",
           [](const Solver& s, Threads threads) {
-            std::vector<int32_t> best;
-            {
-              nb::gil_scoped_release nogil;
-              best = s.best(threads);
-            }
-            return to_numpy(std::move(best));
+            return to_numpy(without_gil([&] { return s.best(threads); }));
           },
           "threads"_a)
       .def("single_weights", [](Solver& s) {

@@ -14,8 +14,14 @@
 
 namespace manyclass {
 
-// Models of at most this many bytes are stored dense, however many weights are 0.
-inline constexpr int64_t small_model = int64_t(1) << 24;
+// Whether a model (features x classes) is stored as a dense matrix: if that takes at most 16 MB, or no more
+// than a sparse one would.
+template <class T>
+bool stored_dense(int64_t features, int64_t classes, int64_t nonzeros = 0) {
+  const int64_t bytes = features * classes * static_cast<int64_t>(sizeof(T));
+  const int64_t sparse_bytes = nonzeros * static_cast<int64_t>(sizeof(int32_t) + sizeof(T));
+  return bytes <= int64_t(1) << 24 || sparse_bytes >= bytes;
+}
 
 // The rows by feature, in the caller's numbering of the features.
 template <class T>

@@ -73,6 +73,11 @@ class DualRows {
     r.own = own;
   }
 
+  // Stores all rows, given as CSR arrays.
+  void assign_rows(const int64_t* ptr, const int32_t* classes, const T* values) {
+    for (int64_t i = 0; i < n(); ++i) assign(i, classes + ptr[i], values + ptr[i], ptr[i + 1] - ptr[i]);
+  }
+
   int64_t entries() const {
     int64_t total = 0;
     for (const auto& r : rows_) total += r.size + (r.own > 0);

@@ -113,10 +113,10 @@ class Leagues {
   int64_t classes() const { return std::ssize(league_); }
 
   // Leagues come and go in turns: each reuses the memory of one that has left.
-  void leave(int64_t l) {
-    if (!leagues_[l].here) return;
-    left_.push_back({std::move(leagues_[l].W), std::move(leagues_[l].tail)});
-    leagues_[l].here = false;
+  void leave(League<T>& league) {
+    if (!league.here) return;
+    left_.push_back({std::move(league.W), std::move(league.tail)});
+    league.here = false;
   }
   void unpack(int64_t l, const uint8_t* from, size_t size) {
     if (!leagues_[l].here) {

@@ -109,14 +109,10 @@ class MaxMarginSolver {
   SparseModel<T> model(int threads) const { return certifier().model(threads); }
 
   const Layout<T>& rows() const { return rows_; }
-  const DualRows<T>& alpha() const { return alpha_; }
+  // After changes, call `refresh`: V still belongs to the old variables.
+  DualRows<T>& alpha() { return alpha_; }
   int64_t classes() const { return K_; }
   T penalty(int64_t i) const { return C_[i]; }
-  // Call `refresh` afterwards: V still belongs to the old variables.
-  void set_alpha(const int64_t* ptr, const int32_t* classes, const T* values) {
-    for (int64_t i = 0; i < rows_.n; ++i)
-      alpha_.assign(i, classes + ptr[i], values + ptr[i], ptr[i + 1] - ptr[i]);
-  }
 
   // V, with the rounding errors of every step, and everything else that a fit needs to resume with the same
   // bits.
