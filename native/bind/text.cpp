@@ -9,65 +9,39 @@ namespace manyclass {
 
 namespace {
 
-template <class T>
-using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
 // None, or the line, column and reason of what `parse` has rejected, with the key of a remedy.
 template <class Parse>
 nb::object failure_of(Parse parse) {
-  int64_t line = 0, column = 0;
-  std::string reason, remedy;
-  {
-    nb::gil_scoped_release released;
-    try {
-      parse();
-    } catch (const ParseFailure& failure) {
-      line = failure.line;
-      column = failure.column;
-      reason = failure.what();
-      remedy = failure.remedy;
-    }
+  try {
+    without_gil(parse);
+  } catch (const ParseFailure& failure) {
+    return nb::make_tuple(failure.line, failure.column, failure.what(), failure.remedy);
   }
-  if (line == 0) return nb::none();
-  return nb::make_tuple(line, column, reason, remedy);
+  return nb::none();
 }
 
-// The memory of an output array, whose length must be exactly `count`.
-template <class T>
-T* room_for(int64_t count, const Array<T>& out) {
-  check_length("room", out.size(), count);
-  return out.data();
+// The memory of an output array for indices.
+template <class Parser, class Index>
+Index* room_for_indices(const Parser& self, const Out<Index>& out) {
+  if (sizeof(Index) < 8 && self.max_index() > INT32_MAX) reject("room", "the indices need 64 bits");
+  return room_in("room", out, self.nnz());
 }
 
-template <class Index, class Value>
-void bind_taking(nb::class_<RowParser<Value>>& parser) {
-  const auto check = [](const RowParser<Value>& self) {
-    if (sizeof(Index) < 8 && self.max_index() > std::numeric_limits<int32_t>::max())
-      reject("room", "the indices need 64 bits");
-  };
+template <class Index, class Label, class Parser>
+void bind_taking(nb::class_<Parser>& parser) {
   parser
       .def("take_indices",
-           [check](RowParser<Value>& self, Array<Index> out) {
-             check(self);
-             self.take_indices(room_for(self.nnz(), out));
-           })
-      .def("take_written_indices", [check](RowParser<Value>& self, Array<Index> out) {
-        check(self);
-        self.take_written_indices(room_for(self.nnz(), out));
+           [](Parser& self, Out<Index> out) { self.take_indices(room_for_indices(self, out)); })
+      .def("take_written_indices",
+           [](Parser& self, Out<Index> out) { self.take_written_indices(room_for_indices(self, out)); })
+      .def("take_labels", [](Parser& self, Out<Label> out) {
+        self.take_labels(room_in("room", out, self.n_labels_read()));
       });
 }
 
-template <class Label, class Value>
-void bind_labels_of(nb::class_<RowParser<Value>>& parser) {
-  parser.def("take_labels", [](RowParser<Value>& self, Array<Label> out) {
-    self.take_labels(room_for(self.n_labels_read(), out));
-  });
-}
-
 template <class Value>
-void bind_row_parser(nb::module_& m, const char* name) {
+void bind_row_parser(nb::class_<RowParser<Value>> parser) {
   using Parser = RowParser<Value>;
-  nb::class_<Parser> parser(m, name, "Parses svmlight or XMC text piece by piece; see formats/svmlight.hpp.");
   parser
       .def(
           "__init__",
@@ -78,10 +52,9 @@ void bind_row_parser(nb::module_& m, const char* name) {
             check_number("multilabel", multilabel, -1, 1);
             new (self) Parser({n_features, Choice(zero_based), Choice(multilabel), allow_nonfinite, xmc});
           },
-          nb::kw_only(), nb::arg("n_features"), nb::arg("zero_based"), nb::arg("multilabel"),
-          nb::arg("allow_nonfinite"), nb::arg("xmc"))
+          nb::kw_only(), "n_features"_a, "zero_based"_a, "multilabel"_a, "allow_nonfinite"_a, "xmc"_a)
       .def("feed",
-           [](Parser& self, Array<const uint8_t> text) {
+           [](Parser& self, In<uint8_t> text) {
              return failure_of(
                  [&] { self.feed(reinterpret_cast<const char*>(text.data()), std::ssize(text)); });
            })
@@ -107,53 +80,37 @@ void bind_row_parser(nb::module_& m, const char* name) {
       .def_prop_ro("multilabel", &Parser::multilabel)
       .def_prop_ro("zero_based", &Parser::zero_based)
       .def_prop_ro("labels_are_integers", &Parser::labels_are_integers)
-      .def("take_values", [](Parser& self, Array<Value> out) { self.take_values(room_for(self.nnz(), out)); })
+      .def("take_values",
+           [](Parser& self, Out<Value> out) { self.take_values(room_in("room", out, self.nnz())); })
       .def("take_row_ends",
-           [](Parser& self, Array<int64_t> out) { self.take_row_ends(room_for(self.n_rows(), out)); })
+           [](Parser& self, Out<int64_t> out) { self.take_row_ends(room_in("room", out, self.n_rows())); })
       .def("take_label_ends",
-           [](Parser& self, Array<int64_t> out) { self.take_label_ends(room_for(self.n_rows(), out)); });
-  bind_taking<int32_t, Value>(parser);
-  bind_taking<int64_t, Value>(parser);
-  bind_labels_of<int64_t, Value>(parser);
-  bind_labels_of<double, Value>(parser);
-}
-
-// Checks the ends of rows: never decreasing, and at most `entries`.
-void check_ends(const char* name, const Array<const int64_t>& ends, size_t entries) {
-  check_range(name, std::span<const int64_t>(ends.data(), ends.size()), 0, static_cast<int64_t>(entries) + 1);
-  if (!std::is_sorted(ends.data(), ends.data() + ends.size()))
-    reject(name, "an entry is smaller than the one before");
+           [](Parser& self, Out<int64_t> out) { self.take_label_ends(room_in("room", out, self.n_rows())); });
+  bind_taking<int32_t, int64_t>(parser);
+  bind_taking<int64_t, double>(parser);
 }
 
 template <class Value, class Label>
-nb::bytes formatted(Array<const int64_t> row_ends, Array<const int64_t> indices, Array<const Value> values,
-                    Array<const int64_t> label_ends, Array<const Label> labels, int64_t base,
-                    bool mark_empty) {
-  check_ends("row_ends", row_ends, std::min(indices.size(), values.size()));
-  check_ends("label_ends", label_ends, labels.size());
+nb::bytes formatted(In<int64_t> row_ends, In<int64_t> indices, In<Value> values, In<int64_t> label_ends,
+                    In<Label> labels, int64_t base, bool mark_empty) {
+  check_ends("row_ends", span_of(row_ends), std::min(std::ssize(indices), std::ssize(values)));
+  check_ends("label_ends", span_of(label_ends), std::ssize(labels));
   check_length("label_ends", label_ends.size(), std::ssize(row_ends));
-  std::string text;
-  {
-    nb::gil_scoped_release released;
-    text = format_rows(row_ends.data(), std::ssize(row_ends), indices.data(), values.data(),
+  const std::string text = without_gil([&] {
+    return format_rows(row_ends.data(), std::ssize(row_ends), indices.data(), values.data(),
                        label_ends.data(), labels.data(), base, mark_empty);
-  }
+  });
   return nb::bytes(text.data(), text.size());
-}
-
-void bind_text_formats(nb::module_& m) {
-  bind_row_parser<float>(m, "RowParserFloat32");
-  bind_row_parser<double>(m, "RowParserFloat64");
-  m.def("format_rows", &formatted<float, int64_t>);
-  m.def("format_rows", &formatted<float, double>);
-  m.def("format_rows", &formatted<double, int64_t>);
-  m.def("format_rows", &formatted<double, double>);
 }
 
 }  // namespace
 
 void bind_text(nb::module_& m) {
-  bind_text_formats(m);
+  bind_both<RowParser>(m, "RowParserFloat", [](auto parser) { bind_row_parser(parser); });
+  m.def("format_rows", &formatted<float, int64_t>);
+  m.def("format_rows", &formatted<float, double>);
+  m.def("format_rows", &formatted<double, int64_t>);
+  m.def("format_rows", &formatted<double, double>);
   bind_planes(m);
 }
 

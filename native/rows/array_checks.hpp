@@ -68,14 +68,20 @@ void check_pointers(const char* name, std::span<const P> ptr, int64_t entries) {
                      std::to_string(entries) + " values");
 }
 
+// Ends of rows: never decreasing, and at most `entries`.
+template <class P>
+void check_ends(const char* name, std::span<const P> ends, int64_t entries) {
+  check_range(name, ends, 0, entries + 1);
+  if (!std::is_sorted(ends.begin(), ends.end())) reject(name, "an entry is smaller than the one before");
+}
+
 // A CSR matrix whose arrays may be longer than its rows: `ptr` never decreases and stays within the entries,
 // and the indices of its rows are below `columns`.
 template <class P, class I>
 void check_rows(std::span<const P> ptr, std::span<const I> index, size_t values, int64_t columns) {
   const auto entries = static_cast<int64_t>(std::min(index.size(), values));
   if (ptr.empty()) reject("indptr", "it is empty, but must start with 0");
-  check_range("indptr", ptr, 0, entries + 1);
-  if (!std::is_sorted(ptr.begin(), ptr.end())) reject("indptr", "an entry is smaller than the one before");
+  check_ends("indptr", ptr, entries);
   check_number("n_features", columns, 0);
   check_range("indices", index.subspan(ptr.front(), ptr.back() - ptr.front()), 0, columns);
 }
