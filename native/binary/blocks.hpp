@@ -11,7 +11,6 @@
 #include "binary/data.hpp"
 #include "binary/loss.hpp"
 #include "binary/model_columns.hpp"
-#include "binary/row_labels.hpp"
 #include "binary/row_sides.hpp"
 #include "binary/training.hpp"
 #include "binary/variables.hpp"
@@ -20,6 +19,7 @@
 #include "parallel/dealt_blocks.hpp"
 #include "parallel/interrupt.hpp"
 #include "rows/layout.hpp"
+#include "rows/row_labels.hpp"
 #include "simd/memory.hpp"
 #include "simd/vector.hpp"
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "binary/problems.hpp"
-#include "binary/row_labels.hpp"
 #include "binary/row_sides.hpp"
 #include "dual/kept_weights.hpp"
 #include "rows/layout.hpp"
+#include "rows/row_labels.hpp"
 
 namespace manyclass {
 

@@ -22,6 +22,7 @@
 #include "rows/best_classes.hpp"
 #include "rows/layout.hpp"
 #include "rows/scores.hpp"
+#include "rows/sparse_rows.hpp"
 #include "simd/lane_masks.hpp"
 #include "simd/memory.hpp"
 #include "simd/vector.hpp"
@@ -193,21 +194,16 @@ class BinaryStream {
   }
 
   // The coefficients of the weights, by row.
-  struct Coefficients {
-    std::vector<int64_t> ptr;
-    std::vector<int32_t> cls;
-    std::vector<double> value;
-
+  struct Coefficients : SparseRows<double> {
     static constexpr bool centred() { return false; }
     template <class F>
     void for_each(int64_t i, F f) const {
-      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) f(cls[e], value[e]);
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) f(index[e], value[e]);
     }
   };
   // Only for rows that have features of their own; SingleWeights needs no others.
   Coefficients coefficients() {
     Coefficients out;
-    out.ptr.assign(rows_.n + 1, 0);
     std::vector<std::vector<std::pair<int32_t, double>>> by_row(rows_.n);
     with_loss(loss_, [&]<Binary loss>() {
       Work work(rows_.n);
@@ -221,12 +217,9 @@ class BinaryStream {
         }
       }
     });
-    for (int64_t i = 0; i < rows_.n; ++i) {
-      for (const auto& [c, v] : by_row[i]) {
-        out.cls.push_back(c);
-        out.value.push_back(v);
-      }
-      out.ptr[i + 1] = std::ssize(out.cls);
+    for (const auto& row : by_row) {
+      for (const auto& [c, v] : row) out.add(c, v);
+      out.end_row();
     }
     return out;
   }

@@ -20,8 +20,8 @@
 #include "dual/feature_weights.hpp"
 #include "dual/rows.hpp"
 #include "rows/array_checks.hpp"
-#include "rows/csr_view.hpp"
 #include "rows/layout.hpp"
+#include "rows/sparse_rows.hpp"
 #include "simd/memory.hpp"
 
 namespace nb = nanobind;
@@ -93,28 +93,11 @@ auto shared(Buffer<T>& buffer) {
   return shared(buffer, {buffer.size()});
 }
 
-// Classes and values of consecutive rows, as CSR arrays.
 template <class T>
-struct SparseArrays {
-  std::vector<int64_t> ptr{0};
-  std::vector<int32_t> classes;
-  std::vector<T> values;
-
-  void add(int32_t c, T value) {
-    classes.push_back(c);
-    values.push_back(value);
-  }
-  void add(const typename DualRows<T>::Row& row) {
-    classes.insert(classes.end(), row.classes, row.classes + row.size);
-    values.insert(values.end(), row.values, row.values + row.size);
-  }
-  void end_row() { ptr.push_back(std::ssize(classes)); }
-  auto to_tuple() && {
-    return std::make_tuple(to_numpy(std::move(ptr)), to_numpy(std::move(classes)),
-                           to_numpy(std::move(values)));
-  }
-};
-
+auto to_tuple(SparseRows<T> a) {
+  return std::make_tuple(to_numpy(std::move(a.ptr)), to_numpy(std::move(a.index)),
+                         to_numpy(std::move(a.value)));
+}
 inline auto to_tuple(const Certificate& c) { return std::make_tuple(c.primal, c.dual, c.violation); }
 
 template <class T>
@@ -198,8 +181,8 @@ void check_features(const Layout<T>& rows, int64_t features) {
 // The model's weights (features x classes): a dense array if that is small, or no larger than a sparse
 // matrix; else the arrays of a sparse matrix.
 template <class T, class Coefs>
-nb::object model_weights(const Columns<T>& columns, const Coefs& coef, int64_t K, int threads) {
-  const int64_t features = columns.features();
+nb::object model_weights(const SparseRows<T>& columns, const Coefs& coef, int64_t K, int threads) {
+  const int64_t features = std::ssize(columns.ptr) - 1;
   std::vector<int64_t> ptr(features + 1, 0);
   const auto fill = [&](auto visit) {
     without_gil([&] { for_each_feature(columns, coef, K, threads, visit); });

@@ -108,7 +108,7 @@ void bind_training(nb::class_<Blocks>& blocks) {
                return nb::cast(shared(model, {features, s.problems()}));
              }
              const auto alpha = s.by_rows(true);
-             const Columns<T> columns(s.rows(), features);
+             const SparseRows<T> columns = columns_of(s.rows(), features);
              s.release();
              return model_weights<T>(columns, alpha, s.problems(), threads);
            })

@@ -79,14 +79,14 @@ void bind_variables(nb::class_<Coupled>& coupled) {
   coupled
       .def("alpha",
            [](Coupled& s) {
-             SparseArrays<T> out;
+             SparseRows<T> out;
              for (int64_t i = 0; i < s.alpha().n(); ++i) {
                const auto a = s.alpha()[i];
-               out.add(a);
+               out.add(a.classes, a.values, a.size);
                if (a.own > 0) out.add(s.labels()[i], a.own);
                out.end_row();
              }
-             return std::move(out).to_tuple();
+             return to_tuple(std::move(out));
            })
       .def("set_alpha",
            [](Coupled& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
@@ -130,7 +130,7 @@ void bind_model(nb::class_<Coupled>& coupled) {
           "weights",
           [](Coupled& s, int64_t features, Threads threads, double scale) {
             check_features(s.rows(), features);
-            const Columns<T> columns(s.rows(), features);
+            const SparseRows<T> columns = columns_of(s.rows(), features);
             s.release();
             const CoupledCoefficients<T> coef = s.coefficients();
             return model_weights<T>(columns, ScaledCoefficients<T>(coef, scale), s.classes(), threads);

@@ -50,7 +50,7 @@ void bind_clusters(nb::module_& m) {
         check_number("branching", branching, 2, INT32_MAX);
         return to_numpy(without_gil([&] {
           const SparseRows<T> vectors = positive_part(label_vectors(ptr, feature, value, features));
-          return LabelClusters<T>(vectors.view(), branching, seed).run(threads);
+          return LabelClusters<T>(vectors.view(features), branching, seed).run(threads);
         }));
       },
       "indptr"_a, "indices"_a, "values"_a, "features"_a, "branching"_a, "seed"_a, "threads"_a);

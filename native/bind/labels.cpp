@@ -26,7 +26,7 @@ void give_back_memory() {
 template <class T>
 nb::object label_weights(LabelBlocks<T>& labels) {
   const bool constant = labels.data().net.constant != 0;
-  const int64_t features = labels.data().X.d + constant, K = labels.labels();
+  const int64_t features = labels.data().X.n_features + constant, K = labels.labels();
   std::vector<int64_t> ptr(features + 1, 0);
   const auto for_each = [&](int64_t b, auto f) {
     const BlockOfLabels<T>& block = labels.block(b);
@@ -86,7 +86,7 @@ void check_block_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>
   if (ptr.size() == 0) return check_length("features", feature.size(), 0);
   check_length("weight_ptr", ptr.size(), s.many(b) + 1);
   check_pointers("weight_ptr", span_of(ptr), std::ssize(feature));
-  check_ascending("features", span_of(ptr), span_of(feature), s.data().X.d);
+  check_ascending("features", span_of(ptr), span_of(feature), s.data().X.n_features);
 }
 
 // Checks the variables of a block by label, rows ascending; empty if they are not kept.
@@ -97,7 +97,7 @@ void check_variables_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int6
   if (ptr.size() == 0) return check_length("rows", row.size(), 0);
   check_length("row_ptr", ptr.size(), s.many(b) + 1);
   check_pointers("row_ptr", span_of(ptr), std::ssize(row));
-  check_ascending("rows", span_of(ptr), span_of(row), s.data().X.n);
+  check_ascending("rows", span_of(ptr), span_of(row), s.data().X.n_rows);
   check_not_negative("variables", span_of(variable));
   if (s.data().squared) return;
   for (size_t e = 0; e < row.size(); ++e)
@@ -154,13 +154,13 @@ void bind_training(nb::class_<Labels>& labels) {
             const auto [lambda, tau, constant] = net;
             const auto [draws, together] = search;
             check_rows(span_of(ptr), span_of(index), value.size(), features);
-            const RowsInPlace<T> X{ptr.data(), index.data(), value.data(), std::ssize(ptr) - 1, features};
+            const SparseRowsView<T> X{ptr.data(), index.data(), value.data(), std::ssize(ptr) - 1, features};
             check_number("n_features", features, 0, INT32_MAX);
-            check_number("rows", X.n, 0, INT32_MAX - 1);
-            check_length("C", C.size(), X.n);
+            check_number("rows", X.n_rows, 0, INT32_MAX - 1);
+            check_length("C", C.size(), X.n_rows);
             check_not_negative("C", span_of(C));
             check_pointers("own_ptr", span_of(own_ptr), std::ssize(own));
-            check_ascending("own", span_of(own_ptr), span_of(own), X.n);
+            check_ascending("own", span_of(own_ptr), span_of(own), X.n_rows);
             check_number("draws", draws, 0);
             check_number("together", together, 0, INT32_MAX);
             nb::gil_scoped_release nogil;

@@ -203,7 +203,7 @@ void bind_certificate(nb::class_<L>& leagues) {
           [](L& s, const DualRows<T>& alpha, int64_t features, Threads threads) {
             check_alpha(s, alpha);
             check_features(s.rows(), features);
-            const Columns<T> columns(s.rows(), features);
+            const SparseRows<T> columns = columns_of(s.rows(), features);
             const CoupledCoefficients<T> coef(alpha, s.labels(), s.penalties(),
                                               CoupledLoss::named("ww", s.classes(), 0.5), false);
             return model_weights<T>(columns, coef, s.classes(), threads);

@@ -12,25 +12,23 @@ namespace {
 template <class T>
 nb::object to_matrix(SparseModel<T> model, int64_t features, int64_t K) {
   model.ptr.resize(features + 1, model.ptr.back());
-  if (!stored_dense<T>(features, K, model.ptr.back()))
-    return nb::make_tuple(to_numpy(std::move(model.ptr)), to_numpy(std::move(model.label)),
-                          to_numpy(std::move(model.value)));
+  if (!stored_dense<T>(features, K, model.ptr.back())) return nb::cast(to_tuple(std::move(model)));
   auto W = new_array<T>({features, K});
   for (int64_t f = 0; f < features; ++f)
     for (int64_t e = model.ptr[f]; e < model.ptr[f + 1]; ++e)
-      W.data()[f * K + model.label[e]] = model.value[e];
+      W.data()[f * K + model.index[e]] = model.value[e];
   return nb::cast(W);
 }
 
 // The sums V during a fit: a list of labels and values for each head feature.
 template <class T>
 auto held_sums(MaxMarginSolver<T>& s) {
-  SparseArrays<T> out;
+  SparseRows<T> out;
   for (const auto& row : s.sums()) {
     row.for_each([&](int32_t c, T v) { out.add(c, v); });
     out.end_row();
   }
-  return std::move(out).to_tuple();
+  return to_tuple(std::move(out));
 }
 
 template <class T>
@@ -63,12 +61,13 @@ void bind_state(nb::class_<Solver>& solver) {
   solver
       .def("alpha",
            [](Solver& s) {
-             SparseArrays<T> out;
+             SparseRows<T> out;
              for (int64_t i = 0; i < s.alpha().n(); ++i) {
-               out.add(s.alpha()[i]);
+               const auto row = s.alpha()[i];
+               out.add(row.classes, row.values, row.size);
                out.end_row();
              }
-             return std::move(out).to_tuple();
+             return to_tuple(std::move(out));
            })
       .def("set_alpha",
            [](Solver& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {

@@ -20,13 +20,13 @@ void bind_variables(nb::class_<MaxEnt>& solver) {
       .def("alpha",
            [](MaxEnt& s) {
              const int64_t n = s.rows().n, K = s.classes();
-             SparseArrays<T> out;
+             SparseRows<T> out;
              for (int64_t i = 0; i < n; ++i) {
                for (int64_t c = 0; c < K; ++c)
                  out.add(static_cast<int32_t>(c), s.penalty(i) * std::exp(s.state(i)[c]));
                out.end_row();
              }
-             return std::move(out).to_tuple();
+             return to_tuple(std::move(out));
            })
       .def("set_alpha",
            [](MaxEnt& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {

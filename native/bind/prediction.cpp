@@ -6,7 +6,7 @@
 #include "predict/part.hpp"
 #include "predict/scorer.hpp"
 #include "predict/sparse_part.hpp"
-#include "rows/csr_view.hpp"
+#include "rows/sparse_rows.hpp"
 
 namespace manyclass {
 

@@ -67,7 +67,7 @@ void bind_stream(nb::class_<Solver>& solver) {
         check_loaded(s);
         SingleWeights<T> w(s.rows(), s.coefficients(), s.classes());
         return std::make_tuple(to_numpy(std::move(w.feature)), to_numpy(std::move(w.ptr)),
-                               to_numpy(std::move(w.cls)), to_numpy(std::move(w.value)));
+                               to_numpy(std::move(w.index)), to_numpy(std::move(w.value)));
       });
 }
 

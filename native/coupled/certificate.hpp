@@ -158,13 +158,10 @@ class CoupledCertificate {
 
   // Sets W, and returns 1/2 |W|^2 as it enters the primal and the dual.
   Certificate set_weights(Buffer<T>& W, int64_t stride, int threads) const {
-    int64_t features = 0;
-    for (int64_t f : rows_.head_features) features = std::max(features, f + 1);
-    for (int64_t f : rows_.tail_features) features = std::max(features, f + 1);
-    for (int64_t f : rows_.single_index) features = std::max(features, f + 1);
+    const int64_t features = rows_.count_features();
     std::vector<int32_t> head(features, -1);
     for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = static_cast<int32_t>(h);
-    const Columns<T> columns(rows_, features);
+    const SparseRows<T> columns = columns_of(rows_, features);
     std::vector<Certificate> parts((features + features_a_chunk - 1) / features_a_chunk);
     for_each_feature(columns, scaled_, K_, threads, [&](int64_t f, const auto& weights) {
       Certificate& part = parts[f / features_a_chunk];

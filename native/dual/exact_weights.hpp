@@ -12,6 +12,7 @@
 #include "dual/weight_lists.hpp"
 #include "parallel/team.hpp"
 #include "rows/layout.hpp"
+#include "rows/sparse_rows.hpp"
 #include "simd/memory.hpp"
 #include "simd/vector.hpp"
 
@@ -180,10 +181,8 @@ class ExactWeights {
 // The weights of features that occur in one row only, as the model stores them: by feature, classes
 // ascending.
 template <class T>
-struct SingleWeights {
-  std::vector<int64_t> feature, ptr{0};
-  std::vector<int32_t> cls;
-  std::vector<T> value;
+struct SingleWeights : SparseRows<T> {
+  std::vector<int64_t> feature;
 
   template <class Coefs>
   SingleWeights(const Layout<T>& rows, const Coefs& coef, int64_t classes) {
@@ -207,11 +206,9 @@ struct SingleWeights {
         feature.push_back(rows.single_index[j]);
         for (const auto& [c, v] : found) {
           const T w = static_cast<T>(v * rows.single_value[j]);
-          if (w == 0) continue;
-          cls.push_back(c);
-          value.push_back(w);
+          if (w != 0) this->add(c, w);
         }
-        ptr.push_back(std::ssize(cls));
+        this->end_row();
       }
     }
   }

@@ -9,6 +9,7 @@
 
 #include "parallel/team.hpp"
 #include "rows/layout.hpp"
+#include "rows/sparse_rows.hpp"
 #include "simd/memory.hpp"
 #include "simd/vector.hpp"
 
@@ -25,34 +26,11 @@ bool stored_dense(int64_t features, int64_t classes, int64_t nonzeros = 0) {
 
 // The rows by feature, in the caller's numbering of the features.
 template <class T>
-struct Columns {
-  std::vector<int64_t> ptr;
-  std::vector<int32_t> row;  // ascending
-  std::vector<T> value;
-
-  Columns(const Layout<T>& rows, int64_t features) : ptr(features + 1, 0) {
-    const auto for_each = [&](int64_t i, auto f) {
-      rows.for_each_shared(i, [&](int64_t shared, T x) {
-        f(shared < rows.heads() ? rows.head_features[shared] : rows.tail_features[shared - rows.heads()], x);
-      });
-      for (int64_t j = rows.single_ptr[i]; j < rows.single_ptr[i + 1]; ++j)
-        f(rows.single_index[j], rows.single_value[j]);
-    };
-    for (int64_t i = 0; i < rows.n; ++i) for_each(i, [&](int64_t f, T) { ++ptr[f + 1]; });
-    for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
-    row.resize(ptr[features]);
-    value.resize(ptr[features]);
-    for (int64_t i = 0; i < rows.n; ++i)
-      for_each(i, [&](int64_t f, T x) {
-        row[ptr[f]] = static_cast<int32_t>(i);
-        value[ptr[f]++] = x;
-      });
-    for (int64_t f = features; f > 0; --f) ptr[f] = ptr[f - 1];
-    ptr[0] = 0;
-  }
-
-  int64_t features() const { return std::ssize(ptr) - 1; }
-};
+SparseRows<T> columns_of(const Layout<T>& rows, int64_t features) {
+  return sorted_rows<T>(features, [&](auto see) {
+    for (int64_t i = 0; i < rows.n; ++i) rows.for_each(i, [&](int64_t f, T x) { see(f, i, x); });
+  });
+}
 
 // Computes one feature at a time. Coefs has
 //   size(i)          the number of coefficients of row i
@@ -62,17 +40,17 @@ struct Columns {
 template <class T, class Coefs>
 class FeatureWeights {
  public:
-  FeatureWeights(const Columns<T>& columns, const Coefs& coef, int64_t classes)
+  FeatureWeights(const SparseRows<T>& columns, const Coefs& coef, int64_t classes)
       : columns_(columns), coef_(coef), classes_(classes), sums_(padded<T>(classes)) {}
 
   void load_feature(int64_t f) {
     clear();
     int64_t terms = 0;
-    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) terms += coef_.size(columns_.row[e]);
+    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) terms += coef_.size(columns_.index[e]);
     few_ = terms * 16 < sums_.size() && !(coef_.centred() && terms > 0);
     for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) {
       const double x = columns_.value[e];
-      const int32_t row = columns_.row[e];
+      const int32_t row = columns_.index[e];
       if (few_)
         coef_.for_each(row, [&](int32_t c, double v) {
           sums_[c] += x * v;
@@ -164,7 +142,7 @@ class FeatureWeights {
   void reduce(int64_t f) {
     kept_.clear();
     for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e)
-      for (int32_t c : coef_.labels(columns_.row[e])) kept_.push_back(c);
+      for (int32_t c : coef_.labels(columns_.index[e])) kept_.push_back(c);
     sort_unique(kept_);
     const auto keep = [&](int32_t c) {
       if (!std::binary_search(kept_.begin(), kept_.end(), c)) sums_[c] = 0;
@@ -189,7 +167,7 @@ class FeatureWeights {
     touched_.clear();
   }
 
-  const Columns<T>& columns_;
+  const SparseRows<T>& columns_;
   const Coefs& coef_;
   const int64_t classes_;
   Buffer<double> sums_;
@@ -202,8 +180,9 @@ inline constexpr int64_t features_a_chunk = 64;
 
 // Calls visit(feature, its FeatureWeights) for all features, on several threads.
 template <class T, class Coefs, class F>
-void for_each_feature(const Columns<T>& columns, const Coefs& coef, int64_t classes, int threads, F visit) {
-  const int64_t features = columns.features();
+void for_each_feature(const SparseRows<T>& columns, const Coefs& coef, int64_t classes, int threads,
+                      F visit) {
+  const int64_t features = std::ssize(columns.ptr) - 1;
   Team team(threads);
   team.run([&](int me) {
     FeatureWeights<T, Coefs> weights(columns, coef, classes);

@@ -26,7 +26,7 @@ class ActiveRows {
 
   // place: maps the number of a feature in the data to its number here, or to -1 if it has none yet. The
   // caller keeps it from the first call to the last.
-  void add(const RowsInPlace<T>& X, int32_t i, bool positive, double C, double variable,
+  void add(const SparseRowsView<T>& X, int32_t i, bool positive, double C, double variable,
            std::vector<int32_t>& place) {
     double norm = net_.constant * net_.constant;
     for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e) {

@@ -26,8 +26,8 @@ class BlockedSearch {
   static constexpr int lanes = Lanes<T>::count, most_vectors = 4;
   static constexpr int64_t at_once = most_vectors * lanes;  // the most labels of one pass
 
-  BlockedSearch(const RowsInPlace<T>& X, const RowBounds& bounds)
-      : X_(X), bounds_(bounds), place_(X.d, 0), rare_(bounds.entries) {}
+  BlockedSearch(const SparseRowsView<T>& X, const RowBounds& bounds)
+      : X_(X), bounds_(bounds), place_(X.n_features, 0), rare_(bounds.entries) {}
 
   // For each label, all rows above -1, in ascending order.
   std::vector<std::vector<ScoredRow>> rows_above(const std::vector<const LabelWeights*>& labels,
@@ -118,7 +118,7 @@ class BlockedSearch {
     }
     const T* const W = W_.data();
     alignas(64) T from_lists[width];
-    for (int64_t i = 0; i < X_.n; ++i) {
+    for (int64_t i = 0; i < X_.n_rows; ++i) {
       vec<T> s[vectors] = {};
       int64_t rare = 0;
       for (int64_t e = X_.ptr[i]; e < X_.ptr[i + 1]; ++e) {
@@ -142,7 +142,7 @@ class BlockedSearch {
     clear();
   }
 
-  const RowsInPlace<T>& X_;
+  const SparseRowsView<T>& X_;
   const RowBounds bounds_;
   std::vector<int32_t> place_;  // by feature; all 0 between passes
   std::vector<int32_t> feature_;

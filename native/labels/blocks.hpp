@@ -108,7 +108,7 @@ class LabelBlocks {
 
   struct Work {
     explicit Work(const LabelData<T>& data)
-        : search(data.X, data.index), blocked(data.X, data.bounds), place(data.X.d, -1) {}
+        : search(data.X, data.index), blocked(data.X, data.bounds), place(data.X.n_features, -1) {}
     LabelSearch<T> search;
     BlockedSearch<T> blocked;
     std::vector<int32_t> place;  // by feature: its number in the current label's active rows, or -1
@@ -315,7 +315,7 @@ class LabelBlocks {
   }
 
   LabelResult result_of(const LabelTraining<T>& label) const {
-    return {label.certificate, label.rounds, label.visited / double(data_->X.n),
+    return {label.certificate, label.rounds, label.visited / double(data_->X.n_rows),
             label.support,     label.done,   false};
   }
 

@@ -6,25 +6,15 @@
 #include <vector>
 
 #include "parallel/team.hpp"
+#include "rows/sparse_rows.hpp"
 
 namespace manyclass {
-
-// CSR arrays that belong to the caller. Values are finite, and no row has a feature twice.
-template <class T>
-struct RowsInPlace {
-  const int64_t* ptr;
-  const int32_t* index;
-  const T* value;
-  int64_t n, d;
-
-  int64_t entries() const { return ptr[n]; }
-};
 
 // The largest number of entries and the largest norm of any row.
 struct RowBounds {
   template <class T>
-  explicit RowBounds(const RowsInPlace<T>& X) {
-    for (int64_t i = 0; i < X.n; ++i) {
+  explicit RowBounds(const SparseRowsView<T>& X) {
+    for (int64_t i = 0; i < X.n_rows; ++i) {
       double squares = 0;
       for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e) squares += double(X.value[e]) * double(X.value[e]);
       entries = std::max(entries, X.ptr[i + 1] - X.ptr[i]);
@@ -43,19 +33,19 @@ class InvertedIndex {
     T value;
   };
 
-  InvertedIndex(const RowsInPlace<T>& X, int threads)
-      : ptr_(X.d + 1, 0), entries_(X.entries()), signs_(X.d, 0) {
-    for (int64_t e = X.ptr[0]; e < X.ptr[X.n]; ++e) ++ptr_[X.index[e] + 1];
-    for (int64_t f = 0; f < X.d; ++f) ptr_[f + 1] += ptr_[f];
+  InvertedIndex(const SparseRowsView<T>& X, int threads)
+      : ptr_(X.n_features + 1, 0), entries_(X.entries()), signs_(X.n_features, 0) {
+    for (int64_t e = X.ptr[0]; e < X.ptr[X.n_rows]; ++e) ++ptr_[X.index[e] + 1];
+    for (int64_t f = 0; f < X.n_features; ++f) ptr_[f + 1] += ptr_[f];
     std::vector<int64_t> next(ptr_.begin(), ptr_.end() - 1);
-    for (int64_t i = 0; i < X.n; ++i)
+    for (int64_t i = 0; i < X.n_rows; ++i)
       for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e)
         entries_[next[X.index[e]]++] = {static_cast<int32_t>(i), X.value[e]};
     constexpr int64_t at_once = 256;
     Team team(threads);
     team.run([&](int me) {
-      team.share_out((X.d + at_once - 1) / at_once, me, [&](int64_t part) {
-        for (int64_t f = part * at_once; f < std::min(X.d, (part + 1) * at_once); ++f) order(f);
+      team.share_out((X.n_features + at_once - 1) / at_once, me, [&](int64_t part) {
+        for (int64_t f = part * at_once; f < std::min(X.n_features, (part + 1) * at_once); ++f) order(f);
       });
     });
   }

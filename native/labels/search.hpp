@@ -36,8 +36,8 @@ struct LabelWeights {
 template <class T>
 class LabelSearch {
  public:
-  LabelSearch(const RowsInPlace<T>& X, const InvertedIndex<T>& index)
-      : X_(X), index_(index), gained_(X.n, 0.0), weight_(X.d, 0.0) {}
+  LabelSearch(const SparseRowsView<T>& X, const InvertedIndex<T>& index)
+      : X_(X), index_(index), gained_(X.n_rows, 0.0), weight_(X.n_features, 0.0) {}
 
   // Finds all rows above -1, in ascending order. Returns false, and finds nothing, if the bias is above -1 or
   // more than `most` entries would have to be read.
@@ -167,7 +167,7 @@ class LabelSearch {
     return s;
   }
 
-  const RowsInPlace<T>& X_;
+  const SparseRowsView<T>& X_;
   const InvertedIndex<T>& index_;
   std::vector<double> gained_;  // by row; all 0 between calls
   std::vector<double> weight_;  // by feature; all 0 between calls

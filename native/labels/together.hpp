@@ -30,12 +30,12 @@ class LabelsTogether {
       : data_(data),
         X_(data.X),
         net_(data.net),
-        v_((X_.d + 1) * width),
-        exact_((X_.d + 1) * width),
-        a_(X_.n * width),
-        curve_(X_.n),
-        own_(X_.n) {
-    for (int64_t i = 0; i < X_.n; ++i) {
+        v_((X_.n_features + 1) * width),
+        exact_((X_.n_features + 1) * width),
+        a_(X_.n_rows * width),
+        curve_(X_.n_rows),
+        own_(X_.n_rows) {
+    for (int64_t i = 0; i < X_.n_rows; ++i) {
       double norm = net_.constant * net_.constant;
       for (int64_t e = X_.ptr[i]; e < X_.ptr[i + 1]; ++e) norm += double(X_.value[e]) * double(X_.value[e]);
       curve_[i] = usable_norm<T>(norm / net_.tau, Layout<T>::largest);
@@ -119,7 +119,7 @@ class LabelsTogether {
         a_[int64_t(rows.row[r]) * width + l] = static_cast<T>(rows.a[r]);
     }
     // A row without features has margin 0, for which a = C_i is optimal.
-    for (int64_t i = 0; i < X_.n; ++i)
+    for (int64_t i = 0; i < X_.n_rows; ++i)
       if (curve_[i] == 0) store(a_.data() + i * width, vec<T>{} + static_cast<T>(data_.C[i]));
     set_exact();
     set_training_weights();
@@ -145,7 +145,7 @@ class LabelsTogether {
     const T lambda = static_cast<T>(net_.lambda / net_.tau), constant = static_cast<T>(net_.constant);
     const T rate = static_cast<T>(1 / net_.tau);
     T* const V = v_.data();
-    T* const bias = V + X_.d * width;
+    T* const bias = V + X_.n_features * width;
     const int64_t count = std::ssize(active);
     int64_t kept = 0;
     Seen seen;
@@ -192,12 +192,12 @@ class LabelsTogether {
       double* v = exact_.data() + f * width;
       for (int p = 0; p < parts; ++p) store(v + p * L, load(v + p * L) + x * coef.part[p]);
     };
-    for (int64_t i = 0; i < X_.n; ++i) {
+    for (int64_t i = 0; i < X_.n_rows; ++i) {
       const vec<T> a = load(a_.data() + i * width);
       if (!any_nonzero<T>(a)) continue;
       const Wide<T> wide(a * signs_of_lanes<T>(own_[i]));
       for (int64_t h = X_.ptr[i]; h < X_.ptr[i + 1]; ++h) add(X_.index[h], X_.value[h], wide);
-      add(X_.d, net_.constant, wide);
+      add(X_.n_features, net_.constant, wide);
     }
   }
 
@@ -213,9 +213,9 @@ class LabelsTogether {
     using Loss = BinaryLoss<loss>;
     set_exact();
     Wide<T> primal, dual, worst;
-    for (int64_t f = 0; f <= X_.d; ++f)
+    for (int64_t f = 0; f <= X_.n_features; ++f)
       for (int p = 0; p < parts; ++p) {
-        const bool is_constant = f == X_.d;
+        const bool is_constant = f == X_.n_features;
         const int64_t at = f * width + p * L;
         const vec<double> v = load(exact_.data() + at);
         const vec<double> w = (is_constant ? v : soft<double>(v, net_.lambda)) / net_.tau;
@@ -225,13 +225,14 @@ class LabelsTogether {
         primal.part[p] += net_.tau / 2 * stored * stored;
         dual.part[p] -= net_.tau / 2 * w * w;
       }
-    for (int64_t i = 0; i < X_.n; ++i) {
+    for (int64_t i = 0; i < X_.n_rows; ++i) {
       Wide<T> s;
       for (int64_t h = X_.ptr[i]; h < X_.ptr[i + 1]; ++h) {
         const T* w = v_.data() + int64_t(X_.index[h]) * width;
         for (int p = 0; p < parts; ++p) s.part[p] += double(X_.value[h]) * load_as<double>(w + p * L);
       }
-      const Wide<T> t(signs_of_lanes<T>(own_[i])), a(a_.data() + i * width), bias(v_.data() + X_.d * width);
+      const Wide<T> t(signs_of_lanes<T>(own_[i])), a(a_.data() + i * width),
+          bias(v_.data() + X_.n_features * width);
       for (int p = 0; p < parts; ++p) {
         const vec<double> m = (s.part[p] + net_.constant * bias.part[p]) * t.part[p];
         const auto found = Loss::measure(a.part[p], m, penalty<loss, double>(i));
@@ -255,27 +256,27 @@ class LabelsTogether {
 
   void keep_weights(LabelTraining<T>& label, size_t l) const {
     label.weights = {};
-    for (int64_t f = 0; f < X_.d; ++f) {
+    for (int64_t f = 0; f < X_.n_features; ++f) {
       const T w = v_[f * width + l];
       if (w == 0) continue;
       label.weights.feature.push_back(static_cast<int32_t>(f));
       label.weights.weight.push_back(static_cast<double>(w));
     }
-    label.constant_weight = v_[X_.d * width + l];
+    label.constant_weight = v_[X_.n_features * width + l];
   }
 
   void end(const std::vector<LabelTraining<T>*>& labels) {
     for (size_t l = 0; l < labels.size(); ++l) {
       labels[l]->together = true;
       labels[l]->variables.clear();
-      for (int64_t i = 0; i < X_.n; ++i)
+      for (int64_t i = 0; i < X_.n_rows; ++i)
         if (const T a = a_[i * width + l]; a != 0)
           labels[l]->variables.emplace_back(static_cast<int32_t>(i), static_cast<double>(a));
     }
   }
 
   const LabelData<T>& data_;
-  const RowsInPlace<T>& X_;
+  const SparseRowsView<T>& X_;
   const ElasticNet net_;
   Buffer<T> v_;                  // v / tau, features x lanes
   Buffer<double> exact_;         // v in float64, for certificates

@@ -21,7 +21,7 @@ namespace manyclass {
 // The data that all labels share and only read.
 template <class T>
 struct LabelData {
-  RowsInPlace<T> X;
+  SparseRowsView<T> X;
   InvertedIndex<T> index;
   RowBounds bounds;
   std::vector<double> C;         // by row
@@ -115,7 +115,7 @@ class LabelTraining {
   bool has_to_do_with_all() const {
     if (was_together_) return false;
     const int64_t own = data_.own_ptr[label_ + 1] - data_.own_ptr[label_];
-    return data_.X.n < data_.together * std::max(rows_.count(), 2 * fewest + 2 * own);
+    return data_.X.n_rows < data_.together * std::max(rows_.count(), 2 * fewest + 2 * own);
   }
 
   int64_t label() const { return label_; }
@@ -260,11 +260,11 @@ void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place
   for (const ScoredRow& one : found)
     if (!is_own(one.row)) others.push_back(one.row);
   // Some negative rows are needed to hold the bias down: fill up with random ones.
-  const int64_t least = std::min(data_.X.n - many, many == 0 ? without_own : fewest);
+  const int64_t least = std::min(data_.X.n_rows - many, many == 0 ? without_own : fewest);
   uint64_t state = seed_;
   for (int64_t tried = 0; std::ssize(others) < least && tried < 4 * least; ++tried) {
     state = scramble(state);
-    const auto i = static_cast<int32_t>((static_cast<unsigned __int128>(state) * data_.X.n) >> 64);
+    const auto i = static_cast<int32_t>((static_cast<unsigned __int128>(state) * data_.X.n_rows) >> 64);
     if (!is_own(i)) others.push_back(i);
   }
   std::sort(others.begin(), others.end());

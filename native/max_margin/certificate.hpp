@@ -11,11 +11,11 @@
 #include "dual/certificate.hpp"
 #include "dual/feature_weights.hpp"
 #include "dual/rows.hpp"
-#include "max_margin/label_sets.hpp"
 #include "max_margin/shrunk_rows.hpp"
 #include "max_margin/touched_scores.hpp"
 #include "parallel/team.hpp"
 #include "rows/layout.hpp"
+#include "rows/row_labels.hpp"
 
 namespace manyclass {
 
@@ -68,10 +68,7 @@ class RowView {
 
 // The weights of the model. squares: |tau W|^2 before rounding.
 template <class T>
-struct SparseModel {
-  std::vector<int64_t> ptr;  // by feature
-  std::vector<int32_t> label;
-  std::vector<T> value;
+struct SparseModel : SparseRows<T> {  // by feature
   double squares = 0;
 };
 
@@ -82,15 +79,15 @@ class ModelRows {
  public:
   ModelRows(const SparseModel<T>& model, int64_t K) : model_(model), K_(K), dense_(model.ptr.size() - 1, -1) {
     for (size_t f = 0; f < dense_.size(); ++f) {
-      if (4 * reads_listed(f) < K) continue;
+      if (4 * model_.size(f) < K) continue;
       dense_[f] = std::ssize(values_);
       values_.resize(values_.size() + K, T(0));
       for (int64_t e = model.ptr[f]; e < model.ptr[f + 1]; ++e)
-        values_[dense_[f] + model.label[e]] = model.value[e];
+        values_[dense_[f] + model.index[e]] = model.value[e];
     }
   }
 
-  int64_t reads(int64_t f) const { return dense_[f] < 0 ? reads_listed(f) : K_; }
+  int64_t reads(int64_t f) const { return dense_[f] < 0 ? model_.size(f) : K_; }
 
   // s_c += x w_fc
   void add_to(int64_t f, double x, TouchedScores<double>& s) const {
@@ -102,14 +99,12 @@ class ModelRows {
       return;
     }
     for (int64_t e = model_.ptr[f]; e < model_.ptr[f + 1]; ++e) {
-      s.touch(model_.label[e]);
-      to[model_.label[e]] += x * model_.value[e];
+      s.touch(model_.index[e]);
+      to[model_.index[e]] += x * model_.value[e];
     }
   }
 
  private:
-  int64_t reads_listed(size_t f) const { return model_.ptr[f + 1] - model_.ptr[f]; }
-
   const SparseModel<T>& model_;
   const int64_t K_;
   std::vector<int64_t> dense_;  // by feature, where its dense row begins, or -1
@@ -121,7 +116,7 @@ class ModelRows {
 template <class T>
 class MaxMarginCoefficients {
  public:
-  MaxMarginCoefficients(const DualRows<T>& alpha, const LabelSets& labels, const std::vector<T>& C)
+  MaxMarginCoefficients(const DualRows<T>& alpha, const RowLabels& labels, const std::vector<T>& C)
       : alpha_(alpha), labels_(labels), own_(alpha.n(), 0.0), others_(alpha.n(), 0.0), sum_(alpha.n(), 0.0) {
     for (int64_t i = 0; i < alpha.n(); ++i) {
       const auto a = alpha_[i];
@@ -152,24 +147,24 @@ class MaxMarginCoefficients {
 
  private:
   const DualRows<T>& alpha_;
-  const LabelSets& labels_;
+  const RowLabels& labels_;
   std::vector<double> own_, others_, sum_;
 };
 
 template <class T>
 class MaxMarginCertificate {
  public:
-  MaxMarginCertificate(const Layout<T>& rows, const LabelSets& labels, const std::vector<T>& C,
+  MaxMarginCertificate(const Layout<T>& rows, const RowLabels& labels, const std::vector<T>& C,
                        const DualRows<T>& alpha, int64_t classes, const MaxMarginPenalty& net)
       : rows_(rows), labels_(labels), C_(C), K_(classes), net_(net), coef_(alpha, labels, C) {}
 
   // Calls set(h, labels, values) with row h of V for each head feature, from any thread.
   template <class Set>
   void sums(int threads, Set set) const {
-    const int64_t features = count_features();
+    const int64_t features = rows_.count_features();
     std::vector<int64_t> head(features, -1);
     for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = h;
-    for_each_feature(Columns<T>(rows_, features), coef_, K_, threads, [&](int64_t f, const auto& sums) {
+    for_each_feature(columns_of(rows_, features), coef_, K_, threads, [&](int64_t f, const auto& sums) {
       if (head[f] < 0) return;
       std::vector<int32_t> labels;
       std::vector<double> values;
@@ -182,8 +177,8 @@ class MaxMarginCertificate {
   }
 
   SparseModel<T> model(int threads) const {
-    const int64_t features = count_features();
-    const Columns<T> columns(rows_, features);
+    const int64_t features = rows_.count_features();
+    const SparseRows<T> columns = columns_of(rows_, features);
     SparseModel<T> out;
     out.ptr.assign(features + 1, 0);
     std::vector<double> squares((features + features_a_chunk - 1) / features_a_chunk, 0.0);
@@ -197,14 +192,14 @@ class MaxMarginCertificate {
     });
     for (double part : squares) out.squares += part;
     for (int64_t f = 0; f < features; ++f) out.ptr[f + 1] += out.ptr[f];
-    out.label.resize(out.ptr[features]);
+    out.index.resize(out.ptr[features]);
     out.value.resize(out.ptr[features]);
     for_each_feature(columns, coef_, K_, threads, [&](int64_t f, const auto& sums) {
       int64_t at = out.ptr[f];
       sums.for_each([&](int32_t c, double v) {
         const T w = static_cast<T>(soft(v, net_.lambda_of(f)) / net_.tau);
         if (w == 0) return;
-        out.label[at] = c;
+        out.index[at] = c;
         out.value[at++] = w;
       });
     });
@@ -230,13 +225,6 @@ class MaxMarginCertificate {
  private:
   static constexpr int64_t rows_at_once = 64;
 
-  int64_t count_features() const {
-    int64_t features = 0;
-    for (int64_t f : rows_.head_features) features = std::max(features, f + 1);
-    for (int64_t f : rows_.single_index) features = std::max(features, f + 1);
-    return features;
-  }
-
   double elastic_net(const SparseModel<T>& model) const {
     double value = 0;
     for (size_t f = 0; f + 1 < model.ptr.size(); ++f)
@@ -247,23 +235,15 @@ class MaxMarginCertificate {
     return value;
   }
 
-  template <class F>
-  void for_each_feature_of(int64_t i, F f) const {
-    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
-      f(rows_.head_features[rows_.head_index[h]], double(rows_.head_value[h]));
-    for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
-      f(rows_.single_index[j], double(rows_.single_value[j]));
-  }
-
   Certificate certify_row(int64_t i, const ModelRows<T>& weights, TouchedScores<double>& s) const {
     if (labels_.size(i) == 0 || labels_.size(i) == K_) return {};
     const double C = C_[i];
     // Every score is 0 for any weights, so at the optimum the variables sum to C_i.
     if (rows_.norm[i] == 0) return {C, C, 0};
     int64_t reads = 0;
-    for_each_feature_of(i, [&](int64_t f, double) { reads += weights.reads(f); });
+    rows_.for_each(i, [&](int64_t f, double) { reads += weights.reads(f); });
     s.begin(reads);
-    for_each_feature_of(i, [&](int64_t f, double x) { weights.add_to(f, x, s); });
+    rows_.for_each(i, [&](int64_t f, double x) { weights.add_to(f, x, s); });
     RowView<T> view(C);
     constexpr double seen = -std::numeric_limits<double>::infinity();
     coef_.for_each(i, [&](int32_t c, double u) {
@@ -274,9 +254,9 @@ class MaxMarginCertificate {
         s.set(c, seen);
       }
     });
-    for (const int32_t* p = labels_.begin(i); p < labels_.end(i); ++p) {
-      view.see_own(s[*p], 0);
-      s.set(*p, seen);
+    for (int32_t p : labels_(i)) {
+      view.see_own(s[p], 0);
+      s.set(p, seen);
     }
     view.see_other(s.largest(), 0);
     if (s.untouched() > 0) view.see_other(0, 0);
@@ -284,7 +264,7 @@ class MaxMarginCertificate {
   }
 
   const Layout<T>& rows_;
-  const LabelSets& labels_;
+  const RowLabels& labels_;
   const std::vector<T>& C_;
   const int64_t K_;
   const MaxMarginPenalty net_;

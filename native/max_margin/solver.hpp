@@ -34,12 +34,12 @@
 #include "dual/rows.hpp"
 #include "max_margin/certificate.hpp"
 #include "max_margin/equal_sums.hpp"
-#include "max_margin/label_sets.hpp"
 #include "max_margin/shrunk_rows.hpp"
 #include "max_margin/touched_scores.hpp"
 #include "parallel/shuffle.hpp"
 #include "parallel/team.hpp"
 #include "rows/layout.hpp"
+#include "rows/row_labels.hpp"
 
 namespace manyclass {
 
@@ -47,7 +47,7 @@ template <class T>
 class MaxMarginSolver {
  public:
   // constant: the index of the constant feature, or -1.
-  MaxMarginSolver(Layout<T> layout, LabelSets labels, std::vector<T> C, int64_t classes, double lambda,
+  MaxMarginSolver(Layout<T> layout, RowLabels labels, std::vector<T> C, int64_t classes, double lambda,
                   double tau, int64_t constant)
       : rows_(std::move(layout)),
         labels_(std::move(labels)),
@@ -164,14 +164,15 @@ class MaxMarginSolver {
 
   // Collects the row's own labels and those in use.
   void gather(int64_t i, SubProblem& sub) const {
-    sub.label.assign(labels_.begin(i), labels_.end(i));
+    const auto own = labels_(i);
+    sub.label.assign(own.begin(), own.end());
     sub.own = sub.size();
     sub.a.assign(sub.own, T(0));
     const auto alpha = alpha_[i];
     for (int32_t e = 0; e < alpha.size; ++e) {
-      const auto at = std::lower_bound(labels_.begin(i), labels_.end(i), alpha.classes[e]);
-      if (at != labels_.end(i) && *at == alpha.classes[e])
-        sub.a[at - labels_.begin(i)] = alpha.values[e];
+      const auto at = std::lower_bound(own.begin(), own.end(), alpha.classes[e]);
+      if (at != own.end() && *at == alpha.classes[e])
+        sub.a[at - own.begin()] = alpha.values[e];
       else
         sub.add(alpha.classes[e], alpha.values[e]);
     }
@@ -337,7 +338,7 @@ class MaxMarginSolver {
   static constexpr double least_ease = 0.05;  // the curvature beyond the last step may be larger
 
   const Layout<T> rows_;
-  const LabelSets labels_;
+  const RowLabels labels_;
   const std::vector<T> C_;
   const int64_t K_;
   const MaxMarginPenalty net_;

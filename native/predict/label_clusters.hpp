@@ -19,7 +19,7 @@
 
 #include "parallel/shuffle.hpp"
 #include "parallel/tasks.hpp"
-#include "predict/sparse_rows.hpp"
+#include "rows/sparse_rows.hpp"
 
 namespace manyclass {
 
@@ -29,9 +29,9 @@ template <class T>
 class LabelClusters {
  public:
   LabelClusters(const SparseRowsView<T>& vectors, int64_t branching, uint64_t seed)
-      : w_(vectors), branching_(branching), seed_(seed), scale_(vectors.rows), order_(vectors.rows) {
+      : w_(vectors), branching_(branching), seed_(seed), scale_(vectors.n_rows), order_(vectors.n_rows) {
     std::iota(order_.begin(), order_.end(), 0);
-    for (int64_t l = 0; l < w_.rows; ++l) {
+    for (int64_t l = 0; l < w_.n_rows; ++l) {
       double sum = 0;
       for (int64_t e = w_.ptr[l]; e < w_.ptr[l + 1]; ++e)
         sum += static_cast<double>(w_.value[e]) * w_.value[e];
@@ -40,11 +40,11 @@ class LabelClusters {
   }
 
   std::vector<int32_t> run(int threads) {
-    std::vector<Halving> now{{0, w_.rows, 0, branching_}};
+    std::vector<Halving> now{{0, w_.n_rows, 0, branching_}};
     while (!now.empty()) {
       std::vector<Halving> next(2 * now.size());
       parallel_tasks(
-          std::ssize(now), 1, threads, [&] { return Scratch(w_.columns); },
+          std::ssize(now), 1, threads, [&] { return Scratch(w_.n_features); },
           [&](int64_t j, Scratch& scratch) { halve(now[j], &next[2 * j], scratch); });
       std::erase_if(next, [](const Halving& h) { return h.size == 0; });
       now = std::move(next);
@@ -89,7 +89,7 @@ class LabelClusters {
     std::sort(label + begin, label + end);
     const int64_t n = end - begin;
     const int32_t seed =
-        label[begin + static_cast<int64_t>(scramble(seed_ ^ scramble(begin + w_.rows * n)) % n)];
+        label[begin + static_cast<int64_t>(scramble(seed_ ^ scramble(begin + w_.n_rows * n)) % n)];
     add(scratch.centre[0], seed);
     for (int64_t i = begin; i < end; ++i)
       scratch.by_side.emplace_back(dot(scratch.centre[0], label[i]), label[i]);

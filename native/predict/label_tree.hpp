@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "parallel/tasks.hpp"
-#include "predict/sparse_rows.hpp"
+#include "rows/sparse_rows.hpp"
 
 namespace manyclass {
 
@@ -27,6 +27,27 @@ inline std::vector<int64_t> divide_nodes(const std::vector<int64_t>& bounds, int
   return found;
 }
 
+// The positive entries.
+template <class T>
+SparseRows<T> positive_part(const SparseRowsView<T>& given) {
+  SparseRows<T> kept;
+  for (int64_t i = 0; i < given.n_rows; ++i) {
+    for (int64_t e = given.ptr[i]; e < given.ptr[i + 1]; ++e)
+      if (given.value[e] > 0) kept.add(given.index[e], given.value[e]);
+    kept.end_row();
+  }
+  return kept;
+}
+
+// The transposed matrix; entries of a column are in the order of the rows.
+template <class T>
+SparseRows<T> transposed(const SparseRowsView<T>& given) {
+  return sorted_rows<T>(given.n_features, [&](auto see) {
+    for (int64_t i = 0; i < given.n_rows; ++i)
+      for (int64_t e = given.ptr[i]; e < given.ptr[i + 1]; ++e) see(given.index[e], i, given.value[e]);
+  });
+}
+
 // The nodes of a level, or the labels, in order; children of one parent are neighbours. Weights are stored by
 // feature, so that only nodes with the feature are read.
 template <class T>
@@ -37,7 +58,7 @@ class TreeLevel {
       : by_feature_(transposed(vectors)),
         first_(std::move(first)),
         bias_(std::move(bias)),
-        scale_(1 / static_cast<double>(vectors.rows)) {}
+        scale_(1 / static_cast<double>(vectors.n_rows)) {}
 
   // The children of a kept parent: nodes begin .. end, whose scores start at `at`.
   struct Family {
@@ -141,20 +162,20 @@ class LabelTree {
   // weights: by label, features ascending. order: the labels in the order of the leaves. Copies everything.
   LabelTree(const SparseRowsView<T>& weights, const int32_t* order, const T* intercept, int64_t branching,
             int threads)
-      : order_(order, order + weights.rows), features_(weights.columns) {
+      : order_(order, order + weights.n_rows), features_(weights.n_features) {
     // The boundaries of the nodes of each level, from the root down.
-    std::vector<std::vector<int64_t>> bounds{{0, weights.rows}};
-    for (int64_t widest = weights.rows; widest > branching; widest = (widest + branching - 1) / branching)
+    std::vector<std::vector<int64_t>> bounds{{0, weights.n_rows}};
+    for (int64_t widest = weights.n_rows; widest > branching; widest = (widest + branching - 1) / branching)
       bounds.push_back(divide_nodes(bounds.back(), branching));
     SparseRows<T> vectors = in_order(weights);
-    std::vector<T> bias(weights.rows);
-    for (int64_t i = 0; i < weights.rows; ++i) bias[i] = intercept[order_[i]];
+    std::vector<T> bias(weights.n_rows);
+    for (int64_t i = 0; i < weights.n_rows; ++i) bias[i] = intercept[order_[i]];
     std::vector<int64_t> first = bounds.back();
     for (int64_t depth = std::ssize(bounds) - 1;; --depth) {
-      levels_.emplace_back(vectors.view(), first, bias);
+      levels_.emplace_back(vectors.view(features_), first, bias);
       if (depth == 0) break;
-      vectors =
-          maxima(depth + 1 == std::ssize(bounds) ? positive_part(vectors.view()) : vectors, first, threads);
+      vectors = maxima(depth + 1 == std::ssize(bounds) ? positive_part(vectors.view(features_)) : vectors,
+                       first, threads);
       std::vector<T> largest;
       for (size_t p = 0; p + 1 < first.size(); ++p)
         largest.push_back(*std::max_element(&bias[first[p]], &bias[first[p]] + (first[p + 1] - first[p])));
@@ -164,7 +185,7 @@ class LabelTree {
         first.push_back(static_cast<int64_t>(p) * branching);
     }
     std::reverse(levels_.begin(), levels_.end());
-    fewest_ = weights.rows;
+    fewest_ = weights.n_rows;
     for (size_t p = 0; p + 1 < bounds.back().size(); ++p)
       fewest_ = std::min(fewest_, bounds.back()[p + 1] - bounds.back()[p]);
   }
@@ -238,21 +259,18 @@ class LabelTree {
 
   SparseRows<T> in_order(const SparseRowsView<T>& weights) const {
     SparseRows<T> found;
-    found.columns = weights.columns;
-    found.index.reserve(weights.ptr[weights.rows]);
-    found.value.reserve(weights.ptr[weights.rows]);
+    found.index.reserve(weights.ptr[weights.n_rows]);
+    found.value.reserve(weights.ptr[weights.n_rows]);
     for (int32_t l : order_) {
-      found.index.insert(found.index.end(), weights.index + weights.ptr[l],
-                         weights.index + weights.ptr[l + 1]);
-      found.value.insert(found.value.end(), weights.value + weights.ptr[l],
-                         weights.value + weights.ptr[l + 1]);
-      found.ptr.push_back(std::ssize(found.index));
+      const int64_t first = weights.ptr[l];
+      found.add(weights.index + first, weights.value + first, weights.ptr[l + 1] - first);
+      found.end_row();
     }
     return found;
   }
 
   // The elementwise maximum of the vectors first[p] .. first[p + 1] for each p.
-  static SparseRows<T> maxima(const SparseRows<T>& vectors, const std::vector<int64_t>& first, int threads) {
+  SparseRows<T> maxima(const SparseRows<T>& vectors, const std::vector<int64_t>& first, int threads) const {
     const int64_t nodes = std::ssize(first) - 1;
     std::vector<std::vector<std::pair<int32_t, T>>> parts(nodes);
     const auto find = [&](int64_t p, std::vector<T>& largest) {
@@ -265,15 +283,11 @@ class LabelTree {
       std::sort(used.begin(), used.end());
       for (int32_t f : used) parts[p].emplace_back(f, std::exchange(largest[f], 0));
     };
-    parallel_tasks(nodes, 16, threads, [&] { return std::vector<T>(vectors.columns, 0); }, find);
+    parallel_tasks(nodes, 16, threads, [&] { return std::vector<T>(features_, 0); }, find);
     SparseRows<T> found;
-    found.columns = vectors.columns;
     for (const auto& part : parts) {
-      for (const auto& [f, value] : part) {
-        found.index.push_back(f);
-        found.value.push_back(value);
-      }
-      found.ptr.push_back(std::ssize(found.index));
+      for (const auto& [f, value] : part) found.add(f, value);
+      found.end_row();
     }
     return found;
   }

@@ -8,6 +8,7 @@
 //   single  features of one row. They affect no other row, so training only needs their squares.
 // So memory grows with the non-zeros, not with features times classes.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -74,6 +75,22 @@ struct Layout {
   void for_each_shared(int64_t i, F f) const {
     for (int64_t h = head_ptr[i]; h < head_ptr[i + 1]; ++h) f(head_index[h], head_value[h]);
     for (int64_t t = tail_ptr[i]; t < tail_ptr[i + 1]; ++t) f(heads() + tail_index[t], tail_value[t]);
+  }
+
+  // f(feature, value) for all features of row i, in the caller's numbering.
+  template <class F>
+  void for_each(int64_t i, F f) const {
+    for (int64_t h = head_ptr[i]; h < head_ptr[i + 1]; ++h) f(head_features[head_index[h]], head_value[h]);
+    for (int64_t t = tail_ptr[i]; t < tail_ptr[i + 1]; ++t) f(tail_features[tail_index[t]], tail_value[t]);
+    for (int64_t j = single_ptr[i]; j < single_ptr[i + 1]; ++j) f(single_index[j], single_value[j]);
+  }
+
+  // One more than the largest index of a feature.
+  int64_t count_features() const {
+    int64_t last = -1;
+    for (const auto* some : {&head_features, &tail_features, &single_index})
+      for (int64_t f : *some) last = std::max(last, f);
+    return last + 1;
   }
 
   int64_t bytes() const {
