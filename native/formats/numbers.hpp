@@ -95,23 +95,8 @@ NumberStatus parse_number(const char*& p, Value& value) {
   const auto [end, error] = std::from_chars(unsigned_start, p, value);
   if (error == std::errc::result_out_of_range) {
     // The order of magnitude distinguishes a number that is too large from one that rounds to zero.
-    const char* first = unsigned_start;
-    int64_t before_point = 0, leading_zeros = 0;
-    bool seen_point = false, seen_nonzero = false;
-    for (; first != p && (is_digit(*first) || *first == '.'); ++first) {
-      if (*first == '.')
-        seen_point = true;
-      else if (*first != '0' || seen_nonzero) {
-        seen_nonzero = true;
-        if (!seen_point) ++before_point;
-      } else if (seen_point)
-        ++leading_zeros;
-    }
-    int64_t fraction_digits = 0;
-    for (const char* q = unsigned_start; q != first; ++q)
-      if (*q == '.') fraction_digits = first - q - 1;
-    const int64_t written_power = exponent + fraction_digits;
-    if (before_point - leading_zeros + written_power > 0) return NumberStatus::overflow;
+    for (const char* q = unsigned_start; *q == '0' || *q == '.'; ++q) digits -= *q == '0';
+    if (digits + exponent > 0) return NumberStatus::overflow;
     value = 0;
   }
   if (negative) value = -value;

@@ -43,7 +43,51 @@ class LabelTraining {
   // Chooses the first active rows: the label's own and, without given variables, the most similar other rows.
   // row, variable: `variables` dual variables from another fit, by ascending row.
   void begin(LabelSearch<T>& search, std::vector<int32_t>& place, const int32_t* row, const T* variable,
-             int64_t variables);
+             int64_t variables) {
+    const int32_t* own = data_.own.data() + data_.own_ptr[label_];
+    const int32_t* end = data_.own.data() + data_.own_ptr[label_ + 1];
+    const auto is_own = [&](int32_t i) { return std::binary_search(own, end, i); };
+    const auto given = [&](int32_t i) {
+      const int32_t* at = std::lower_bound(row, row + variables, i);
+      return at < row + variables && *at == i ? static_cast<double>(variable[at - row]) : 0.0;
+    };
+    for (const int32_t* i = own; i < end; ++i) rows_.add(data_.X, *i, true, data_.C[*i], given(*i), place);
+    for (int64_t k = 0; k < variables; ++k)
+      if (!is_own(row[k])) rows_.add(data_.X, row[k], false, data_.C[row[k]], double(variable[k]), place);
+    if (variables > 0) {  // they may already be optimal
+      rows_.refresh();
+      warm_ = true;
+      return;
+    }
+    if (has_to_do_with_all()) return;
+    // Other rows that are most similar to the label's own: those with the largest product with their sum.
+    for (double& a : rows_.a) a = 1;
+    rows_.refresh();
+    LabelWeights sum;
+    for (int64_t f = 0; f < rows_.features(); ++f) {
+      sum.feature.push_back(rows_.feature[f]);
+      sum.weight.push_back(rows_.v[f]);
+    }
+    for (double& a : rows_.a) a = 0;
+    const int64_t many = end - own, wanted = std::max(fewest, 2 * many);
+    std::vector<ScoredRow> found;
+    search.best_rows(sum, wanted + many, entries_a_row * wanted, found);
+    std::vector<int32_t> others;
+    for (const ScoredRow& one : found)
+      if (!is_own(one.row)) others.push_back(one.row);
+    // Some negative rows are needed to hold the bias down: fill up with random ones.
+    const int64_t least = std::min(data_.X.n_rows - many, many == 0 ? without_own : fewest);
+    uint64_t state = seed_;
+    for (int64_t tried = 0; std::ssize(others) < least && tried < 4 * least; ++tried) {
+      state = scramble(state);
+      const auto i = static_cast<int32_t>((static_cast<unsigned __int128>(state) * data_.X.n_rows) >> 64);
+      if (!is_own(i)) others.push_back(i);
+    }
+    std::sort(others.begin(), others.end());
+    others.erase(std::unique(others.begin(), others.end()), others.end());
+    for (int32_t i : others) rows_.add(data_.X, i, false, data_.C[i], 0.0, place);
+    rows_.refresh();
+  }
 
   // Continues alone, from its variables, after the label was trained together with others.
   void forget_rows() { rows_ = ActiveRows<T>(data_.net); }
@@ -109,7 +153,28 @@ class LabelTraining {
 
   // Computes the certificate from all rows above -1, which may include active ones, and activates the worst
   // of them. Returns whether training of the label is over.
-  bool take(std::vector<ScoredRow>& found, const TrainingRule& rule, std::vector<int32_t>& place);
+  bool take(std::vector<ScoredRow>& found, const TrainingRule& rule, std::vector<int32_t>& place) {
+    leave_active(found);
+    if (data_.squared)
+      measure<true>(found);
+    else
+      measure<false>(found);
+    ++rounds;
+    done = rule.met(certificate);
+    if (done || rounds >= rule.limit) return true;
+    // If lowering the bias, rather than the rows outside, causes most of the gap, stop lowering it.
+    const double gap = certificate.primal - certificate.dual;
+    if (lowered_ && outside_ < 0.5 * gap && rounds > 2) own_bias_ = true;
+    drop_idle();
+    const auto most = static_cast<size_t>(std::max<int64_t>(4 * fewest, 2 * rows_.count()));
+    if (found.size() > most) {
+      std::nth_element(found.begin(), found.begin() + most, found.end(), scored_before);
+      found.resize(most);
+      std::sort(found.begin(), found.end(), [](const auto& x, const auto& y) { return x.row < y.row; });
+    }
+    add(found, place);
+    return false;
+  }
 
   // Whether so many rows matter, or soon will, that searching for them does not pay.
   bool has_to_do_with_all() const {
@@ -163,7 +228,30 @@ class LabelTraining {
   }
 
   template <bool squared>
-  void measure(const std::vector<ScoredRow>& found);
+  void measure(const std::vector<ScoredRow>& found) {
+    using Loss = SparseLoss<squared>;
+    const ElasticNet& net = data_.net;
+    double primal = 0, dual = 0, violation = 0;
+    for (double w : weights.weight) primal += net.penalty(w);
+    primal += net.tau / 2 * double(constant_weight) * double(constant_weight);
+    for (double w : rows_.w) dual -= net.tau / 2 * w * w;
+    dual -= net.tau / 2 * rows_.bias() * rows_.bias();
+    const auto rounded = [&](int32_t f) { return static_cast<double>(static_cast<T>(rows_.w[f])); };
+    for (int64_t r = 0; r < rows_.count(); ++r) {
+      const double m = rows_.sign[r] * (weights.bias + rows_.score_with(r, rounded));
+      const double a = rows_.a[r], C = rows_.penalty_of(r);
+      primal += Loss::loss(m, C);
+      dual += Loss::gain(a, C);
+      violation = std::max(violation, Loss::violation(a, m, C));
+    }
+    outside_ = 0;
+    for (const ScoredRow& one : found) {
+      const double C = data_.C[one.row];
+      outside_ += Loss::loss(-one.score, C);
+      violation = std::max(violation, Loss::violation(0, -one.score, C));
+    }
+    certificate = {primal + outside_, dual, violation};
+  }
 
   // An unbiased sample of the weights: features drawn in proportion to |w| (Yen et al., KDD 2017, Algorithm
   // 3).
@@ -224,105 +312,5 @@ class LabelTraining {
   int64_t passes_ = 0;
   uint64_t drawn_ = 0;  // the last random number
 };
-
-template <class T>
-void LabelTraining<T>::begin(LabelSearch<T>& search, std::vector<int32_t>& place, const int32_t* row,
-                             const T* variable, int64_t variables) {
-  const int32_t* own = data_.own.data() + data_.own_ptr[label_];
-  const int32_t* end = data_.own.data() + data_.own_ptr[label_ + 1];
-  const auto is_own = [&](int32_t i) { return std::binary_search(own, end, i); };
-  const auto given = [&](int32_t i) {
-    const int32_t* at = std::lower_bound(row, row + variables, i);
-    return at < row + variables && *at == i ? static_cast<double>(variable[at - row]) : 0.0;
-  };
-  for (const int32_t* i = own; i < end; ++i) rows_.add(data_.X, *i, true, data_.C[*i], given(*i), place);
-  for (int64_t k = 0; k < variables; ++k)
-    if (!is_own(row[k])) rows_.add(data_.X, row[k], false, data_.C[row[k]], double(variable[k]), place);
-  if (variables > 0) {  // they may already be optimal
-    rows_.refresh();
-    warm_ = true;
-    return;
-  }
-  if (has_to_do_with_all()) return;
-  // Other rows that are most similar to the label's own: those with the largest product with their sum.
-  for (double& a : rows_.a) a = 1;
-  rows_.refresh();
-  LabelWeights sum;
-  for (int64_t f = 0; f < rows_.features(); ++f) {
-    sum.feature.push_back(rows_.feature[f]);
-    sum.weight.push_back(rows_.v[f]);
-  }
-  for (double& a : rows_.a) a = 0;
-  const int64_t many = end - own, wanted = std::max(fewest, 2 * many);
-  std::vector<ScoredRow> found;
-  search.best_rows(sum, wanted + many, entries_a_row * wanted, found);
-  std::vector<int32_t> others;
-  for (const ScoredRow& one : found)
-    if (!is_own(one.row)) others.push_back(one.row);
-  // Some negative rows are needed to hold the bias down: fill up with random ones.
-  const int64_t least = std::min(data_.X.n_rows - many, many == 0 ? without_own : fewest);
-  uint64_t state = seed_;
-  for (int64_t tried = 0; std::ssize(others) < least && tried < 4 * least; ++tried) {
-    state = scramble(state);
-    const auto i = static_cast<int32_t>((static_cast<unsigned __int128>(state) * data_.X.n_rows) >> 64);
-    if (!is_own(i)) others.push_back(i);
-  }
-  std::sort(others.begin(), others.end());
-  others.erase(std::unique(others.begin(), others.end()), others.end());
-  for (int32_t i : others) rows_.add(data_.X, i, false, data_.C[i], 0.0, place);
-  rows_.refresh();
-}
-
-template <class T>
-bool LabelTraining<T>::take(std::vector<ScoredRow>& found, const TrainingRule& rule,
-                            std::vector<int32_t>& place) {
-  leave_active(found);
-  if (data_.squared)
-    measure<true>(found);
-  else
-    measure<false>(found);
-  ++rounds;
-  done = rule.met(certificate);
-  if (done || rounds >= rule.limit) return true;
-  // If lowering the bias, rather than the rows outside, causes most of the gap, stop lowering it.
-  const double gap = certificate.primal - certificate.dual;
-  if (lowered_ && outside_ < 0.5 * gap && rounds > 2) own_bias_ = true;
-  drop_idle();
-  const auto most = static_cast<size_t>(std::max<int64_t>(4 * fewest, 2 * rows_.count()));
-  if (found.size() > most) {
-    std::nth_element(found.begin(), found.begin() + most, found.end(), scored_before);
-    found.resize(most);
-    std::sort(found.begin(), found.end(), [](const auto& x, const auto& y) { return x.row < y.row; });
-  }
-  add(found, place);
-  return false;
-}
-
-template <class T>
-template <bool squared>
-void LabelTraining<T>::measure(const std::vector<ScoredRow>& found) {
-  using Loss = SparseLoss<squared>;
-  const ElasticNet& net = data_.net;
-  double primal = 0, dual = 0, violation = 0;
-  for (double w : weights.weight) primal += net.penalty(w);
-  primal += net.tau / 2 * double(constant_weight) * double(constant_weight);
-  for (double w : rows_.w) dual -= net.tau / 2 * w * w;
-  dual -= net.tau / 2 * rows_.bias() * rows_.bias();
-  const auto rounded = [&](int32_t f) { return static_cast<double>(static_cast<T>(rows_.w[f])); };
-  for (int64_t r = 0; r < rows_.count(); ++r) {
-    const double m = rows_.sign[r] * (weights.bias + rows_.score_with(r, rounded));
-    const double a = rows_.a[r], C = rows_.penalty_of(r);
-    primal += Loss::loss(m, C);
-    dual += Loss::gain(a, C);
-    violation = std::max(violation, Loss::violation(a, m, C));
-  }
-  outside_ = 0;
-  for (const ScoredRow& one : found) {
-    const double C = data_.C[one.row];
-    outside_ += Loss::loss(-one.score, C);
-    violation = std::max(violation, Loss::violation(0, -one.score, C));
-  }
-  certificate = {primal + outside_, dual, violation};
-}
 
 }  // namespace manyclass
