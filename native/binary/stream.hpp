@@ -237,12 +237,7 @@ class BinaryStream {
 
   template <class F>
   void for_each(int64_t count, int threads, F f) {
-    threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, count)));
-    Team team(threads);
-    team.run([&](int me) {
-      Work work(rows_.n);
-      team.share_out(count, me, [&](int64_t k) { f(k, work); });
-    });
+    team_tasks(count, threads, [&] { return Work(rows_.n); }, f);
   }
 
   uint64_t order(uint64_t seed, int64_t b, int64_t round) const {

@@ -132,8 +132,7 @@ void bind_model(nb::class_<Coupled>& coupled) {
             check_features(s.rows(), features);
             const SparseRows<T> columns = columns_of(s.rows(), features);
             s.release();
-            const CoupledCoefficients<T> coef = s.coefficients();
-            return model_weights<T>(columns, ScaledCoefficients<T>(coef, scale), s.classes(), threads);
+            return model_weights<T>(columns, s.coefficients().times(scale), s.classes(), threads);
           },
           "features"_a, "threads"_a, "scale"_a = 1.0);
 }

@@ -30,7 +30,8 @@ namespace manyclass {
 
 // The coefficients of the weights that follow from the dual variables: -alpha_ic for the other classes, and
 // for the row's own class their sum (relative margins) or its own variable (absolute margins, to be centred).
-// Variables whose sum rounding has put above C_i are scaled back into the feasible set here.
+// Variables whose sum rounding has put above C_i are scaled back into the feasible set here. All of this may
+// be multiplied by a factor, for a model with larger weights.
 template <class T>
 class CoupledCoefficients {
  public:
@@ -51,22 +52,29 @@ class CoupledCoefficients {
     }
   }
 
+  CoupledCoefficients times(double factor) const {
+    CoupledCoefficients out = *this;
+    out.factor_ = factor;
+    return out;
+  }
+
   const CoupledLoss& loss() const { return loss_; }
   int32_t label(int64_t i) const { return y_[i]; }
   bool centred() const { return !loss_.relative; }
   bool reduced() const { return reduced_; }
   std::span<const int32_t> labels(int64_t i) const { return {&y_[i], 1}; }
   int64_t size(int64_t i) const { return alpha_[i].size + (alpha_[i].size > 0 || alpha_[i].own > 0); }
-  double others(int64_t i) const { return sum_[i]; }                 // sum of the other classes' variables
-  double own(int64_t i) const { return scale_[i] * alpha_[i].own; }  // variable of the own class
+  // The sum of the other classes' variables, and the variable of the own class.
+  double others(int64_t i) const { return factor_ * sum_[i]; }
+  double own(int64_t i) const { return factor_ * (scale_[i] * alpha_[i].own); }
 
   template <class F>
   void for_each(int64_t i, F f) const {
     const auto a = alpha_[i];
     if (a.size == 0 && a.own == 0) return;
     const double scale = -scale_[i];
-    for (int32_t e = 0; e < a.size; ++e) f(a.classes[e], scale * a.values[e]);
-    f(y_[i], loss_.relative ? sum_[i] : own(i));
+    for (int32_t e = 0; e < a.size; ++e) f(a.classes[e], factor_ * (scale * a.values[e]));
+    f(y_[i], loss_.relative ? others(i) : own(i));
   }
 
  private:
@@ -75,29 +83,7 @@ class CoupledCoefficients {
   const CoupledLoss loss_;
   const bool reduced_;
   std::vector<double> scale_, sum_;
-};
-
-// These coefficients times a factor: those of the model's weights.
-template <class T>
-class ScaledCoefficients {
- public:
-  ScaledCoefficients(const CoupledCoefficients<T>& coef, double scale) : coef_(coef), scale_(scale) {}
-
-  bool centred() const { return coef_.centred(); }
-  bool reduced() const { return coef_.reduced(); }
-  std::span<const int32_t> labels(int64_t i) const { return coef_.labels(i); }
-  int64_t size(int64_t i) const { return coef_.size(i); }
-  double others(int64_t i) const { return scale_ * coef_.others(i); }
-  double own(int64_t i) const { return scale_ * coef_.own(i); }
-
-  template <class F>
-  void for_each(int64_t i, F f) const {
-    coef_.for_each(i, [&](int32_t c, double v) { f(c, scale_ * v); });
-  }
-
- private:
-  const CoupledCoefficients<T>& coef_;
-  const double scale_;
+  double factor_ = 1;
 };
 
 template <class T>
@@ -114,7 +100,7 @@ class CoupledCertificate {
         loss_(coefficients.loss()),
         coef_(coefficients),
         scale_(scale),
-        scaled_(coef_, scale),
+        scaled_(coef_.times(scale)),
         further_(std::move(further)),
         lists_(lists) {}
 
@@ -138,14 +124,12 @@ class CoupledCertificate {
     const int64_t count = std::ssize(parts);
     std::vector<double> losses(count * factors, 0.0);
     const auto [first, last] = processes.share(count);
-    Team team(threads);
-    team.run([&](int me) {
-      Scratch mine(stride);
-      team.share_out(last - first, me, [&](int64_t p) {
-        parts[first + p] =
-            certify_rows((first + p) * rows_at_once, W, stride, mine, losses.data() + (first + p) * factors);
-      });
-    });
+    team_tasks(
+        last - first, threads, [&] { return Scratch(stride); },
+        [&](int64_t k, Scratch& mine) {
+          const int64_t p = first + k;
+          parts[p] = certify_rows(p * rows_at_once, W, stride, mine, losses.data() + p * factors);
+        });
     if (!processes.alone())
       processes.exchange([&](int of, auto piece) {
         const auto [from, to] = processes.share(count, of);
@@ -234,7 +218,7 @@ class CoupledCertificate {
     });
     // A class whose variable is 0 violates by its positive excess.
     if (set.cap > 0) {
-      const double top = std::max(0.0, 1 + by * (largest(s, stride) - base));
+      const double top = std::max(0.0, 1 + by * (largest_of(s, stride) - base));
       worst = std::max(worst, top);
       most = std::max(most, top);
     }
@@ -247,21 +231,13 @@ class CoupledCertificate {
   double loss_at(double factor, const FeasibleSet<T>& set, double Ci, const double* s, int64_t stride,
                  double own_score, double base) const {
     const double own = set.own_cap > 0 ? std::max(0.0, loss_.own_target - factor * own_score) : 0;
-    if (loss_.simplex) return Ci * std::max(own, std::max(0.0, 1 + factor * (largest(s, stride) - base)));
+    if (loss_.simplex) return Ci * std::max(own, std::max(0.0, 1 + factor * (largest_of(s, stride) - base)));
     vec<double> sums = {};
     const double shift = 1 - factor * base;
     for (int64_t c = 0; c < stride && set.cap > 0; c += Lanes<double>::count)
       sums += larger<double>(factor * load(s + c) + shift, vec<double>{});
     const double sum = sum_lanes<double>(sums);
     return (set.own_cap > 0 ? set.own_cap * own : 0) + (set.cap > 0 ? set.cap * sum : 0);
-  }
-
-  static double largest(const double* s, int64_t stride) {
-    vec<double> tops = vec<double>{} + nothing;
-    for (int64_t c = 0; c < stride; c += Lanes<double>::count) tops = larger<double>(tops, load(s + c));
-    double top = nothing;
-    for (int l = 0; l < Lanes<double>::count; ++l) top = std::max(top, tops[l]);
-    return top;
   }
 
   // Adds the scores of features without dense weights, each weight rounded as the model will store it.
@@ -308,7 +284,7 @@ class CoupledCertificate {
   const CoupledLoss loss_;
   const CoupledCoefficients<T> coef_;
   const double scale_;
-  const ScaledCoefficients<T> scaled_;
+  const CoupledCoefficients<T> scaled_;  // of the model's weights
   const std::vector<double> further_;
   const WeightLists<T>& lists_;  // empty unless rows_.listed
 };

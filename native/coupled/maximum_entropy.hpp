@@ -81,12 +81,11 @@ class MaximumEntropySolver {
     const Coefficients coef = coefficients();
     const int64_t groups = (rows_.n + rows_at_once - 1) / rows_at_once;
     std::vector<Certificate> of_group(groups);
-    Team team(threads);
-    team.run([&](int me) {
-      Buffer<double> scores(rows_at_once * stride_);
-      team.share_out(groups, me,
-                     [&](int64_t g) { of_group[g] = certify_rows(g * rows_at_once, coef.log_sums, scores); });
-    });
+    team_tasks(
+        groups, threads, [&] { return Buffer<double>(rows_at_once * stride_); },
+        [&](int64_t g, auto& scores) {
+          of_group[g] = certify_rows(g * rows_at_once, coef.log_sums, scores);
+        });
     Certificate total;
     for (const auto& part : of_group) total.add(part);
     return total;

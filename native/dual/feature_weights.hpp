@@ -182,18 +182,17 @@ inline constexpr int64_t features_a_chunk = 64;
 template <class T, class Coefs, class F>
 void for_each_feature(const SparseRows<T>& columns, const Coefs& coef, int64_t classes, int threads,
                       F visit) {
+  using Weights = FeatureWeights<T, Coefs>;
   const int64_t features = std::ssize(columns.ptr) - 1;
-  Team team(threads);
-  team.run([&](int me) {
-    FeatureWeights<T, Coefs> weights(columns, coef, classes);
-    team.share_out((features + features_a_chunk - 1) / features_a_chunk, me, [&](int64_t chunk) {
-      const int64_t last = std::min(features, (chunk + 1) * features_a_chunk);
-      for (int64_t f = chunk * features_a_chunk; f < last; ++f) {
-        weights.load_feature(f);
-        visit(f, weights);
-      }
-    });
-  });
+  team_tasks((features + features_a_chunk - 1) / features_a_chunk, threads,
+             [&] { return Weights(columns, coef, classes); },
+             [&](int64_t chunk, Weights& weights) {
+               const int64_t last = std::min(features, (chunk + 1) * features_a_chunk);
+               for (int64_t f = chunk * features_a_chunk; f < last; ++f) {
+                 weights.load_feature(f);
+                 visit(f, weights);
+               }
+             });
 }
 
 }  // namespace manyclass

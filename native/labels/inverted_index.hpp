@@ -42,11 +42,8 @@ class InvertedIndex {
       for (int64_t e = X.ptr[i]; e < X.ptr[i + 1]; ++e)
         entries_[next[X.index[e]]++] = {static_cast<int32_t>(i), X.value[e]};
     constexpr int64_t at_once = 256;
-    Team team(threads);
-    team.run([&](int me) {
-      team.share_out((X.n_features + at_once - 1) / at_once, me, [&](int64_t part) {
-        for (int64_t f = part * at_once; f < std::min(X.n_features, (part + 1) * at_once); ++f) order(f);
-      });
+    team_tasks((X.n_features + at_once - 1) / at_once, threads, [&](int64_t part) {
+      for (int64_t f = part * at_once; f < std::min(X.n_features, (part + 1) * at_once); ++f) order(f);
     });
   }
 

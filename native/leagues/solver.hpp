@@ -97,11 +97,8 @@ class Leagues {
       duel(a, b);
       duel(b, a);
     }
-    Team team(static_cast<int>(std::min<int64_t>(threads, std::ssize(matches))));
-    team.run([&](int me) {
-      team.share_out(std::ssize(matches), me,
-                     [&](int64_t m) { stats[m] = play_match(matches[m].first, matches[m].second, rules); });
-    });
+    team_tasks(std::ssize(matches), threads,
+               [&](int64_t m) { stats[m] = play_match(matches[m].first, matches[m].second, rules); });
     return stats;
   }
 
@@ -148,11 +145,8 @@ class Leagues {
   std::vector<Certificate> refresh(const DualRows<T>& alpha, int threads) {
     const auto certificate = certificate_of(alpha);
     std::vector<Certificate> found(leagues());
-    Team team(threads);
-    team.run([&](int me) {
-      team.share_out(leagues(), me, [&](int64_t l) {
-        if (leagues_[l].here) found[l] = certificate.set_weights(static_cast<int32_t>(l), leagues_[l]);
-      });
+    team_tasks(leagues(), threads, [&](int64_t l) {
+      if (leagues_[l].here) found[l] = certificate.set_weights(static_cast<int32_t>(l), leagues_[l]);
     });
     return found;
   }
@@ -166,11 +160,8 @@ class Leagues {
                                    int threads) const {
     const auto certificate = certificate_of(alpha);
     std::vector<Certificate> found(certificate.parts());
-    Team team(threads);
-    team.run([&](int me) {
-      team.share_out(certificate.parts(), me,
-                     [&](int64_t part) { found[part] = certificate.certify(l, leagues_[l], part, own); });
-    });
+    team_tasks(certificate.parts(), threads,
+               [&](int64_t part) { found[part] = certificate.certify(l, leagues_[l], part, own); });
     return found;
   }
 
@@ -207,14 +198,6 @@ class Leagues {
     std::vector<int32_t> changed;
     std::vector<T> change;
   };
-
-  static T largest_of(const T* s, int64_t width) {
-    vec<T> top = load(s);
-    for (int64_t c = Lanes<T>::count; c < width; c += Lanes<T>::count) top = larger<T>(top, load(s + c));
-    T found = top[0];
-    for (int l = 1; l < Lanes<T>::count; ++l) found = std::max(found, top[l]);
-    return found;
-  }
 
   MatchStats play_match(int32_t a, int32_t b, const Rules& rules) {
     // Members of a are numbered from 0, those of b from `first`.

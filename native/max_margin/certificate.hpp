@@ -210,14 +210,12 @@ class MaxMarginCertificate {
     Certificate total{elastic_net(model), -model.squares / (2 * net_.tau), 0};
     const ModelRows<T> weights(model, K_);
     std::vector<Certificate> parts((rows_.n + rows_at_once - 1) / rows_at_once);
-    Team team(threads);
-    team.run([&](int me) {
-      TouchedScores<double> s(K_);
-      team.share_out(std::ssize(parts), me, [&](int64_t p) {
-        const int64_t last = std::min(rows_.n, (p + 1) * rows_at_once);
-        for (int64_t i = p * rows_at_once; i < last; ++i) parts[p].add(certify_row(i, weights, s));
-      });
-    });
+    team_tasks(
+        std::ssize(parts), threads, [&] { return TouchedScores<double>(K_); },
+        [&](int64_t p, auto& s) {
+          const int64_t last = std::min(rows_.n, (p + 1) * rows_at_once);
+          for (int64_t i = p * rows_at_once; i < last; ++i) parts[p].add(certify_row(i, weights, s));
+        });
     for (const auto& part : parts) total.add(part);
     return total;
   }

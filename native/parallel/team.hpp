@@ -5,6 +5,7 @@
 // spins, for about as long as a step takes when every core is free, and then sleeps: if another program has
 // taken the core of one thread, the others should not burn theirs.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -142,6 +143,21 @@ class Team {
   alignas(64) std::atomic<int> sleepers_{0};
   std::atomic<int64_t> nanoseconds_asleep_{0};
 };
+
+// Calls task(t, scratch) for the tasks 0..count-1 on a team of at most `threads` threads. Each makes its own
+// scratch with `make`.
+template <class Make, class Task>
+void team_tasks(int64_t count, int threads, Make make, Task task) {
+  Team team(static_cast<int>(std::clamp<int64_t>(count, 1, threads)));
+  team.run([&](int me) {
+    auto scratch = make();
+    team.share_out(count, me, [&](int64_t t) { task(t, scratch); });
+  });
+}
+template <class Task>
+void team_tasks(int64_t count, int threads, Task task) {
+  team_tasks(count, threads, [] { return 0; }, [&](int64_t t, int) { task(t); });
+}
 
 // Whether long work should end. Only thread 0 of a team listens for Ctrl-C.
 inline bool interrupted(Interrupt& interrupt) {

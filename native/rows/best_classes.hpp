@@ -21,24 +21,20 @@ std::vector<int32_t> best_classes(const Layout<T>& rows, Score score, int64_t wi
                                   int threads) {
   std::vector<int32_t> best(rows.n, 0);
   const int64_t chunks = (rows.n + predicted_at_once - 1) / predicted_at_once;
-  Team team(threads);
-  team.run([&](int me) {
-    Buffer<T> scores(width);
-    std::vector<T> top(predicted_at_once);
-    team.share_out(chunks, me, [&](int64_t chunk) {
-      const int64_t first = chunk * predicted_at_once, last = std::min(rows.n, first + predicted_at_once);
-      std::fill(top.begin(), top.end(), -std::numeric_limits<T>::infinity());
-      for (int64_t c = 0; c < classes; c += width)
-        for (int64_t i = first; i < last; ++i) {
-          score(i, c, scores.data());
-          for (int64_t l = 0; l < std::min(width, classes - c); ++l) {
-            if (!(scores[l] > top[i - first])) continue;
-            top[i - first] = scores[l];
-            best[i] = static_cast<int32_t>(c + l);
-          }
+  const auto predict = [&](int64_t chunk, Buffer<T>& scores) {
+    const int64_t first = chunk * predicted_at_once, last = std::min(rows.n, first + predicted_at_once);
+    std::vector<T> top(predicted_at_once, -std::numeric_limits<T>::infinity());
+    for (int64_t c = 0; c < classes; c += width)
+      for (int64_t i = first; i < last; ++i) {
+        score(i, c, scores.data());
+        for (int64_t l = 0; l < std::min(width, classes - c); ++l) {
+          if (!(scores[l] > top[i - first])) continue;
+          top[i - first] = scores[l];
+          best[i] = static_cast<int32_t>(c + l);
         }
-    });
-  });
+      }
+  };
+  team_tasks(chunks, threads, [&] { return Buffer<T>(width); }, predict);
   return best;
 }
 

@@ -80,6 +80,14 @@ inline T largest_lane(vec<T> v) {
   return most;
 }
 
+// Of a whole number of vectors, at least one.
+template <class T>
+inline T largest_of(const T* s, int64_t width) {
+  vec<T> most = load(s);
+  for (int64_t c = Lanes<T>::count; c < width; c += Lanes<T>::count) most = larger<T>(most, load(s + c));
+  return largest_lane<T>(most);
+}
+
 // 8-bit integers at any alignment, one per lane.
 template <class T>
 inline vec<T> widened(const int8_t* p) {
