@@ -34,14 +34,12 @@ struct LabelSides {
 
 // One-vs-rest with feature reduction.
 template <class T>
-struct ReducedSides {
-  static constexpr bool some_take_no_part = false, all_kept = false;
-  const uint16_t* positive;
+struct ReducedSides : LabelSides<T> {
+  static constexpr bool all_kept = false;
   const KeptWeights& kept;
   int64_t first;  // the class of lane 0
 
-  vec<T> signs(int64_t i) const { return signs_of_lanes<T>(positive[i]); }
-  vec<T> of_singles(int64_t i, vec<T> a) const { return signs(i) > vec<T>{} ? a : vec<T>{}; }
+  vec<T> of_singles(int64_t i, vec<T> a) const { return this->signs(i) > vec<T>{} ? a : vec<T>{}; }
   // The part of a change that a head feature keeps.
   vec<T> kept_part(int64_t feature, vec<T> change) const {
     return kept.where_kept<T>(feature, first, change);

@@ -170,9 +170,7 @@ class BinaryStream {
       BlockVariables<T>& all = variables_[b];
       if (!all.row.empty() && all.row.back() >= first)
         throw std::invalid_argument("the variables of earlier rows must be set first");
-      for (int32_t r : part[b].row) all.row.push_back(static_cast<int32_t>(first + r));
-      all.lanes.insert(all.lanes.end(), part[b].lanes.begin(), part[b].lanes.end());
-      all.values.insert(all.values.end(), part[b].values.begin(), part[b].values.end());
+      all.append(part[b], first);
     }
   }
 

@@ -245,7 +245,7 @@ class BlockTraining {
     const uint16_t* positive = work_.sides.positive.data();
     if (block_.pairs) return visit_rows(PairSides<T>{work_.sides}, rest);
     if (data_.kept.all()) return visit_rows(LabelSides<T>{positive}, rest);
-    return visit_rows(ReducedSides<T>{positive, data_.kept, block_.problem[0]}, rest);
+    return visit_rows(ReducedSides<T>{{positive}, data_.kept, block_.problem[0]}, rest);
   }
   template <class Sides>
   BlockSums visit_rows(const Sides& sides, T rest) {

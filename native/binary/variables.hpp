@@ -51,6 +51,13 @@ struct BlockVariables {
     return out;
   }
 
+  // Appends the variables of further rows, whose numbers grow by `shift`.
+  void append(const BlockVariables& other, int64_t shift = 0) {
+    for (int32_t i : other.row) row.push_back(static_cast<int32_t>(i + shift));
+    lanes.insert(lanes.end(), other.lanes.begin(), other.lanes.end());
+    values.insert(values.end(), other.values.begin(), other.values.end());
+  }
+
   // f(row, lane, value)
   template <class F>
   void for_each(F f) const {
@@ -75,28 +82,14 @@ struct BlockVariables {
 
 // The variables of several blocks, one after the other, to be sent or stored.
 template <class T>
-struct PackedVariables {
+struct PackedVariables : BlockVariables<T> {
   std::vector<int64_t> counts;  // the number of rows of each block
-  std::vector<int32_t> row;
-  std::vector<uint16_t> lanes;
-  std::vector<T> values;
 
   PackedVariables() = default;
   PackedVariables(const std::vector<BlockVariables<T>>& all, const std::vector<int64_t>& blocks) {
-    size_t rows = 0, entries = 0;
     for (int64_t b : blocks) {
-      rows += all[b].row.size();
-      entries += all[b].values.size();
-    }
-    row.reserve(rows);
-    lanes.reserve(rows);
-    values.reserve(entries);
-    for (int64_t b : blocks) {
-      const BlockVariables<T>& one = all[b];
-      counts.push_back(std::ssize(one.row));
-      row.insert(row.end(), one.row.begin(), one.row.end());
-      lanes.insert(lanes.end(), one.lanes.begin(), one.lanes.end());
-      values.insert(values.end(), one.values.begin(), one.values.end());
+      counts.push_back(std::ssize(all[b].row));
+      this->append(all[b]);
     }
   }
 };

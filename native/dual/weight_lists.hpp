@@ -17,6 +17,14 @@
 
 namespace manyclass {
 
+// The position of class c in a list in which it occurs at most once, or -1.
+inline int32_t position_in(const int32_t* classes, int32_t size, int32_t c) {
+  int32_t at = -1;
+#pragma omp simd reduction(max : at)
+  for (int32_t e = 0; e < size; ++e) at = std::max(at, classes[e] == c ? e : -1);
+  return at;
+}
+
 template <class T>
 class WeightLists {
  public:
@@ -38,7 +46,7 @@ class WeightLists {
 
   void add(int64_t f, int32_t c, T value) {
     Slot& s = slots_[f];
-    const int32_t at = position(s, c);
+    const int32_t at = position_in(s.classes(), s.size, c);
     if (at >= 0)
       s.values()[at] += value;
     else
@@ -72,7 +80,7 @@ class WeightLists {
     }
     const int32_t before = s.size;
     for (int64_t q = 0; q < count; ++q) {
-      const int32_t at = position(s, classes[q], before);
+      const int32_t at = position_in(s.classes(), before, classes[q]);
       if (at < 0)
         append(f, classes[q], x * changes[q]);
       else if (count <= 8)
@@ -124,15 +132,6 @@ class WeightLists {
     int32_t* classes() const { return static_cast<int32_t*>(memory); }
     T* values() const { return reinterpret_cast<T*>(classes() + room); }
   };
-
-  static int32_t position(const Slot& s, int32_t c) { return position(s, c, s.size); }
-  static int32_t position(const Slot& s, int32_t c, int32_t size) {
-    const int32_t* classes = s.classes();
-    int32_t at = -1;
-#pragma omp simd reduction(max : at)
-    for (int32_t e = 0; e < size; ++e) at = std::max(at, classes[e] == c ? e : -1);
-    return at;
-  }
 
   static void grow(Slot& s, int32_t room) {
     room = (room + 3) / 4 * 4;  // aligns the values to 16 bytes

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "binary/loss.hpp"
+#include "binary/step.hpp"
 #include "dual/certificate.hpp"
 #include "labels/elastic_net.hpp"
 #include "labels/inverted_index.hpp"
@@ -66,10 +67,6 @@ class LabelsTogether {
   static constexpr int64_t most_passes = 24;
   static constexpr double most_trusted = 0.2, nearly_all = 0.7, wake = 0.2;
 
-  struct Seen {
-    vec<T> loss = {}, gap = {}, product = {}, worst = {};
-  };
-
   template <Binary loss, class Interrupted>
   void train_with(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
                   Interrupted interrupted) {
@@ -85,17 +82,18 @@ class LabelsTogether {
       const double share = filled_.empty() ? 1 : double(active.size()) / double(filled_.size());
       shuffle(active, scramble(seed ^ scramble(labels[0]->label() * 0x10001 + pass)));
       const int64_t before = std::ssize(active);
-      const Seen seen = visit<loss>(active);
+      const LaneSums<T> seen = visit<loss>(active);
       for (LabelTraining<T>* label : labels) label->visited += static_cast<double>(before);
       bool quiet = true;
       double gap = 0;
       for (int64_t l = 0; l < many; ++l) {
-        const double trust = last[l] > 0 ? std::clamp(double(seen.gap[l] / last[l]), most_trusted, 1.0) : 1.0;
-        const double primal = seen.loss[l] + seen.product[l] / 2;
-        quiet = quiet && (rule.by_gap ? seen.gap[l] * trust <= tol * primal : seen.worst[l] <= tol);
-        gap += seen.gap[l];
+        const double trust =
+            last[l] > 0 ? std::clamp(double(seen.gaps[l] / last[l]), most_trusted, 1.0) : 1.0;
+        const double primal = seen.losses[l] + seen.norms[l] / 2;
+        quiet = quiet && (rule.by_gap ? seen.gaps[l] * trust <= tol * primal : seen.worst[l] <= tol);
+        gap += seen.gaps[l];
       }
-      last = seen.gap;
+      last = seen.gaps;
       if (share == 1) last_of_all = gap;
       const bool last_pass = pass >= std::min(rule.limit, most_passes) || interrupted();
       if ((quiet && share >= (rule.by_gap ? nearly_all : 1)) || last_pass) {
@@ -140,7 +138,7 @@ class LabelsTogether {
   }
 
   template <Binary loss>
-  Seen visit(std::vector<int32_t>& active) {
+  LaneSums<T> visit(std::vector<int32_t>& active) {
     using Loss = BinaryLoss<loss>;
     const T lambda = static_cast<T>(net_.lambda / net_.tau), constant = static_cast<T>(net_.constant);
     const T rate = static_cast<T>(1 / net_.tau);
@@ -148,7 +146,7 @@ class LabelsTogether {
     T* const bias = V + X_.n_features * width;
     const int64_t count = std::ssize(active);
     int64_t kept = 0;
-    Seen seen;
+    LaneSums<T> seen;
     for (int64_t r = 0; r < count; ++r) {
       const int64_t i = active[r];
       if (r + 2 < count) prefetch(active[r + 2]);
@@ -159,12 +157,8 @@ class LabelsTogether {
       T* const at = a_.data() + i * width;
       const T C = penalty<loss, T>(i);
       const vec<T> a = load(at), t = signs_of_lanes<T>(own_[i]), m = s * t;
-      const auto found = Loss::measure(a, m, C);
       const vec<T> next = Loss::best(a, m, curve_[i], C);
-      seen.loss += found.loss;
-      seen.gap += found.loss - found.gain + a * m;
-      seen.product += a * m;
-      seen.worst = larger<T>(seen.worst, found.violation);
+      seen.add(Loss::measure(a, m, C), a * m);
       if (!any_nonzero<T>(next - a)) continue;
       active[kept++] = static_cast<int32_t>(i);
       store(at, next);

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "dual/weight_lists.hpp"
+
 namespace manyclass {
 
 template <class T>
@@ -78,11 +80,7 @@ class TailLists {
   };
 
   int32_t position(const Place& p, int32_t c) const {
-    const int32_t* classes = classes_.data() + p.begin;
-    int32_t at = -1;
-#pragma omp simd reduction(max : at)
-    for (int32_t e = 0; e < p.size; ++e) at = std::max(at, classes[e] == c ? e : -1);
-    return at;
+    return position_in(classes_.data() + p.begin, p.size, c);
   }
 
   void grow(Place& p) {

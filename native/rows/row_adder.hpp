@@ -26,18 +26,13 @@ void begin_rows(Layout<T>& out, const FeaturePlaces& places, int64_t rows, int64
     ptr->assign(1, 0);
   }
   out.column_ptr.assign(1, 0);
-  out.norm.clear();
-  out.norm.reserve(rows);
-  out.tail_norm.clear();
-  out.tail_norm.reserve(rows);
-  out.head_index.clear();
-  out.head_index.reserve(entries);
-  out.head_value.clear();
-  out.head_value.reserve(entries);
-  out.tail_index.clear();
-  out.tail_value.clear();
-  out.single_index.clear();
-  out.single_value.clear();
+  const auto empty = [](int64_t room, auto&... arrays) {
+    (arrays.clear(), ...);
+    (arrays.reserve(room), ...);
+  };
+  empty(rows, out.norm, out.tail_norm);
+  empty(entries, out.head_index, out.head_value);
+  empty(0, out.tail_index, out.tail_value, out.single_index, out.single_value);
 }
 
 // Appends one part, row after row.
