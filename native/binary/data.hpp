@@ -63,8 +63,7 @@ struct BinaryData {
   std::vector<int32_t> filled;     // the rows that have features
 
  private:
-  template <class F>
-  void for_each_side(int64_t b, RowSides& sides, F f) const {
+  void for_each_side(int64_t b, RowSides& sides, auto f) const {
     const BinaryBlock<T>& block = problems.blocks()[b];
     for (int64_t l = 0; l < block.many(); ++l) {
       for (int32_t i : members(block.positive[l])) f(sides.positive[i], l);

@@ -37,8 +37,7 @@ class EnclosingBall {
   static constexpr int width = Lanes<T>::count;
 
   // Visits these rows. W holds V and the states hold u; W is cleared at the very first row.
-  template <class Interrupted>
-  void grow(const VisitedRows<T>& on, Interrupted interrupted) {
+  void grow(const VisitedRows<T>& on, auto interrupted) {
     for (int64_t r = 0; r < on.count(); ++r) {
       if (r % 1024 == 0 && interrupted()) break;
       on.prefetch(r + 2);

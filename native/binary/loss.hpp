@@ -163,8 +163,7 @@ struct BinaryLoss<Binary::logistic> {
 };
 
 // Calls f<loss>().
-template <class F>
-decltype(auto) with_loss(Binary loss, F f) {
+decltype(auto) with_loss(Binary loss, auto f) {
   switch (loss) {
     case Binary::hinge:
       return f.template operator()<Binary::hinge>();

@@ -61,8 +61,7 @@ class ModelColumns {
   Buffer<T> take() { return std::move(values_); }
 
  private:
-  template <class F>
-  void for_each_part(const std::vector<int64_t>& blocks, F f) {
+  void for_each_part(const std::vector<int64_t>& blocks, auto f) {
     for (int64_t feature = 0; feature < features_; ++feature)
       for (int64_t b : blocks) f(at(feature, b), many_[b]);
   }

@@ -110,8 +110,7 @@ class Newton {
 
  private:
   // f(feature, value), including the combined feature of the row.
-  template <class F>
-  void for_each_feature(int64_t i, F f) const {
+  void for_each_feature(int64_t i, auto f) const {
     for (int64_t h = layout_.head_ptr[i]; h < layout_.head_ptr[i + 1]; ++h)
       f(int64_t(layout_.head_index[h]), layout_.head_value[h]);
     if (own_[i] >= 0) f(int64_t(own_[i]), std::sqrt(layout_.tail_norm[i]));

@@ -53,8 +53,7 @@ class Pegasos {
   Pegasos(const VisitedRows<T>& on, const PegasosTime& time) : on_(on), time_(time) {}
 
   // One update per row.
-  template <class Interrupted>
-  BlockSums rows(Interrupted interrupted) {
+  BlockSums rows(auto interrupted) {
     const int64_t count = on_.count();
     for (int64_t r = 0; r < count; ++r) {
       if (r % 1024 == 0 && interrupted()) break;
@@ -70,8 +69,7 @@ class Pegasos {
   }
 
   // One update for the whole block.
-  template <class Interrupted>
-  BlockSums block(Interrupted interrupted) {
+  BlockSums block(auto interrupted) {
     const int64_t count = on_.count();
     Buffer<T> responses(count * width), d(on_.rows.heads() * width);
     Wide<T> S, norm;

@@ -194,8 +194,7 @@ class BinaryStream {
   // The coefficients of the weights, by row.
   struct Coefficients : SparseRows<double> {
     static constexpr bool centred() { return false; }
-    template <class F>
-    void for_each(int64_t i, F f) const {
+    void for_each(int64_t i, auto f) const {
       for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) f(index[e], value[e]);
     }
   };
@@ -233,8 +232,7 @@ class BinaryStream {
     std::vector<int32_t> active;
   };
 
-  template <class F>
-  void for_each(int64_t count, int threads, F f) {
+  void for_each(int64_t count, int threads, auto f) {
     team_tasks(count, threads, [&] { return Work(rows_.n); }, f);
   }
 

@@ -255,8 +255,7 @@ class BlockTraining {
   }
 
   // single(i): by problem, the weights of features that only row i has, divided by their values.
-  template <class Single>
-  void copy_weights(ModelColumns<T>& model, const T* W, Single single) const {
+  void copy_weights(ModelColumns<T>& model, const T* W, auto single) const {
     const int64_t many = block_.many();
     for (int32_t f : work_.features)
       std::copy_n(W + int64_t(f) * width, many, model.at(rows_.head_features[f], b_));

@@ -26,8 +26,7 @@ struct BlockVariables {
   std::vector<T> values;
 
   // Of these rows, whose states are rows x lanes: the lanes that chosen(state, row) marks.
-  template <class Chosen>
-  static BlockVariables packed(const std::vector<int32_t>& rows, const T* states, Chosen chosen) {
+  static BlockVariables packed(const std::vector<int32_t>& rows, const T* states, auto chosen) {
     const auto for_each_row = [&](auto f) {
       for (int32_t i : rows) {
         const vec<T> state = load(states + int64_t(i) * Lanes<T>::count);
@@ -59,16 +58,14 @@ struct BlockVariables {
   }
 
   // f(row, lane, value)
-  template <class F>
-  void for_each(F f) const {
+  void for_each(auto f) const {
     const T* value = values.data();
     for (size_t r = 0; r < row.size(); ++r)
       for (uint32_t left = lanes[r]; left != 0; left &= left - 1) f(row[r], __builtin_ctz(left), *value++);
   }
 
   // value = f(row, value)
-  template <class F>
-  void replace(F f) {
+  void replace(auto f) {
     T* value = values.data();
     for (size_t r = 0; r < row.size(); ++r)
       for (uint32_t left = lanes[r]; left != 0; left &= left - 1, ++value) *value = f(row[r], *value);
@@ -199,8 +196,7 @@ struct VariablesByRow {
   bool reduced() const { return !data.kept.all(); }
   std::span<const int32_t> labels(int64_t i) const { return data.labels(i); }
   int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
-  template <class F>
-  void for_each(int64_t i, F f) const {
+  void for_each(int64_t i, auto f) const {
     for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e)
       f(problem[e], positive[e] ? variable(i, e) : -variable(i, e));
   }

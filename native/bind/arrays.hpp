@@ -36,15 +36,13 @@ using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
 using NoGil = nb::call_guard<nb::gil_scoped_release>;
 
 // f() with the GIL released.
-template <class F>
-auto without_gil(F f) {
+auto without_gil(auto f) {
   nb::gil_scoped_release nogil;
   return f();
 }
 
 // Calls f<X, I>() for the types of values and indices that a sparse matrix may have.
-template <class F>
-void for_matrix_types(F f) {
+void for_matrix_types(auto f) {
   f.template operator()<float, int32_t>();
   f.template operator()<float, int64_t>();
   f.template operator()<double, int32_t>();

@@ -14,8 +14,7 @@ inline auto to_tuple(const PassStats& p) {
 inline constexpr double most_of_a_pass = 0x1p62;
 
 // Checks that rows can be visited in this order, `wave` at a time.
-template <class Solver>
-void check_visit(const Solver& s, const In<int64_t>& order, int64_t wave, int64_t most_new) {
+void check_visit(const auto& s, const In<int64_t>& order, int64_t wave, int64_t most_new) {
   check_length("labels", s.labelled(), s.rows().n);
   check_order("order", span_of(order), s.rows().n);
   check_number("wave", wave, 1, INT32_MAX);

@@ -18,8 +18,7 @@ namespace manyclass {
 namespace {
 
 // Checks that a solver has the rows [first, last).
-template <class Solver>
-void check_part(const Solver& s, int64_t first, int64_t last) {
+void check_part(const auto& s, int64_t first, int64_t last) {
   check_loaded(s);
   check_number("first", first, 0, s.rows().n);
   check_number("last", last, first, s.rows().n);

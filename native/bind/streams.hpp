@@ -7,13 +7,9 @@
 namespace manyclass {
 
 // Checks that a solver has labels and penalties for its current rows.
-template <class Solver>
-void check_loaded(const Solver& s) {
-  check_length("labels", s.labelled(), s.rows().n);
-}
+void check_loaded(const auto& s) { check_length("labels", s.labelled(), s.rows().n); }
 // The number of tail features with lists of weights in a solver.
-template <class Solver>
-int64_t listed_features(const Solver& s) {
+int64_t listed_features(const auto& s) {
   if constexpr (requires { s.lists(); })
     return s.lists().features();
   else

@@ -10,8 +10,7 @@ namespace manyclass {
 namespace {
 
 // None, or the line, column and reason of what `parse` has rejected, with the key of a remedy.
-template <class Parse>
-nb::object failure_of(Parse parse) {
+nb::object failure_of(auto parse) {
   try {
     without_gil(parse);
   } catch (const ParseFailure& failure) {

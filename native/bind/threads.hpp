@@ -19,8 +19,7 @@ template <>
 struct type_caster<manyclass::Threads> {
   NB_TYPE_CASTER(manyclass::Threads, const_name("int"))
 
-  template <class Flags>
-  bool from_python(handle src, Flags flags, cleanup_list* cleanup) {
+  bool from_python(handle src, auto flags, cleanup_list* cleanup) {
     make_caster<int> number;
     if (!number.from_python(src, flags, cleanup)) return false;
     manyclass::check_number("threads", number.value, 1);

@@ -12,8 +12,7 @@ template <class T>
 struct type_caster<std::vector<T>> : list_caster<std::vector<T>, T> {
   using Base = list_caster<std::vector<T>, T>;
 
-  template <class Flags>
-  bool from_python(handle src, Flags flags, cleanup_list* cleanup) {
+  bool from_python(handle src, auto flags, cleanup_list* cleanup) {
     const Py_ssize_t size = PySequence_Check(src.ptr()) ? PySequence_Size(src.ptr()) : 0;
     if (size < 0) PyErr_Clear();
     if (size > 0) this->value.reserve(static_cast<size_t>(size));

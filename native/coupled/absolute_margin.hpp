@@ -69,8 +69,7 @@ struct Line {
 
 // A root of a function that never increases (with falling = false: never decreases). Extends a bracket from
 // `start` by doubling `step` until it contains a root, then safeguards Newton's method with bisection.
-template <class Function>
-double monotone_root(Function at, double start, double step, bool falling) {
+double monotone_root(auto at, double start, double step, bool falling) {
   constexpr double tiny = 8 * std::numeric_limits<double>::epsilon();
   const auto value = [&](double t) {
     Line line = at(t);

@@ -110,8 +110,7 @@ struct AlternatingPass {
     }
   }
 
-  template <class F>
-  void for_each_chunk(const ClassRange& of, F f) const {
+  void for_each_chunk(const ClassRange& of, auto f) const {
     for (int64_t k = 0; k < chunk_count(); ++k)
       if (chunks[k] < chunks[k + 1] && of.has(chunks[k])) f(k);
   }

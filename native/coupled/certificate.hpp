@@ -68,8 +68,7 @@ class CoupledCoefficients {
   double others(int64_t i) const { return factor_ * sum_[i]; }
   double own(int64_t i) const { return factor_ * (scale_[i] * alpha_[i].own); }
 
-  template <class F>
-  void for_each(int64_t i, F f) const {
+  void for_each(int64_t i, auto f) const {
     const auto a = alpha_[i];
     if (a.size == 0 && a.own == 0) return;
     const double scale = -scale_[i];

@@ -104,8 +104,7 @@ class MaximumEntropySolver {
     std::vector<double> log_sums;
 
     static constexpr bool centred() { return false; }
-    template <class F>
-    void for_each(int64_t i, F f) const {
+    void for_each(int64_t i, auto f) const {
       if (of.rows_.norm[i] == 0 || of.C_[i] == 0) return;
       const T* l = of.state(i);
       alignas(64) double a[L64];

@@ -28,8 +28,7 @@ class ScoreExchange {
   void tell_all() const { processes_.exchange_columns(scores_, stride_, rows_); }
 
   // in_use(r, f) calls f(class) for row r's own class and for those with positive variables.
-  template <class InUse>
-  void tell_in_use(InUse in_use) const {
+  void tell_in_use(auto in_use) const {
     processes_.exchange([&](int of, auto piece) {
       for (int64_t r = 0; r < rows_; ++r)
         in_use(r, [&](int32_t c) {
@@ -41,8 +40,7 @@ class ScoreExchange {
   // Exchanges the scores of the classes in use, and of all other classes that matter.
   //   rests(r)       whether row r is not visited, so that its scores are not needed
   //   lowest(r, s)   the score that a class must exceed to matter, given those of the classes in use
-  template <class InUse, class Rests, class Lowest>
-  void tell_what_matters(InUse in_use, Rests rests, Lowest lowest) const {
+  void tell_what_matters(auto in_use, auto rests, auto lowest) const {
     forget_others();
     tell_in_use(in_use);
     std::vector<int32_t> counts(rows_, 0), named;  // the classes that matter, row after row

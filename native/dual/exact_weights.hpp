@@ -54,8 +54,7 @@ class ExactWeights {
   }
 
   // Coefs as in dual/feature_weights.hpp.
-  template <class Coefs>
-  void add(const Layout<T>& rows, const Coefs& coef, int threads) {
+  void add(const Layout<T>& rows, const auto& coef, int threads) {
     if (coef.centred()) mean_.resize(heads_, 0.0);
     const int64_t vectors = wide_ / Lanes<T>::count;
     threads = static_cast<int>(std::max<int64_t>(1, std::min<int64_t>(threads, vectors)));
@@ -82,8 +81,7 @@ class ExactWeights {
   // To be called after all rows have been added: sets *weight(head, class) to the rounded sum. For each tail
   // feature, list(feature, size) must return a function that takes its classes and weights one by one. Frees
   // the lists of sums as it goes.
-  template <class Weight, class NewList>
-  void round(Weight weight, NewList list) {
+  void round(auto weight, auto list) {
     for (int64_t t = 0; t < tails(); ++t) {
       const auto sums = lists_[t];
       if (sums.size == 0) continue;
@@ -113,8 +111,7 @@ class ExactWeights {
   struct Slice {
     Slice(int64_t from, int64_t to) : from(from), to(to), dense(std::max<int64_t>(0, to - from), 0.0) {}
 
-    template <class Coefs>
-    void load(int64_t i, const Coefs& coef) {
+    void load(int64_t i, const auto& coef) {
       if (is_dense) std::fill(dense.begin(), dense.end(), 0.0);
       cls.clear();
       value.clear();
@@ -138,8 +135,7 @@ class ExactWeights {
       for (size_t e = 0; e < cls.size(); ++e) w[cls[e]] += x * value[e];
     }
 
-    template <class F>
-    void for_each_single(bool centred, double classes, F f) {
+    void for_each_single(bool centred, double classes, auto f) {
       if (!centred) {
         for (size_t e = 0; e < cls.size(); ++e) f(from + cls[e], value[e]);
         return;
@@ -159,8 +155,7 @@ class ExactWeights {
   };
 
   // Each list is written by one thread only.
-  template <class Coefs>
-  void add_to_lists(const Layout<T>& rows, int64_t i, const Coefs& coef, Slice& row, int me, int threads) {
+  void add_to_lists(const Layout<T>& rows, int64_t i, const auto& coef, Slice& row, int me, int threads) {
     bool loaded = false;
     for (int64_t t = rows.tail_ptr[i]; t < rows.tail_ptr[i + 1]; ++t) {
       const int32_t tail = rows.tail_index[t];
@@ -184,8 +179,7 @@ template <class T>
 struct SingleWeights : SparseRows<T> {
   std::vector<int64_t> feature;
 
-  template <class Coefs>
-  SingleWeights(const Layout<T>& rows, const Coefs& coef, int64_t classes) {
+  SingleWeights(const Layout<T>& rows, const auto& coef, int64_t classes) {
     std::vector<std::pair<int32_t, double>> found;
     for (int64_t i = 0; i < rows.n; ++i) {
       if (rows.single_ptr[i] == rows.single_ptr[i + 1]) continue;

@@ -110,8 +110,7 @@ class FeatureWeights {
   }
 
   // f(class, weight in float64) for the weights that are not 0; classes ascend.
-  template <class F>
-  void for_each(F f) const {
+  void for_each(auto f) const {
     const int64_t many = few_ ? std::ssize(touched_) : sums_.size();
     for (int64_t j = 0; j < many; ++j) {
       const int32_t c = few_ ? touched_[j] : static_cast<int32_t>(j);

@@ -39,8 +39,7 @@ class GrowingArray {
 
   // Passes all elements to `take(block, count)` in order, and frees each block afterwards. Leaves the array
   // empty.
-  template <class Take>
-  void drain(Take take) {
+  void drain(auto take) {
     for (auto& block : blocks_) {
       const int64_t count = std::min(block_size, size_);
       take(block.get(), count);

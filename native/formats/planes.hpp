@@ -130,8 +130,7 @@ class Joiner {
 };
 
 // Calls f(first, count) for the parts of `total` numbers.
-template <class F>
-void for_each_part(int64_t total, F f) {
+void for_each_part(int64_t total, auto f) {
   for (int64_t first = 0; first < total; first += Plane::at_once)
     f(first, std::min(total - first, Plane::at_once));
 }

@@ -7,8 +7,7 @@
 
 namespace manyclass {
 
-template <class Number>
-void append_number(std::string& text, Number number) {
+void append_number(std::string& text, auto number) {
   char digits[32];
   const auto [end, error] = std::to_chars(digits, digits + sizeof digits, number);
   text.append(digits, end);

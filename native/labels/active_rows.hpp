@@ -81,8 +81,7 @@ class ActiveRows {
   }
 
   // The score of row r without the constant, where weight(f) is the weight of feature f here.
-  template <class Weight>
-  double score_with(int64_t r, Weight weight) const {
+  double score_with(int64_t r, auto weight) const {
     double s = 0;
     for (int64_t e = begin(r); e < end_[r]; ++e) s += weight(index_[e]) * double(value_[e]);
     return s;
@@ -91,8 +90,7 @@ class ActiveRows {
   double penalty_of(int64_t r) const { return C_[r]; }
 
   // Removes the rows for which keep(r) is false. Their variables must be 0.
-  template <class Keep>
-  void keep_only(Keep keep) {
+  void keep_only(auto keep) {
     int64_t to = 0, to_entry = 0, from = 0;
     for (int64_t r = 0; r < count(); ++r) {
       const int64_t stop = end_[r];

@@ -47,9 +47,8 @@ class LabelsTogether {
   // Trains these labels, starting from the variables of their active rows, until all are done or
   // `most_passes` are over: a few hard labels are better trained alone after that. Sets their weights,
   // variables and certificates.
-  template <class Interrupted>
   void train(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
-             Interrupted interrupted) {
+             auto interrupted) {
     if (data_.squared)
       train_with<Binary::squared_hinge>(labels, rule, seed, interrupted);
     else

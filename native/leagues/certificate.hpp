@@ -111,8 +111,7 @@ class LeagueCertificate {
   static constexpr double nothing = -std::numeric_limits<double>::infinity();
 
   // f(place of the class, coefficient) for the coefficients of row i in the weights of league l.
-  template <class F>
-  void for_each(int64_t i, int32_t l, F f) const {
+  void for_each(int64_t i, int32_t l, auto f) const {
     const auto held = alpha_[i];
     if (held.size == 0) return;
     for (int32_t e = 0; e < held.size; ++e)

@@ -136,8 +136,7 @@ class MaxMarginCoefficients {
   int64_t size(int64_t i) const { return sum_[i] > 0 ? alpha_[i].size : 0; }
 
   // f(label, u)
-  template <class F>
-  void for_each(int64_t i, F f) const {
+  void for_each(int64_t i, auto f) const {
     const auto a = alpha_[i];
     for (int32_t e = 0; e < size(i); ++e) {
       const int32_t c = a.classes[e];
@@ -159,8 +158,7 @@ class MaxMarginCertificate {
       : rows_(rows), labels_(labels), C_(C), K_(classes), net_(net), coef_(alpha, labels, C) {}
 
   // Calls set(h, labels, values) with row h of V for each head feature, from any thread.
-  template <class Set>
-  void sums(int threads, Set set) const {
+  void sums(int threads, auto set) const {
     const int64_t features = rows_.count_features();
     std::vector<int64_t> head(features, -1);
     for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = h;

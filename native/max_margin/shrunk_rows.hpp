@@ -32,8 +32,7 @@ class ShrunkRow {
   int64_t reads() const { return is_dense() ? std::ssize(dense_) : nonzero_; }
 
   // s_c += x soft(v_c, lambda) for all labels. If the row is a list, calls touch(c) before each.
-  template <class Touch>
-  void add_to(T x, T* s, Touch touch) const {
+  void add_to(T x, T* s, auto touch) const {
     const T lambda = lambda_;
     const int64_t dense = std::ssize(dense_);
 #pragma omp simd
@@ -79,8 +78,7 @@ class ShrunkRow {
   }
 
   // Replaces all values; labels ascend.
-  template <class Values>
-  void assign(const std::vector<int32_t>& labels, const Values& values, int64_t K) {
+  void assign(const std::vector<int32_t>& labels, const auto& values, int64_t K) {
     *this = ShrunkRow{lambda_};
     const int64_t many = std::ssize(labels);
     if (dense_is_smaller(many, K)) {
@@ -97,8 +95,7 @@ class ShrunkRow {
   }
 
   // f(label, v) for all labels that have a value.
-  template <class F>
-  void for_each(F f) const {
+  void for_each(auto f) const {
     for (size_t c = 0; c < dense_.size(); ++c) f(static_cast<int32_t>(c), dense_[c]);
     for (const Entry& entry : list_) f(entry.label, entry.v);
   }

@@ -20,10 +20,7 @@ class BytesOut {
     bytes.resize(at + size);
     if (size > 0) std::memcpy(bytes.data() + at, from, size);
   }
-  template <class V>
-  void put(V value) {
-    put(&value, 1);
-  }
+  void put(auto value) { put(&value, 1); }
   Bytes bytes;
 };
 
@@ -72,8 +69,7 @@ struct Processes {
   // Sends this process's data to all others and receives theirs. each(of, piece) calls piece(address, count)
   // for every array that process `of` owns: the owner reads the values from there, and the others write them
   // there. Later pieces may depend on the contents of earlier ones.
-  template <class Each>
-  void exchange(Each each) const {
+  void exchange(auto each) const {
     BytesOut out;
     each(rank, [&](const auto* from, int64_t count) { out.put(from, count); });
     const auto all = gather(out.bytes);

@@ -11,8 +11,7 @@ namespace manyclass {
 
 class FirstError {
  public:
-  template <class F>
-  void catching(F f) noexcept {
+  void catching(auto f) noexcept {
     try {
       f();
     } catch (...) {
@@ -37,8 +36,7 @@ class FirstError {
 
 // Calls work(t, scratch) for the tasks 0..count-1, handed out `chunk` at a time. Each thread makes its own
 // scratch with `make`.
-template <class Make, class Work>
-void parallel_tasks(int64_t count, int64_t chunk, int threads, Make make, Work work) {
+void parallel_tasks(int64_t count, int64_t chunk, int threads, auto make, auto work) {
   FirstError error;
 #pragma omp parallel num_threads(threads)
   {

@@ -67,8 +67,7 @@ class Team {
   //
   // These are not OpenMP's threads, which spin for milliseconds after their work, on a core that the thread
   // reading the next rows may need.
-  template <class F>
-  void run(F body) {
+  void run(auto body) {
     std::atomic<int> start{waiting};
     std::vector<std::jthread> others;
     try {
@@ -93,8 +92,7 @@ class Team {
 
   // Calls task(t) for those of the tasks 0..count-1 that no other thread has taken; thread `me` starts with
   // its own share. If a task throws, its thread leaves the team, and the others leave before their next step.
-  template <class F>
-  void share_out(int64_t count, int me, F task) {
+  void share_out(int64_t count, int me, auto task) {
     leave_with_others();
     for (int helped = 0; helped < threads_; ++helped) {
       const int owner = (me + helped) % threads_;
@@ -114,8 +112,7 @@ class Team {
     if (one_has_left_.load(std::memory_order_relaxed)) throw Left();
   }
 
-  template <class F>
-  void work(F& body, int me) noexcept {
+  void work(auto& body, int me) noexcept {
     try {
       body(me);
     } catch (...) {
@@ -146,16 +143,14 @@ class Team {
 
 // Calls task(t, scratch) for the tasks 0..count-1 on a team of at most `threads` threads. Each makes its own
 // scratch with `make`.
-template <class Make, class Task>
-void team_tasks(int64_t count, int threads, Make make, Task task) {
+void team_tasks(int64_t count, int threads, auto make, auto task) {
   Team team(static_cast<int>(std::clamp<int64_t>(count, 1, threads)));
   team.run([&](int me) {
     auto scratch = make();
     team.share_out(count, me, [&](int64_t t) { task(t, scratch); });
   });
 }
-template <class Task>
-void team_tasks(int64_t count, int threads, Task task) {
+void team_tasks(int64_t count, int threads, auto task) {
   team_tasks(count, threads, [] { return 0; }, [&](int64_t t, int) { task(t); });
 }
 

@@ -80,8 +80,7 @@ class TreeLevel {
   // The weights of a feature are in the order of the nodes. The search for those of a family starts where
   // they would be if the nodes with the feature were evenly spread. All these positions are prefetched first;
   // otherwise the search would wait for memory at each of them.
-  template <class View>
-  void score(const View& X, int64_t row, const std::vector<Family>& families, std::vector<T>& s) const {
+  void score(const auto& X, int64_t row, const std::vector<Family>& families, std::vector<T>& s) const {
     s.assign(families.empty() ? 0 : families.back().at + families.back().end - families.back().begin, 0);
     for (int64_t e = X.row_begin(row); e < X.row_end(row); ++e) {
       const int64_t first = by_feature_.ptr[X.index[e]], size = by_feature_.ptr[X.index[e] + 1] - first;
@@ -191,8 +190,7 @@ class LabelTree {
   }
 
   // The k best labels that the beam finds, best first; ties go to the lower label.
-  template <class View>
-  void best_labels(const View& X, int64_t k, int64_t beam, int32_t* labels, T* scores, int threads) const {
+  void best_labels(const auto& X, int64_t k, int64_t beam, int32_t* labels, T* scores, int threads) const {
     beam = std::max(beam, (k + fewest_ - 1) / fewest_);  // ensures at least k labels
     struct Scratch {
       std::vector<Found> found;
@@ -244,8 +242,7 @@ class LabelTree {
     std::sort(kept.begin(), kept.end());
   }
 
-  template <class View>
-  static void score_children(const View& X, int64_t i, const TreeLevel<T>& level,
+  static void score_children(const auto& X, int64_t i, const TreeLevel<T>& level,
                              const std::vector<int64_t>& nodes,
                              std::vector<typename TreeLevel<T>::Family>& families, std::vector<T>& s,
                              std::vector<Found>& found) {

@@ -31,8 +31,7 @@ struct Workspace {
   std::vector<T> best;     // a heap of the best estimates, the worst of them in front
   std::vector<T> largest;  // the largest estimate of each block
 
-  template <class View>
-  void read(const View& X, int64_t i) {
+  void read(const auto& X, int64_t i) {
     feature.clear();
     value.clear();
     for (int64_t e = X.row_begin(i); e < X.row_end(i); ++e)

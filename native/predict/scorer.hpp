@@ -31,16 +31,14 @@ class Scorer {
   }
 
   // The sum of f(part).
-  template <class F>
-  int64_t over_parts(F f) const {
+  int64_t over_parts(auto f) const {
     int64_t sum = 0;
     for (const auto& part : parts_) sum += f(*part);
     return sum;
   }
 
   // out: rows x classes
-  template <class View>
-  void scores(const View& X, T* out, int threads) {
+  void scores(const auto& X, T* out, int threads) {
     const int64_t K = classes();
     for (const auto& part : parts_)
       for_each_row(X, threads,
@@ -48,8 +46,7 @@ class Scorer {
   }
 
   // The k best classes of each row, best first; ties go to the lower class.
-  template <class View>
-  void top_classes(const View& X, int64_t k, int32_t* codes, T* scores, int threads) {
+  void top_classes(const auto& X, int64_t k, int32_t* codes, T* scores, int threads) {
     for (const auto& part : parts_)
       for_each_row(X, threads, [&](int64_t i, Workspace<T>& row) {
         TopClasses<T> top(k, codes + i * k, scores + i * k, std::min(k, part->first()));
@@ -62,8 +59,7 @@ class Scorer {
   using Space = std::unique_ptr<Workspace<T>>;
   static constexpr int64_t rows_a_task = 16;
 
-  template <class View, class F>
-  void for_each_row(const View& X, int threads, F f) {
+  void for_each_row(const auto& X, int threads, auto f) {
     const int64_t tasks = (X.n_rows + rows_a_task - 1) / rows_a_task;
     const auto work = [&](int64_t begin, int64_t end, Workspace<T>& row) {
       for (int64_t i = begin; i < end; ++i) {

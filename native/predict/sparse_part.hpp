@@ -194,8 +194,7 @@ class SparsePart : public Part<T> {
   }
 
   // Calls write(l, v) for the vectors of estimates of a block: v has those of the classes from c + l on.
-  template <class F>
-  void estimate_block(const Workspace<T>& row, int64_t c, F write) const {
+  void estimate_block(const Workspace<T>& row, int64_t c, auto write) const {
     constexpr int L = Lanes<T>::count, parts = sketch_block / L;
     vec<T> sum[parts];
     for (int v = 0; v < parts; ++v) sum[v] = load(row.sums.data() + c + v * L);

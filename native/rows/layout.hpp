@@ -71,15 +71,13 @@ struct Layout {
 
   // f(feature, value) for the features of row i that other rows have too; the tail is numbered after the
   // head.
-  template <class F>
-  void for_each_shared(int64_t i, F f) const {
+  void for_each_shared(int64_t i, auto f) const {
     for (int64_t h = head_ptr[i]; h < head_ptr[i + 1]; ++h) f(head_index[h], head_value[h]);
     for (int64_t t = tail_ptr[i]; t < tail_ptr[i + 1]; ++t) f(heads() + tail_index[t], tail_value[t]);
   }
 
   // f(feature, value) for all features of row i, in the caller's numbering.
-  template <class F>
-  void for_each(int64_t i, F f) const {
+  void for_each(int64_t i, auto f) const {
     for (int64_t h = head_ptr[i]; h < head_ptr[i + 1]; ++h) f(head_features[head_index[h]], head_value[h]);
     for (int64_t t = tail_ptr[i]; t < tail_ptr[i + 1]; ++t) f(tail_features[tail_index[t]], tail_value[t]);
     for (int64_t j = single_ptr[i]; j < single_ptr[i + 1]; ++j) f(single_index[j], single_value[j]);
