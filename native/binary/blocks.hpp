@@ -167,9 +167,7 @@ class BinaryBlocks {
   }
 
   int64_t dual_bytes() const {
-    int64_t total = 0;
-    for (const auto& a : alpha_) total += a.bytes();
-    return total;
+    return total_of(alpha_, [](const auto& a) { return a.bytes(); });
   }
   const Layout<T>& rows() const { return data_.rows; }
 

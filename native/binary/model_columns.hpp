@@ -42,10 +42,7 @@ class ModelColumns {
 
   // The columns of these blocks side by side: features x `count`.
   int64_t count(const std::vector<int64_t>& blocks) const {
-    int64_t sum = 0;
-    if (!first_.empty())
-      for (int64_t b : blocks) sum += many_[b];
-    return sum;
+    return first_.empty() ? 0 : total_of(blocks, [&](int64_t b) { return many_[b]; });
   }
   void copy_to(T* out, const std::vector<int64_t>& blocks) {
     for_each_part(blocks, [&](T* held, int64_t many) { out = std::copy_n(held, many, out); });

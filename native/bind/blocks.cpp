@@ -60,8 +60,8 @@ void bind_variables(nb::class_<Blocks>& blocks) {
       });
 }
 
-template <class T, class Blocks>
-void bind_training(nb::class_<Blocks>& blocks) {
+template <class T, class Blocks = BinaryBlocks<T>>
+void bind_training(nb::class_<BinaryBlocks<T>> blocks) {
   blocks
       .def(
           "__init__",
@@ -125,15 +125,13 @@ void bind_training(nb::class_<Blocks>& blocks) {
       .def_prop_ro("heads", [](const Blocks& s) { return s.rows().heads(); })
       .def_prop_ro("dual_bytes", &Blocks::dual_bytes);
   blocks.attr("width") = Blocks::width;
+  bind_variables<T>(blocks);
 }
 
 }  // namespace
 
 void bind_blocks(nb::module_& m) {
-  bind_both<BinaryBlocks>(m, "BinaryBlocks", []<class T>(nb::class_<BinaryBlocks<T>> blocks) {
-    bind_training<T>(blocks);
-    bind_variables<T>(blocks);
-  });
+  bind_both<BinaryBlocks>(m, "BinaryBlocks", [](auto blocks) { bind_training(blocks); });
 }
 
 }  // namespace manyclass

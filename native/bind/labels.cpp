@@ -138,8 +138,8 @@ void bind_results(nb::class_<Labels>& labels) {
       .def_prop_ro("work_bytes", &Labels::work_bytes);
 }
 
-template <class T, class Labels>
-void bind_training(nb::class_<Labels>& labels) {
+template <class T, class Labels = LabelBlocks<T>>
+void bind_training(nb::class_<LabelBlocks<T>> labels) {
   labels
       .def(
           "__init__",
@@ -207,15 +207,13 @@ void bind_training(nb::class_<Labels>& labels) {
             return std::make_pair(trained, out);
           },
           "deal"_a, "by_gap"_a, "tol"_a, "max_rounds"_a, "seed"_a, "threads"_a, "interrupt"_a);
+  bind_results<T>(labels);
 }
 
 }  // namespace
 
 void bind_labels(nb::module_& m) {
-  bind_both<LabelBlocks>(m, "LabelBlocks", []<class T>(nb::class_<LabelBlocks<T>> labels) {
-    bind_training<T>(labels);
-    bind_results<T>(labels);
-  });
+  bind_both<LabelBlocks>(m, "LabelBlocks", [](auto labels) { bind_training(labels); });
 }
 
 }  // namespace manyclass

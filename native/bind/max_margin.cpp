@@ -96,8 +96,8 @@ void bind_state(nb::class_<Solver>& solver) {
       });
 }
 
-template <class T, class Solver>
-void bind_solver(nb::class_<Solver>& solver) {
+template <class T, class Solver = MaxMarginSolver<T>>
+void bind_solver(nb::class_<MaxMarginSolver<T>> solver) {
   solver
       .def(
           "__init__",
@@ -137,15 +137,13 @@ void bind_solver(nb::class_<Solver>& solver) {
       .def_prop_ro("entries", &Solver::entries)
       .def_prop_ro("dual_entries", [](Solver& s) { return s.alpha().entries(); })
       .def_prop_ro("dual_bytes", [](Solver& s) { return s.alpha().bytes(); });
+  bind_state<T>(solver);
 }
 
 }  // namespace
 
 void bind_max_margin(nb::module_& m) {
-  bind_both<MaxMarginSolver>(m, "MaxMargin", []<class T>(nb::class_<MaxMarginSolver<T>> solver) {
-    bind_solver<T>(solver);
-    bind_state<T>(solver);
-  });
+  bind_both<MaxMarginSolver>(m, "MaxMargin", [](auto solver) { bind_solver(solver); });
 }
 
 }  // namespace manyclass

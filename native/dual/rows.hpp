@@ -6,6 +6,8 @@
 #include <new>
 #include <vector>
 
+#include "simd/memory.hpp"
+
 namespace manyclass {
 
 template <class T>
@@ -79,14 +81,12 @@ class DualRows {
   }
 
   int64_t entries() const {
-    int64_t total = 0;
-    for (const auto& r : rows_) total += r.size + (r.own > 0);
-    return total;
+    return total_of(rows_, [](const Slot& r) { return r.size + (r.own > 0); });
   }
   int64_t bytes() const {
-    int64_t total = static_cast<int64_t>(rows_.size() * sizeof(Slot));
-    for (const auto& r : rows_) total += r.room * static_cast<int64_t>(sizeof(int32_t) + sizeof(T));
-    return total;
+    return total_of(rows_, [](const Slot& r) {
+      return static_cast<int64_t>(sizeof(Slot) + r.room * (sizeof(int32_t) + sizeof(T)));
+    });
   }
 
  private:

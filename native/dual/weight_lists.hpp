@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rows/layout.hpp"
+#include "simd/memory.hpp"
 #include "simd/vector.hpp"
 
 namespace manyclass {
@@ -113,9 +114,7 @@ class WeightLists {
   }
 
   int64_t entries() const {
-    int64_t total = 0;
-    for (const Slot& s : slots_) total += s.size;
-    return total;
+    return total_of(slots_, [](const Slot& s) { return s.size; });
   }
   int64_t bytes() const {
     int64_t total = features() * static_cast<int64_t>(sizeof(Slot));

@@ -72,17 +72,14 @@ class LabelBlocks {
   // Imports a block that another object of the same problem has trained.
   void set_block(int64_t b, BlockOfLabels<T> block) { held_[check(b)] = std::move(block); }
   int64_t held_bytes() const {
-    int64_t total = 0;
-    for (const auto& one : held_) total += one.bytes();
-    return total;
+    return total_of(held_, [](const auto& one) { return one.bytes(); });
   }
   void release_work() { work_.clear(); }
   int64_t work_bytes() const {
-    int64_t total = 0;
-    for (const auto& one : work_)
-      total += one.search.bytes() + static_cast<int64_t>(one.place.size() * sizeof(int32_t)) +
-               one.blocked.bytes() + (one.together ? one.together->bytes() : 0);
-    return total;
+    return total_of(work_, [](const Work& one) {
+      return one.search.bytes() + static_cast<int64_t>(one.place.size() * sizeof(int32_t)) +
+             one.blocked.bytes() + (one.together ? one.together->bytes() : 0);
+    });
   }
 
   // Trains the blocks that are dealt, starting from their current variables. Returns a result for each of

@@ -31,9 +31,7 @@ class TailLists {
 
   int64_t lists() const { return std::ssize(places_); }
   int64_t entries() const {
-    int64_t total = 0;
-    for (const Place& p : places_) total += p.size;
-    return total;
+    return total_of(places_, [](const Place& p) { return p.size; });
   }
   List operator[](int64_t l) const {
     const Place& p = places_[l];

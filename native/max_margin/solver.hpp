@@ -95,9 +95,7 @@ class MaxMarginSolver {
   }
   // The number of values of V.
   int64_t entries() const {
-    int64_t total = 0;
-    for (const auto& row : V_) total += row.size();
-    return total;
+    return total_of(V_, [](const auto& row) { return row.size(); });
   }
 
   Certificate certify(int threads) {
@@ -125,9 +123,7 @@ class MaxMarginSolver {
     seen_ = seen;
   }
   int64_t weight_bytes() const {
-    int64_t total = 0;
-    for (const auto& row : V_) total += row.bytes();
-    return total;
+    return total_of(V_, [](const auto& row) { return row.bytes(); });
   }
   // sum_p alpha_p - tau/2 |W|^2
   double dual_value(double alpha_sum) const { return alpha_sum - squares_ / (2 * net_.tau); }

@@ -13,6 +13,7 @@
 
 #include "parallel/tasks.hpp"
 #include "rows/sparse_rows.hpp"
+#include "simd/memory.hpp"
 
 namespace manyclass {
 
@@ -220,9 +221,8 @@ class LabelTree {
   int64_t levels() const { return std::ssize(levels_); }
 
   int64_t nbytes() const {
-    int64_t sum = static_cast<int64_t>(order_.size() * sizeof(int32_t));
-    for (const auto& level : levels_) sum += level.nbytes();
-    return sum;
+    return static_cast<int64_t>(order_.size() * sizeof(int32_t)) +
+           total_of(levels_, [](const auto& level) { return level.nbytes(); });
   }
 
  private:

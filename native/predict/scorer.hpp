@@ -32,9 +32,7 @@ class Scorer {
 
   // The sum of f(part).
   int64_t over_parts(auto f) const {
-    int64_t sum = 0;
-    for (const auto& part : parts_) sum += f(*part);
-    return sum;
+    return total_of(parts_, [&](const auto& part) { return f(*part); });
   }
 
   // out: rows x classes

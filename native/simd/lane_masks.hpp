@@ -4,10 +4,6 @@
 #include <cstring>
 #include <type_traits>
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
 #include "simd/vector.hpp"
 
 namespace manyclass {

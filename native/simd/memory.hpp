@@ -102,4 +102,11 @@ class Buffer {
   int64_t size_ = 0;
 };
 
+// The sum of of(one) over all elements, for example of their bytes.
+int64_t total_of(const auto& all, auto of) {
+  int64_t total = 0;
+  for (const auto& one : all) total += of(one);
+  return total;
+}
+
 }  // namespace manyclass

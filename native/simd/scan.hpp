@@ -3,10 +3,6 @@
 #include <cstdint>
 #include <limits>
 
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#endif
-
 #include "simd/vector.hpp"
 
 namespace manyclass {
