@@ -103,11 +103,6 @@ std::vector<T> to_vector(const In<T>& a) {
   return std::vector<T>(a.data(), a.data() + a.size());
 }
 
-template <class T>
-std::span<const T> span_of(const In<T>& a) {
-  return {a.data(), a.size()};
-}
-
 // Moves the layout out of a Python object, which has no rows afterwards.
 template <class T>
 Layout<T> taken(Layout<T>& rows) {
@@ -132,7 +127,7 @@ T* room_in(const char* name, const Out<T>& out, int64_t entries) {
 template <class X, class I>
 CsrView<X, I, int64_t> view(const In<int64_t>& ptr, const In<I>& index, const In<X>& value, int64_t features,
                             double constant = 0) {
-  check_rows(span_of(ptr), span_of(index), value.size(), features);
+  check_rows(ptr, index, value.size(), features);
   return {ptr.data(), index.data(), value.data(), std::ssize(ptr) - 1, features, constant};
 }
 
@@ -141,9 +136,9 @@ template <class T>
 void check_labelled(const Layout<T>& rows, const In<int32_t>& labels, const In<T>& C, int64_t classes) {
   check_number("classes", classes, 0, INT32_MAX);
   check_length("labels", labels.size(), rows.n);
-  check_range("labels", span_of(labels), 0, classes);
+  check_range("labels", labels, 0, classes);
   check_length("C", C.size(), rows.n);
-  check_not_negative("C", span_of(C));
+  check_not_negative("C", C);
 }
 
 // Checks any number of distinct labels, and one penalty, per row.
@@ -152,10 +147,10 @@ void check_labelled(const Layout<T>& rows, const In<int64_t>& ptr, const In<int3
                     int64_t classes) {
   check_number("classes", classes, 0, INT32_MAX);
   check_length("label_ptr", ptr.size(), rows.n + 1);
-  check_pointers("label_ptr", span_of(ptr), std::ssize(labels));
-  check_distinct("labels", span_of(ptr), span_of(labels), classes);
+  check_pointers("label_ptr", ptr, std::ssize(labels));
+  check_distinct("labels", ptr, labels, classes);
   check_length("C", C.size(), rows.n);
-  check_not_negative("C", span_of(C));
+  check_not_negative("C", C);
 }
 
 // Checks dual variables of n rows for K classes; the classes of a row may be in any order.
@@ -163,17 +158,17 @@ template <class T>
 void check_dual_rows(const In<int64_t>& ptr, const In<int32_t>& classes, const In<T>& values, int64_t n,
                      int64_t K) {
   check_length("indptr", ptr.size(), n + 1);
-  check_pointers("indptr", span_of(ptr), std::ssize(classes));
+  check_pointers("indptr", ptr, std::ssize(classes));
   check_length("values", values.size(), std::ssize(classes));
-  check_distinct("classes", span_of(ptr), span_of(classes), K);
-  check_not_negative("values", span_of(values));
+  check_distinct("classes", ptr, classes, K);
+  check_not_negative("values", values);
 }
 
 // Checks that the features of the rows are below `features`.
 template <class T>
 void check_features(const Layout<T>& rows, int64_t features) {
   for (const auto* some : {&rows.head_features, &rows.tail_features, &rows.single_index})
-    check_range("features", std::span<const int64_t>(*some), 0, features);
+    check_range("features", *some, 0, features);
 }
 
 // The model's weights (features x classes): a dense array if that is small, or no larger than a sparse

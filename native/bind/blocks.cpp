@@ -43,7 +43,7 @@ void bind_variables(nb::class_<Blocks>& blocks) {
              if (static_cast<int64_t>(columns.shape(0)) != s.features() ||
                  static_cast<int64_t>(columns.shape(1)) != s.columns(blocks))
                reject("columns", "the weights are for other features or problems");
-             check_finite("columns", std::span<const T>(columns.data(), columns.size()));
+             check_finite("columns", columns);
              s.set_columns(blocks, columns.data());
            })
       .def("alpha",
@@ -55,7 +55,7 @@ void bind_variables(nb::class_<Blocks>& blocks) {
            })
       .def("set_alpha", [](Blocks& s, In<int64_t> ptr, In<int32_t> classes, In<T> values) {
         check_dual_rows(ptr, classes, values, s.rows().n, s.problems());
-        check_ascending("classes", span_of(ptr), span_of(classes), s.problems());
+        check_ascending("classes", ptr, classes, s.problems());
         s.set_alpha(ptr.data(), classes.data(), values.data());
       });
 }

@@ -15,8 +15,8 @@ constexpr int64_t most_alike = 64;
 
 // Checks groups of rows: no row is in two of them.
 void check_groups(const In<int64_t>& ptr, const In<int64_t>& rows, int64_t n) {
-  check_pointers("groups", span_of(ptr), std::ssize(rows));
-  check_order("rows of groups", span_of(rows), n);
+  check_pointers("groups", ptr, std::ssize(rows));
+  check_order("rows of groups", rows, n);
   int64_t most = 0;
   for (size_t g = 0; g + 1 < ptr.size(); ++g) most = std::max(most, ptr.data()[g + 1] - ptr.data()[g]);
   check_number("rows of a group", most, 0, most_alike);
@@ -68,7 +68,7 @@ void bind_visits(nb::class_<Coupled>& coupled) {
           "alternate",
           [](Coupled& s, In<int64_t> order, const std::vector<int64_t>& chunks, Threads threads) {
             check_visit(s, order, 1, 0);
-            check_pointers("chunks", std::span(chunks), s.classes());
+            check_pointers("chunks", chunks, s.classes());
             return to_tuple(s.alternate(order.data(), std::ssize(order), chunks, threads));
           },
           "order"_a, "chunks"_a, "threads"_a, NoGil());
@@ -147,7 +147,7 @@ void bind_lists(nb::class_<Coupled>& coupled) {
       .def(
           "add_listed",
           [](const Coupled& s, In<int64_t> tails, Out<T> out) {
-            check_range("tails", span_of(tails), 0, s.lists().features());
+            check_range("tails", tails, 0, s.lists().features());
             check_length("weights", out.size(), std::ssize(tails) * s.classes());
             for (size_t t = 0; t < tails.size(); ++t) {
               const auto list = s.lists()[tails.data()[t]];

@@ -14,9 +14,9 @@ SparseRowsView<T> label_vectors(const In<int64_t>& ptr, const In<int32_t>& featu
                                 int64_t features) {
   check_number("n_features", features, 0, INT32_MAX);
   check_number("labels", std::ssize(ptr) - 1, 0, INT32_MAX);
-  check_pointers("indptr", span_of(ptr), std::ssize(feature));
+  check_pointers("indptr", ptr, std::ssize(feature));
   check_length("values", value.size(), std::ssize(feature));
-  check_ascending("indices", span_of(ptr), span_of(feature), features);
+  check_ascending("indices", ptr, feature, features);
   return {ptr.data(), feature.data(), value.data(), std::ssize(ptr) - 1, features};
 }
 

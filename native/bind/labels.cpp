@@ -81,12 +81,12 @@ void check_block_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int64_t>
   checked_block(s, b);
   check_length("weights", weight.size(), std::ssize(feature));
   check_length("constants", constant.size(), static_cast<int64_t>(ptr.size() ? ptr.size() - 1 : 0));
-  check_finite("weights", span_of(weight));
-  check_finite("constants", span_of(constant));
+  check_finite("weights", weight);
+  check_finite("constants", constant);
   if (ptr.size() == 0) return check_length("features", feature.size(), 0);
   check_length("weight_ptr", ptr.size(), s.many(b) + 1);
-  check_pointers("weight_ptr", span_of(ptr), std::ssize(feature));
-  check_ascending("features", span_of(ptr), span_of(feature), s.data().X.n_features);
+  check_pointers("weight_ptr", ptr, std::ssize(feature));
+  check_ascending("features", ptr, feature, s.data().X.n_features);
 }
 
 // Checks the variables of a block by label, rows ascending; empty if they are not kept.
@@ -96,9 +96,9 @@ void check_variables_of_labels(const LabelBlocks<T>& s, int64_t b, const In<int6
   check_length("variables", variable.size(), std::ssize(row));
   if (ptr.size() == 0) return check_length("rows", row.size(), 0);
   check_length("row_ptr", ptr.size(), s.many(b) + 1);
-  check_pointers("row_ptr", span_of(ptr), std::ssize(row));
-  check_ascending("rows", span_of(ptr), span_of(row), s.data().X.n_rows);
-  check_not_negative("variables", span_of(variable));
+  check_pointers("row_ptr", ptr, std::ssize(row));
+  check_ascending("rows", ptr, row, s.data().X.n_rows);
+  check_not_negative("variables", variable);
   if (s.data().squared) return;
   for (size_t e = 0; e < row.size(); ++e)
     if (variable.data()[e] > with_rounding(static_cast<T>(s.data().C[row.data()[e]])))
@@ -153,14 +153,14 @@ void bind_training(nb::class_<LabelBlocks<T>> labels) {
             const auto& [own_ptr, own] = own_rows;
             const auto [lambda, tau, constant] = net;
             const auto [draws, together] = search;
-            check_rows(span_of(ptr), span_of(index), value.size(), features);
+            check_rows(ptr, index, value.size(), features);
             const SparseRowsView<T> X{ptr.data(), index.data(), value.data(), std::ssize(ptr) - 1, features};
             check_number("n_features", features, 0, INT32_MAX);
             check_number("rows", X.n_rows, 0, INT32_MAX - 1);
             check_length("C", C.size(), X.n_rows);
-            check_not_negative("C", span_of(C));
-            check_pointers("own_ptr", span_of(own_ptr), std::ssize(own));
-            check_ascending("own", span_of(own_ptr), span_of(own), X.n_rows);
+            check_not_negative("C", C);
+            check_pointers("own_ptr", own_ptr, std::ssize(own));
+            check_ascending("own", own_ptr, own, X.n_rows);
             check_number("draws", draws, 0);
             check_number("together", together, 0, INT32_MAX);
             nb::gil_scoped_release nogil;

@@ -17,7 +17,7 @@ void bind_places(nb::module_& m) {
       .def(
           "__init__",
           [](FeaturePlaces* self, In<int64_t> rows, bool constant, int64_t tail_rows) {
-            check_range("rows", span_of(rows), 0, INT64_MAX);
+            check_range("rows", rows, 0, INT64_MAX);
             check_number("features", std::ssize(rows), constant, INT32_MAX - 2);
             check_number("tail_rows", tail_rows, 0);
             new (self) FeaturePlaces(rows.data(), std::ssize(rows), constant, tail_rows);

@@ -51,13 +51,13 @@ std::vector<int64_t> checked_duel(Leagues<T>& s, int64_t a, int64_t b, const In<
   const auto rows = std::ssize(members);
   check_length("sizes", sizes.size(), rows);
   check_length("rests", rests.size(), rows);
-  check_range("rests", span_of(rests), 0, 2);
-  check_range("sizes", span_of(sizes), 0, checked_league(s, b).size() + 1);
+  check_range("rests", rests, 0, 2);
+  check_range("sizes", sizes, 0, checked_league(s, b).size() + 1);
   std::vector<int64_t> ptr{0};
   for (const int32_t size : span_of(sizes)) ptr.push_back(ptr.back() + size);
-  check_pointers("sizes", std::span<const int64_t>(ptr), std::ssize(classes));
+  check_pointers("sizes", ptr, std::ssize(classes));
   check_length("values", values.size(), std::ssize(classes));
-  check_distinct("classes", std::span<const int64_t>(ptr), span_of(classes), s.league(b).size());
+  check_distinct("classes", ptr, classes, s.league(b).size());
   for (int64_t m = 0; m < rows; ++m)
     for (int64_t e = ptr[m]; e < ptr[m + 1]; ++e) {
       if (s.league(b).classes[classes.data()[e]] == s.labels()[members[m]])
@@ -86,7 +86,7 @@ void bind_membership(nb::class_<L>& leagues) {
       .def("divide",
            [](L& s, In<int32_t> league) {
              check_length("league", league.size(), s.classes());
-             check_range("league", span_of(league), 0, s.leagues());
+             check_range("league", league, 0, s.leagues());
              s.divide(to_vector(league));
            })
       .def("start", [](L& s, int64_t l) { checked_league(s, l).start(s.rows()); })
@@ -238,7 +238,7 @@ void bind_matches(nb::class_<L>& leagues) {
           [](L* self, Layout<T>& rows, In<int32_t> labels, In<T> C, In<int32_t> league, int64_t leagues) {
             check_labelled(rows, labels, C, std::ssize(league));
             check_number("leagues", leagues, 1, static_cast<int64_t>(std::max<size_t>(1, league.size())));
-            check_range("league", span_of(league), 0, leagues);
+            check_range("league", league, 0, leagues);
             new (self) L(taken(rows), to_vector(labels), to_vector(C), to_vector(league), leagues);
           },
           "rows"_a, "labels"_a, "C"_a, "league"_a, "leagues"_a, NoGil())

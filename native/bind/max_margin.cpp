@@ -34,10 +34,10 @@ auto held_sums(MaxMarginSolver<T>& s) {
 template <class T>
 void set_held_sums(MaxMarginSolver<T>& s, In<int64_t> ptr, In<int32_t> labels, In<T> values) {
   check_length("sums.ptr", ptr.size(), static_cast<int64_t>(s.sums().size()) + 1);
-  check_pointers("sums.ptr", span_of(ptr), std::ssize(labels));
+  check_pointers("sums.ptr", ptr, std::ssize(labels));
   check_length("sums.values", values.size(), std::ssize(labels));
-  check_distinct("sums.labels", span_of(ptr), span_of(labels), s.classes());
-  check_finite("sums.values", span_of(values));
+  check_distinct("sums.labels", ptr, labels, s.classes());
+  check_finite("sums.values", values);
   for (size_t h = 0; h + 1 < ptr.size(); ++h) {
     const std::vector<int32_t> label(labels.data() + ptr.data()[h], labels.data() + ptr.data()[h + 1]);
     s.sums()[h].assign(label, values.data() + ptr.data()[h], s.classes());
@@ -81,7 +81,7 @@ void bind_state(nb::class_<Solver>& solver) {
       .def("set_ease",
            [](Solver& s, In<T> ease) {
              check_length("ease", ease.size(), static_cast<int64_t>(s.ease().size()));
-             check_values("ease", span_of(ease), std::numeric_limits<T>::min(), T(1));
+             check_values("ease", ease, std::numeric_limits<T>::min(), T(1));
              s.ease() = to_vector(ease);
            })
       .def("pass_sums",
@@ -91,7 +91,7 @@ void bind_state(nb::class_<Solver>& solver) {
            })
       .def("set_pass_sums", [](Solver& s, In<double> v) {
         check_length("pass_sums", v.size(), 5);
-        check_finite("pass_sums", span_of(v));
+        check_finite("pass_sums", v);
         s.set_pass(v.data()[0], {v.data()[1], v.data()[2], v.data()[3], v.data()[4]});
       });
 }
@@ -104,7 +104,7 @@ void bind_solver(nb::class_<MaxMarginSolver<T>> solver) {
           [](Solver* self, Layout<T>& rows, In<int64_t> ptr, In<int32_t> labels, In<T> C, int64_t classes,
              double lambda, double tau, int64_t constant) {
             check_labelled(rows, ptr, labels, C, classes);
-            check_ascending("labels", span_of(ptr), span_of(labels), classes);
+            check_ascending("labels", ptr, labels, classes);
             new (self) Solver(taken(rows), {to_vector(ptr), to_vector(labels)}, to_vector(C), classes, lambda,
                               tau, constant);
           },
@@ -114,7 +114,7 @@ void bind_solver(nb::class_<MaxMarginSolver<T>> solver) {
           "sweep",
           [](Solver& s, In<int64_t> order, int64_t wave, bool full, int64_t most_new, uint64_t seed,
              Threads threads) {
-            check_order("order", span_of(order), s.rows().n);
+            check_order("order", order, s.rows().n);
             check_number("wave", wave, 1, INT32_MAX);
             check_number("most_new", most_new, 0);
             const PassStats seen =

@@ -50,7 +50,7 @@ void bind_variables(nb::class_<MaxEnt>& solver) {
             check_number("first", first, 0, s.rows().n);
             check_number("last", last, first, s.rows().n);
             check_length("variables", values.size(), (last - first) * padded<T>(s.classes()));
-            check_values("variables", span_of(values), MaxEnt::least - rounding_of_logs, rounding_of_logs);
+            check_values("variables", values, MaxEnt::least - rounding_of_logs, rounding_of_logs);
             std::copy_n(values.data(), values.size(), s.state(first));
           },
           "first"_a, "last"_a, "values"_a)

@@ -8,8 +8,8 @@ namespace manyclass {
 namespace {
 
 LabelSetView label_sets(const In<int64_t>& ptr, const In<int32_t>& index, int64_t labels) {
-  check_pointers("indptr", span_of(ptr), std::ssize(index));
-  check_ascending("indices", span_of(ptr), span_of(index), labels);
+  check_pointers("indptr", ptr, std::ssize(index));
+  check_ascending("indices", ptr, index, labels);
   return {ptr.data(), index.data(), std::ssize(ptr) - 1};
 }
 
@@ -32,10 +32,10 @@ void bind_metrics(nb::module_& m) {
                             weight ? weight->data() : nullptr,
                             unknown_weight};
         check_length("best", best.shape(0), given.truth.n_rows);
-        check_range("best", std::span<const int32_t>(best.data(), best.size()), -1, labels);
+        check_range("best", best, -1, labels);
         if (unknown) {
           check_length("unknown", unknown->size(), rows);
-          check_range("unknown", span_of(*unknown), 0, INT32_MAX);
+          check_range("unknown", *unknown, 0, INT32_MAX);
         }
         if (weight) check_length("weight", weight->size(), labels);
         double* out = room_in("sums", sums, k, ranking_sums);

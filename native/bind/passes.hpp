@@ -16,7 +16,7 @@ inline constexpr double most_of_a_pass = 0x1p62;
 // Checks that rows can be visited in this order, `wave` at a time.
 void check_visit(const auto& s, const In<int64_t>& order, int64_t wave, int64_t most_new) {
   check_length("labels", s.labelled(), s.rows().n);
-  check_order("order", span_of(order), s.rows().n);
+  check_order("order", order, s.rows().n);
   check_number("wave", wave, 1, INT32_MAX);
   check_number("most_new", most_new, 0);
 }
@@ -28,7 +28,7 @@ void bind_processes(nb::class_<Solver>& solver) {
       // boundaries of the classes of each process.
       .def("join",
            [](Solver& s, nb::callable gather, const std::vector<int64_t>& bounds, int rank) {
-             check_pointers("bounds", std::span(bounds), s.classes());
+             check_pointers("bounds", bounds, s.classes());
              check_number("rank", rank, 0, std::ssize(bounds) - 2);
              Processes processes;
              for (size_t p = 0; p + 1 < bounds.size(); ++p)
@@ -71,7 +71,7 @@ void bind_pass(nb::class_<Solver>& solver) {
            })
       .def("set_pass_sums", [](Solver& s, In<double> flat) {
         if (flat.size() == 0 || flat.size() % 6 != 0) reject("sums", "their number is not a multiple of 6");
-        check_values("sums", span_of(flat), -most_of_a_pass, most_of_a_pass);
+        check_values("sums", flat, -most_of_a_pass, most_of_a_pass);
         std::vector<PassStats> all;
         for (const double* v = flat.data(); v + 6 <= flat.data() + flat.size(); v += 6)
           all.push_back({v[0], v[1], v[2], v[3], static_cast<int64_t>(v[4]), v[5]});

@@ -51,7 +51,7 @@ inline Numbers join_stored(Stored stored, int64_t count) {
 // The number of entries of the rows, after a check of the pointers.
 inline int64_t checked_entries(const In<int64_t>& ptr, int64_t n_features) {
   const int64_t entries = ptr.size() == 0 ? 0 : ptr.data()[ptr.size() - 1];
-  check_pointers("indptr", span_of(ptr), entries);
+  check_pointers("indptr", ptr, entries);
   check_number("n_features", n_features, 0);
   return entries;
 }
@@ -80,7 +80,7 @@ void bind_numbers(nb::module_& m) {
     return to_numpy(std::move(planes));
   });
   m.def("index_differences", [](In<int64_t> ptr, In<Index> index) {
-    check_pointers("indptr", span_of(ptr), std::ssize(index));
+    check_pointers("indptr", ptr, std::ssize(index));
     std::vector<Word> found(index.size());
     without_gil([&] { to_differences(ptr.data(), std::ssize(ptr) - 1, index.data(), found.data()); });
     return to_numpy(std::move(found));

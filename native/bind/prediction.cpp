@@ -25,9 +25,9 @@ void bind_sparse_part(nb::class_<Scorer<T>>& scorer) {
       [](Scorer<T>& self, In<int64_t> ptr, In<I> index, In<Stored> value, In<T> intercept,
          std::optional<In<T>> scale) {
         check_length("indptr", ptr.size(), self.features() + 1);
-        check_pointers("indptr", span_of(ptr), std::ssize(index));
+        check_pointers("indptr", ptr, std::ssize(index));
         check_length("values", value.size(), std::ssize(index));
-        check_range("indices", span_of(index), 0, std::ssize(intercept));
+        check_range("indices", index, 0, std::ssize(intercept));
         check_number("classes", self.classes() + std::ssize(intercept), 0, INT32_MAX);
         if (scale) check_length("scale", scale->size(), std::ssize(intercept));
         const SparseWeights<T, V, I> weights{ptr.data(), index.data(),
@@ -51,8 +51,7 @@ void bind_rows_to_score(nb::class_<Scorer<T>>& scorer) {
          std::optional<Out<int32_t>> codes, Out<T> scores, Threads threads) {
         check_number("begin", begin, 0, std::ssize(ptr) - 1);
         check_number("end", end, begin, std::ssize(ptr) - 1);
-        check_rows(span_of(ptr).subspan(begin, end - begin + 1), span_of(index), value.size(),
-                   self.features());
+        check_rows(span_of(ptr).subspan(begin, end - begin + 1), index, value.size(), self.features());
         const CsrView<X, I, I> rows{ptr.data() + begin, index.data(),    value.data(),
                                     end - begin,        self.features(), 0};
         const int64_t k = scores.ndim() == 2 ? static_cast<int64_t>(scores.shape(1)) : 0;

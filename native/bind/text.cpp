@@ -92,8 +92,8 @@ void bind_row_parser(nb::class_<RowParser<Value>> parser) {
 template <class Value, class Label>
 nb::bytes formatted(In<int64_t> row_ends, In<int64_t> indices, In<Value> values, In<int64_t> label_ends,
                     In<Label> labels, int64_t base, bool mark_empty) {
-  check_ends("row_ends", span_of(row_ends), std::min(std::ssize(indices), std::ssize(values)));
-  check_ends("label_ends", span_of(label_ends), std::ssize(labels));
+  check_ends("row_ends", row_ends, std::min(std::ssize(indices), std::ssize(values)));
+  check_ends("label_ends", label_ends, std::ssize(labels));
   check_length("label_ends", label_ends.size(), std::ssize(row_ends));
   const std::string text = without_gil([&] {
     return format_rows(row_ends.data(), std::ssize(row_ends), indices.data(), values.data(),

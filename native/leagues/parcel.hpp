@@ -68,11 +68,11 @@ class LeagueParcel {
       }
       if (least < 0 || most >= league.size()) throw std::invalid_argument("a league has no such class");
       in.take_all(values, size);
-      check_finite("weights of a league", std::span<const T>(values, size));
+      check_finite("weights of a league", std::span(values, size));
     }
     in.expect(league.sums.size() * sizeof(T));
     in.take_all(league.sums.data(), std::ssize(league.sums));
-    check_finite("sums of a league", std::span<const T>(league.sums));
+    check_finite("sums of a league", league.sums);
     if (in.at != in.end) throw std::invalid_argument("the weights of a league do not belong to this problem");
   }
 

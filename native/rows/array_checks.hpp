@@ -1,6 +1,6 @@
 // Checks of arrays from outside (files, other processes, callers) before a kernel uses their numbers as
 // indices or pointers. A check that fails throws std::invalid_argument with the name of the array, the
-// position and the value found there.
+// position and the value found there. An array is anything with data() and size().
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -33,19 +33,18 @@ inline void check_number(const char* name, int64_t value, int64_t low, int64_t h
                                         : "from " + std::to_string(low) + " to " + std::to_string(high)));
 }
 
-inline void check_length(const char* name, size_t found, int64_t wanted) {
-  if (static_cast<int64_t>(found) != wanted)
-    reject(name, std::to_string(found) + " entries instead of " + std::to_string(wanted));
+inline void check_length(const char* name, int64_t found, int64_t wanted) {
+  if (found != wanted) reject(name, std::to_string(found) + " entries instead of " + std::to_string(wanted));
 }
 
+auto span_of(const auto& array) { return std::span(array.data(), array.size()); }
+
 // low <= entry < limit for all entries.
-template <class I>
-void check_range(const char* name, std::span<const I> entries, int64_t low, int64_t limit) {
-  const auto outside = [&](I entry) {
-    return static_cast<int64_t>(entry) < low || static_cast<int64_t>(entry) >= limit;
-  };
+void check_range(const char* name, const auto& array, int64_t low, int64_t limit) {
+  const auto entries = span_of(array);
+  const auto outside = [&](int64_t entry) { return entry < low || entry >= limit; };
   bool bad = false;  // no early exit, so that the loop vectorizes
-  for (const I entry : entries) bad |= outside(entry);
+  for (const auto entry : entries) bad |= outside(entry);
   if (!bad) return;
   const auto at = std::find_if(entries.begin(), entries.end(), outside);
   reject(name, "entry " + std::to_string(at - entries.begin()) + " is " + std::to_string(*at) + ", outside " +
@@ -53,8 +52,8 @@ void check_range(const char* name, std::span<const I> entries, int64_t low, int6
 }
 
 // Row pointers: from 0 to `entries`, never decreasing.
-template <class P>
-void check_pointers(const char* name, std::span<const P> ptr, int64_t entries) {
+void check_pointers(const char* name, const auto& array, int64_t entries) {
+  const auto ptr = span_of(array);
   if (ptr.empty()) reject(name, "it is empty, but must start with 0");
   if (ptr.front() != 0) reject(name, "entry 0 is " + std::to_string(ptr.front()) + " instead of 0");
   bool falls = false;
@@ -63,54 +62,52 @@ void check_pointers(const char* name, std::span<const P> ptr, int64_t entries) {
     const auto at = std::is_sorted_until(ptr.begin(), ptr.end());
     reject(name, "entry " + std::to_string(at - ptr.begin()) + " is smaller than the one before");
   }
-  if (static_cast<int64_t>(ptr.back()) != entries)
+  if (ptr.back() != entries)
     reject(name, "the last entry is " + std::to_string(ptr.back()) + ", but there are " +
                      std::to_string(entries) + " values");
 }
 
 // Ends of rows: never decreasing, and at most `entries`.
-template <class P>
-void check_ends(const char* name, std::span<const P> ends, int64_t entries) {
+void check_ends(const char* name, const auto& ends, int64_t entries) {
   check_range(name, ends, 0, entries + 1);
-  if (!std::is_sorted(ends.begin(), ends.end())) reject(name, "an entry is smaller than the one before");
+  if (!std::is_sorted(ends.data(), ends.data() + ends.size()))
+    reject(name, "an entry is smaller than the one before");
 }
 
 // A CSR matrix whose arrays may be longer than its rows: `ptr` never decreases and stays within the entries,
 // and the indices of its rows are below `columns`.
-template <class P, class I>
-void check_rows(std::span<const P> ptr, std::span<const I> index, size_t values, int64_t columns) {
-  const auto entries = static_cast<int64_t>(std::min(index.size(), values));
-  if (ptr.empty()) reject("indptr", "it is empty, but must start with 0");
-  check_ends("indptr", ptr, entries);
+void check_rows(const auto& ptr, const auto& index, size_t values, int64_t columns) {
+  if (ptr.size() == 0) reject("indptr", "it is empty, but must start with 0");
+  check_ends("indptr", ptr, static_cast<int64_t>(std::min(index.size(), values)));
   check_number("n_features", columns, 0);
-  check_range("indices", index.subspan(ptr.front(), ptr.back() - ptr.front()), 0, columns);
+  const int64_t first = span_of(ptr).front(), last = span_of(ptr).back();
+  check_range("indices", span_of(index).subspan(first, last - first), 0, columns);
 }
 
 // 0 <= index < limit for all indices, and no row has an index twice. The pointers must have been checked.
-template <class P, class I>
-void check_distinct(const char* name, std::span<const P> ptr, std::span<const I> index, int64_t limit) {
+void check_distinct(const char* name, const auto& ptr, const auto& index, int64_t limit) {
   check_range(name, index, 0, limit);
   std::vector<int64_t> last(limit, -1);  // the last row with this index
   for (int64_t i = 0; i + 1 < std::ssize(ptr); ++i)
-    for (int64_t e = ptr[i]; e < static_cast<int64_t>(ptr[i + 1]); ++e)
-      if (std::exchange(last[index[e]], i) == i)
-        reject(name, "row " + std::to_string(i) + " has " + std::to_string(index[e]) + " twice");
+    for (int64_t e = ptr.data()[i]; e < ptr.data()[i + 1]; ++e)
+      if (std::exchange(last[index.data()[e]], i) == i)
+        reject(name, "row " + std::to_string(i) + " has " + std::to_string(index.data()[e]) + " twice");
 }
 
 // 0 <= index < limit for all indices, and strictly ascending in each row.
-template <class P, class I>
-void check_ascending(const char* name, std::span<const P> ptr, std::span<const I> index, int64_t limit) {
+void check_ascending(const char* name, const auto& ptr, const auto& index, int64_t limit) {
   check_range(name, index, 0, limit);
   for (int64_t i = 0; i + 1 < std::ssize(ptr); ++i)
-    for (int64_t e = ptr[i] + 1; e < static_cast<int64_t>(ptr[i + 1]); ++e)
-      if (index[e] <= index[e - 1]) reject(name, "row " + std::to_string(i) + " does not ascend");
+    for (int64_t e = ptr.data()[i] + 1; e < ptr.data()[i + 1]; ++e)
+      if (index.data()[e] <= index.data()[e - 1])
+        reject(name, "row " + std::to_string(i) + " does not ascend");
 }
 
 // An order of visits: rows below n, each at most once.
-inline void check_order(const char* name, std::span<const int64_t> order, int64_t n) {
+void check_order(const char* name, const auto& order, int64_t n) {
   check_range(name, order, 0, n);
   std::vector<bool> met(n, false);
-  for (const int64_t i : order) {
+  for (const int64_t i : span_of(order)) {
     if (met[i]) reject(name, "number " + std::to_string(i) + " occurs twice");
     met[i] = true;
   }
@@ -118,8 +115,8 @@ inline void check_order(const char* name, std::span<const int64_t> order, int64_
 
 // low <= value <= high for all values, and no NaN.
 template <class T>
-void check_values(const char* name, std::span<const T> values, std::type_identity_t<T> low,
-                  std::type_identity_t<T> high) {
+void check_values(const char* name, const auto& array, T low, std::type_identity_t<T> high) {
+  const auto values = span_of(array);
   const auto outside = [&](T value) { return !(value >= low && value <= high); };
   bool bad = false;
   for (const T value : values) bad |= outside(value);
@@ -128,13 +125,16 @@ void check_values(const char* name, std::span<const T> values, std::type_identit
   reject(name, "entry " + std::to_string(at - values.begin()) + " is " + in_digits(*at) + ", outside " +
                    in_digits(low) + " to " + in_digits(high));
 }
-template <class T>
-void check_finite(const char* name, std::span<const T> values) {
-  check_values(name, values, std::numeric_limits<T>::lowest(), std::numeric_limits<T>::max());
+template <class Array>
+using ValueOf = std::remove_cvref_t<decltype(*std::declval<Array>().data())>;
+template <class Array>
+void check_finite(const char* name, const Array& array) {
+  constexpr auto most = std::numeric_limits<ValueOf<Array>>::max();
+  check_values(name, array, -most, most);
 }
-template <class T>
-void check_not_negative(const char* name, std::span<const T> values) {
-  check_values(name, values, T(0), std::numeric_limits<T>::max());
+template <class Array>
+void check_not_negative(const char* name, const Array& array) {
+  check_values(name, array, ValueOf<Array>(0), std::numeric_limits<ValueOf<Array>>::max());
 }
 
 // Rounding may put a dual variable slightly above its bound. Sums of variables may exceed theirs by more,
