@@ -42,36 +42,17 @@ class BinaryBlocks {
   static constexpr int width = Lanes<T>::count;
 
   BinaryBlocks(Layout<T> layout, RowLabels labels, std::vector<T> C, const BlockOptions& options)
-      : shared_(std::make_shared<BinaryData<T>>(std::move(layout), std::move(labels), std::move(C),
-                                                options.classes, options.pairs, options.reduced)),
-        loss_(options.loss),
-        method_(options.method),
-        dense_(model_is_dense(options.features)),
-        keep_variables_(options.keep_variables || !dense_),
-        alpha_(data_.problems.blocks().size()),
-        held_(alpha_.size(), true) {
-    const bool reduced = options.reduced;
-    if (method_ == Method::either && (!smooth() || reduced || !dense_)) method_ = Method::dual;
+      : BinaryBlocks(std::make_shared<BinaryData<T>>(std::move(layout), std::move(labels), std::move(C),
+                                                     options.classes, options.pairs, options.reduced),
+                     options, true) {
     if (method_ == Method::newton && (data_.pairs || !smooth()))
       throw std::logic_error("Newton's method needs a smooth loss and one-vs-rest");
-    if (reduced && (data_.pairs || method_ == Method::newton))
+    if (options.reduced && (data_.pairs || method_ == Method::newton))
       throw std::logic_error("feature reduction needs one-vs-rest and the dual method");
-    if (!dense_) return;
-    model_ = ModelColumns<T>(data_.problems, options.features);
-    model_.hold(held_);
   }
 
   // A sibling on the same rows, which can train at the same time. It holds no blocks yet.
-  explicit BinaryBlocks(const BinaryBlocks* other)
-      : shared_(other->shared_),
-        loss_(other->loss_),
-        method_(other->method_),
-        dense_(other->dense_),
-        keep_variables_(other->keep_variables_),
-        alpha_(data_.problems.blocks().size()),
-        held_(alpha_.size(), false) {
-    if (dense_) model_ = ModelColumns<T>(data_.problems, other->model_.features());
-  }
+  explicit BinaryBlocks(const BinaryBlocks* other) : BinaryBlocks(other->shared_, other->options_, false) {}
   BinaryBlocks(const BinaryBlocks&) = delete;
 
   int64_t blocks() const { return std::ssize(alpha_); }
@@ -172,6 +153,18 @@ class BinaryBlocks {
   const Layout<T>& rows() const { return data_.rows; }
 
  private:
+  BinaryBlocks(std::shared_ptr<BinaryData<T>> data, const BlockOptions& options, bool holds_all)
+      : shared_(std::move(data)),
+        options_(options),
+        dense_(model_is_dense()),
+        alpha_(data_.problems.blocks().size()),
+        held_(alpha_.size(), holds_all) {
+    if (method_ == Method::either && (!smooth() || options.reduced || !dense_)) method_ = Method::dual;
+    if (!dense_) return;
+    model_ = ModelColumns<T>(data_.problems, options.features);
+    model_.hold(held_);
+  }
+
   // Checks that variables (not states) are within their bounds.
   void check_variables(const std::vector<BlockVariables<T>>& found) const {
     const bool bounded = with_loss(loss_, []<Binary loss>() { return BinaryLoss<loss>::bounded; });
@@ -222,8 +215,8 @@ class BinaryBlocks {
   }
 
   // One-vs-one with the hinge has few non-zero variables, from which a sparse model is computed.
-  bool model_is_dense(int64_t features) const {
-    const bool small = stored_dense<T>(features, problems());
+  bool model_is_dense() const {
+    const bool small = stored_dense<T>(options_.features, problems());
     if (data_.pairs) return small && smooth();
     const bool sparse = with_loss(loss_, []<Binary loss>() { return BinaryLoss<loss>::sparse; });
     return small || !sparse || method_ == Method::newton;
@@ -234,16 +227,17 @@ class BinaryBlocks {
                           Interrupt& interrupt) {
     BlockTraining<T, loss> training(data_, b, alpha_[b], method_, rule, work, interrupt);
     const BlockResult result = training.train(seed);
-    if (keep_variables_) alpha_[b] = training.variables();
+    if (options_.keep_variables || !dense_) alpha_[b] = training.variables();
     if (dense_) training.copy_weights(model_);
     return result;
   }
 
   std::shared_ptr<BinaryData<T>> shared_;
   BinaryData<T>& data_ = *shared_;
-  Binary loss_;
-  Method method_;
-  bool dense_, keep_variables_;
+  const BlockOptions options_;
+  const Binary loss_ = options_.loss;
+  Method method_ = options_.method;
+  const bool dense_;
   std::vector<BlockVariables<T>> alpha_;  // by block
   std::vector<bool> held_;                // by block
   ModelColumns<T> model_;                 // empty unless dense_

@@ -104,8 +104,7 @@ class BinaryCertificate {
       alignas(64) T stored[width];
       for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j) {
         store(stored, own * rows_.single_value[j]);
-        for (int v = 0; v < parts; ++v)
-          s.part[v] += double(rows_.single_value[j]) * load_as<double>(stored + v * L);
+        s.add_scaled(rows_.single_value[j], stored);
       }
       const Wide<T> t = signs(i);
       Wide<T> a;
@@ -164,19 +163,14 @@ class BinaryCertificate {
   }
 
   void add_to_exact(int64_t i, const Wide<T>& coef) const {
-    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
-      double* w = work_.exact.data() + int64_t(rows_.head_index[h]) * width;
-      for (int v = 0; v < parts; ++v)
-        store(w + v * L, load(w + v * L) + double(rows_.head_value[h]) * coef.part[v]);
-    }
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+      coef.add_to(work_.exact.data() + int64_t(rows_.head_index[h]) * width, rows_.head_value[h]);
   }
 
   Wide<T> head_scores(int64_t i, const T* W) const {
     Wide<T> s;
-    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
-      const T* w = W + int64_t(rows_.head_index[h]) * width;
-      for (int v = 0; v < parts; ++v) s.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
-    }
+    for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h)
+      s.add_scaled(rows_.head_value[h], W + int64_t(rows_.head_index[h]) * width);
     return s;
   }
 

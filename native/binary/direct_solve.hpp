@@ -32,8 +32,7 @@ class DirectSolve {
 
   // += c x_f x_g for features f and g of a row; to be called once for each unordered pair.
   void add(int64_t f, int64_t g, double product, const Wide<T>& c) {
-    double* entry = at(std::max(f, g), std::min(f, g));
-    for (int v = 0; v < parts; ++v) store(entry + v * L, load(entry + v * L) + product * c.part[v]);
+    c.add_to(at(std::max(f, g), std::min(f, g)), product);
   }
 
   // Replaces the matrix by L, with D on the diagonal.

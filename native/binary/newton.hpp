@@ -125,10 +125,7 @@ class Newton {
   // Summed in float64.
   vec<T> exact_dot(int64_t i, const T* v) const {
     Wide<T> s;
-    for_each_feature(i, [&](int64_t f, T x) {
-      const Wide<T> at(v + f * width);
-      for (int part = 0; part < Wide<T>::parts; ++part) s.part[part] += double(x) * at.part[part];
-    });
+    for_each_feature(i, [&](int64_t f, T x) { s.add_scaled(x, v + f * width); });
     return s.rounded();
   }
 
@@ -170,11 +167,7 @@ class Newton {
       add_to(at.dual, part * seen.gain);
       store(curvature_.data() + int64_t(i) * width, part * Loss::curvature(m, C_[i]));
       const Wide<T> a(t * Loss::variable(state, C_[i]));
-      for_each_feature(i, [&](int64_t f, T x) {
-        double* sum = exact_.data() + f * width;
-        for (int v = 0; v < Wide<T>::parts; ++v)
-          store(sum + v * Wide<T>::L, load(sum + v * Wide<T>::L) + double(x) * a.part[v]);
-      });
+      for_each_feature(i, [&](int64_t f, T x) { a.add_to(exact_.data() + f * width, x); });
     }
     Wide<T> dual_norm, steepest;
     for (int64_t f = 0; f < w_.size(); f += width)

@@ -82,7 +82,6 @@ class BinaryStream {
     }
     own_ptr_.assign(vectors() + 1, 0);
     for (int64_t e = 0; e < ptr[rows_.n]; ++e) {
-      if (labels[e] < 0 || labels[e] >= K_) throw std::invalid_argument("label out of range");
       ++own_ptr_[labels[e] / width + 1];
     }
     for (int64_t b = 0; b < vectors(); ++b) own_ptr_[b + 1] += own_ptr_[b];
@@ -310,9 +309,7 @@ class BinaryStream {
       for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
         const double* soon = exact.at(head_ahead(h), b * width);
         for (int v = 0; v < parts; ++v) __builtin_prefetch(soon + v * L, 1);
-        double* w = exact.at(rows_.head_index[h], b * width);
-        for (int v = 0; v < parts; ++v)
-          store(w + v * L, load(w + v * L) + double(rows_.head_value[h]) * coef.part[v]);
+        coef.add_to(exact.at(rows_.head_index[h], b * width), rows_.head_value[h]);
       }
       for (int64_t j = rows_.single_ptr[i]; j < rows_.single_ptr[i + 1]; ++j)
         for (int64_t l = 0; l < many(b); ++l)
@@ -329,8 +326,7 @@ class BinaryStream {
       Wide<T> s;
       for (int64_t h = rows_.head_ptr[i]; h < rows_.head_ptr[i + 1]; ++h) {
         __builtin_prefetch(W + head_ahead(h) * width);
-        const T* w = W + int64_t(rows_.head_index[h]) * width;
-        for (int v = 0; v < parts; ++v) s.part[v] += double(rows_.head_value[h]) * load_as<double>(w + v * L);
+        s.add_scaled(rows_.head_value[h], W + int64_t(rows_.head_index[h]) * width);
       }
       const Wide<T> state(work.state.data() + int64_t(i) * width), t(signs_of_lanes<T>(work.positive[i]));
       if (rows_.single_ptr[i] != rows_.single_ptr[i + 1]) {

@@ -8,7 +8,6 @@
 #include <nanobind/stl/tuple.h>
 
 #include <memory>
-#include <span>
 #include <string>
 #include <tuple>
 #include <utility>

@@ -181,16 +181,13 @@ class LabelsTogether {
   // Computes v from the variables, in float64.
   void set_exact() {
     std::fill_n(exact_.data(), exact_.size(), 0.0);
-    const auto add = [&](int64_t f, double x, const Wide<T>& coef) {
-      double* v = exact_.data() + f * width;
-      for (int p = 0; p < parts; ++p) store(v + p * L, load(v + p * L) + x * coef.part[p]);
-    };
     for (int64_t i = 0; i < X_.n_rows; ++i) {
       const vec<T> a = load(a_.data() + i * width);
       if (!any_nonzero<T>(a)) continue;
       const Wide<T> wide(a * signs_of_lanes<T>(own_[i]));
-      for (int64_t h = X_.ptr[i]; h < X_.ptr[i + 1]; ++h) add(X_.index[h], X_.value[h], wide);
-      add(X_.n_features, net_.constant, wide);
+      for (int64_t h = X_.ptr[i]; h < X_.ptr[i + 1]; ++h)
+        wide.add_to(exact_.data() + int64_t(X_.index[h]) * width, X_.value[h]);
+      wide.add_to(exact_.data() + X_.n_features * width, net_.constant);
     }
   }
 
@@ -220,10 +217,8 @@ class LabelsTogether {
       }
     for (int64_t i = 0; i < X_.n_rows; ++i) {
       Wide<T> s;
-      for (int64_t h = X_.ptr[i]; h < X_.ptr[i + 1]; ++h) {
-        const T* w = v_.data() + int64_t(X_.index[h]) * width;
-        for (int p = 0; p < parts; ++p) s.part[p] += double(X_.value[h]) * load_as<double>(w + p * L);
-      }
+      for (int64_t h = X_.ptr[i]; h < X_.ptr[i + 1]; ++h)
+        s.add_scaled(X_.value[h], v_.data() + int64_t(X_.index[h]) * width);
       const Wide<T> t(signs_of_lanes<T>(own_[i])), a(a_.data() + i * width),
           bias(v_.data() + X_.n_features * width);
       for (int p = 0; p < parts; ++p) {

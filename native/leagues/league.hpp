@@ -32,26 +32,26 @@ struct League {
 
   void start(const Layout<T>& rows) {
     W.reset(rows.heads() * stride);
-    tail.clear(rows.tails());
-    sums.assign(members.size(), T(0));
-    here = true;
+    begin(rows);
   }
 
   // Like `start`, but without clearing the weights, which are about to be written. Uses the memory that
   // another league has left, if it is large enough.
   void start_in(LeagueMemory<T> left, const Layout<T>& rows) {
-    if (left.W.size() < rows.heads() * stride) {
-      start(rows);
-      return;
-    }
+    if (left.W.size() < rows.heads() * stride) return start(rows);
     W = std::move(left.W);
     tail = std::move(left.tail);
+    begin(rows);
+  }
+
+  int64_t bytes() const { return W.bytes() + tail.bytes() + static_cast<int64_t>(sums.size() * sizeof(T)); }
+
+ private:
+  void begin(const Layout<T>& rows) {
     tail.clear(rows.tails());
     sums.assign(members.size(), T(0));
     here = true;
   }
-
-  int64_t bytes() const { return W.bytes() + tail.bytes() + static_cast<int64_t>(sums.size() * sizeof(T)); }
 };
 
 }  // namespace manyclass

@@ -12,7 +12,6 @@
 //   Shrinking: between full passes, a row is visited only for the classes with positive variables, and it
 //   rests for a league if its last visit there found little to do.
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>

@@ -31,6 +31,14 @@ struct Wide {
   void add(const T* a) {
     for (int v = 0; v < parts; ++v) part[v] += load_as<double>(a + v * L);
   }
+  // += x w, with w as a vector of T
+  void add_scaled(double x, const T* w) {
+    for (int v = 0; v < parts; ++v) part[v] += x * load_as<double>(w + v * L);
+  }
+  // sums += x of this
+  void add_to(double* sums, double x) const {
+    for (int v = 0; v < parts; ++v) store(sums + v * L, load(sums + v * L) + x * part[v]);
+  }
   vec<T> rounded() const {
     alignas(64) T out[Lanes<T>::count];
     for (int v = 0; v < parts; ++v) store_as<double>(out + v * L, part[v]);
