@@ -1,4 +1,4 @@
-// The data that all blocks of binary problems share and only read: rows, labels, penalties, problems.
+// The data that all blocks of binary problems share and only read: rows, labels, penalties, problems, sides.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -7,12 +7,25 @@
 #include <vector>
 
 #include "binary/problems.hpp"
-#include "binary/row_sides.hpp"
 #include "dual/kept_weights.hpp"
 #include "rows/layout.hpp"
 #include "rows/row_labels.hpp"
+#include "simd/lane_masks.hpp"
+#include "simd/vector.hpp"
 
 namespace manyclass {
+
+// The sides of rows in the problems of a block, one bit per lane. In one-vs-rest, rows that are not on the
+// positive side are on the negative one. In one-vs-one, rows on neither side take no part.
+struct RowSides {
+  std::vector<uint16_t> positive, negative;
+
+  template <class T>
+  vec<T> signs(int64_t i) const {
+    return negative.empty() ? signs_of_lanes<T>(positive[i])
+                            : (signs_of_lanes<T>(positive[i]) - signs_of_lanes<T>(negative[i])) / 2;
+  }
+};
 
 template <class T>
 struct BinaryData {

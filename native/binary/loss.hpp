@@ -135,9 +135,7 @@ struct BinaryLoss<Binary::logistic> {
       next = (next > low) & (next < high) ? next : low + (high - low) / 2;
       const vec<A> moved = next - u;
       u = next;
-      A most = 0;
-      for (int l = 0; l < Lanes<A>::count; ++l) most = std::max(most, moved[l] < 0 ? -moved[l] : moved[l]);
-      if (most <= precise) break;
+      if (largest_lane<A>(larger<A>(moved, -moved)) <= precise) break;
     }
     return u;
   }

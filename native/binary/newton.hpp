@@ -66,7 +66,7 @@ class Newton {
     for (int32_t i : rows_) {
       const vec<T> t = signs(i);
       store(margin_.data() + int64_t(i) * width, t * dot(i, w_.data()));
-      add_to(at_zero, t * t * loss_at<loss>(vec<T>{}, i));
+      at_zero.add(t * t * loss_at<loss>(vec<T>{}, i));
     }
     radius_ = {};
     directly_ = false;
@@ -139,12 +139,6 @@ class Newton {
     return BinaryLoss<loss>::measure(BinaryLoss<loss>::at_margin(m, C_[i]), m, C_[i]).loss;
   }
 
-  static void add_to(Wide<T>& sum, vec<T> v) {
-    alignas(64) T values[width];
-    store(values, v);
-    sum.add(values);
-  }
-
   static Wide<T> product(const Buffer<T>& u, const Buffer<T>& v) {
     Wide<T> sum;
     for (int64_t f = 0; f < v.size(); f += width) sum.add_product(u.data() + f, v.data() + f);
@@ -163,8 +157,8 @@ class Newton {
       const vec<T> m = load(margin_.data() + int64_t(i) * width), state = Loss::at_margin(m, C_[i]);
       const vec<T> t = signs(i), part = t * t;
       const auto seen = Loss::measure(state, m, C_[i]);
-      add_to(at.primal, part * seen.loss);
-      add_to(at.dual, part * seen.gain);
+      at.primal.add(part * seen.loss);
+      at.dual.add(part * seen.gain);
       store(curvature_.data() + int64_t(i) * width, part * Loss::curvature(m, C_[i]));
       const Wide<T> a(t * Loss::variable(state, C_[i]));
       for_each_feature(i, [&](int64_t f, T x) { a.add_to(exact_.data() + f * width, x); });
@@ -199,7 +193,7 @@ class Newton {
       const vec<T> m =
           load(margin_.data() + int64_t(i) * width) + share * load(step_margin_.data() + int64_t(i) * width);
       const vec<T> t = signs(i);
-      add_to(now, t * t * loss_at<loss>(m, i));
+      now.add(t * t * loss_at<loss>(m, i));
     }
     return now;
   }

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "binary/data.hpp"
 #include "binary/loss.hpp"
-#include "binary/row_sides.hpp"
 #include "dual/kept_weights.hpp"
 #include "rows/layout.hpp"
 #include "simd/lane_masks.hpp"

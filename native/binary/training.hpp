@@ -20,7 +20,6 @@
 #include "binary/problems.hpp"
 #include "binary/step.hpp"
 #include "binary/variables.hpp"
-#include "binary/work.hpp"
 #include "dual/certificate.hpp"
 #include "parallel/interrupt.hpp"
 #include "parallel/shuffle.hpp"

@@ -10,7 +10,6 @@
 #include "binary/data.hpp"
 #include "binary/loss.hpp"
 #include "binary/problems.hpp"
-#include "binary/row_sides.hpp"
 #include "rows/array_checks.hpp"
 #include "simd/vector.hpp"
 

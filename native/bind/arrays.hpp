@@ -13,8 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "bind/threads.hpp"
-#include "bind/vector.hpp"
+#include "bind/casters.hpp"
 #include "dual/certificate.hpp"
 #include "dual/feature_weights.hpp"
 #include "dual/rows.hpp"

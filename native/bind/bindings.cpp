@@ -2,12 +2,8 @@
 // kernel runs.
 #include "bind/bindings.hpp"
 
-#include <nanobind/nanobind.h>
-
 #include "parallel/interrupt.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
 using namespace manyclass;
 
 namespace {
@@ -38,6 +34,6 @@ NB_MODULE(CORE_NAME, m) {
   bind_interrupt(m);
   for (ModulePart* bind :
        {bind_layouts, bind_coupled, bind_maximum_entropy, bind_streams, bind_leagues, bind_blocks,
-        bind_labels, bind_max_margin, bind_prediction, bind_checks, bind_metrics, bind_label_tree, bind_text})
+        bind_labels, bind_max_margin, bind_prediction, bind_metrics, bind_label_tree, bind_text})
     bind(m);
 }

@@ -1,11 +1,9 @@
 // Bindings of blocks of binary problems (binary/blocks.hpp).
 #include "binary/blocks.hpp"
 
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/deal.hpp"
 #include "bind/packed.hpp"
-#include "rows/layout.hpp"
 
 namespace manyclass {
 

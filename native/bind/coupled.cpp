@@ -1,10 +1,8 @@
 // Bindings of the solver of the coupled losses (coupled/solver.hpp).
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/passes.hpp"
 #include "bind/streams.hpp"
 #include "coupled/solver.hpp"
-#include "rows/layout.hpp"
 
 namespace manyclass {
 
@@ -44,8 +42,17 @@ void check_feasible(const Solver& s, const In<int64_t>& ptr, const In<int32_t>& 
 }
 
 template <class T, class Coupled>
-void bind_visits(nb::class_<Coupled>& coupled) {
+void bind_training(nb::class_<Coupled>& coupled) {
   coupled
+      .def(
+          "__init__",
+          [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
+             const std::string& loss, double gamma, bool reduced) {
+            check_labelled(rows, labels, C, classes);
+            new (self) Coupled(taken(rows), to_vector(labels), to_vector(C), classes,
+                               CoupledLoss::named(loss, classes, gamma), reduced);
+          },
+          "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil())
       .def(
           "sweep",
           [](Coupled& s, In<int64_t> order, int64_t wave, bool full, double enter, int64_t most_new,
@@ -158,25 +165,11 @@ void bind_lists(nb::class_<Coupled>& coupled) {
           "tails"_a, "weights"_a, NoGil());
 }
 
-template <class T, class Coupled>
-void bind_start(nb::class_<Coupled>& coupled) {
-  coupled.def(
-      "__init__",
-      [](Coupled* self, Layout<T>& rows, In<int32_t> labels, In<T> C, int64_t classes,
-         const std::string& loss, double gamma, bool reduced) {
-        check_labelled(rows, labels, C, classes);
-        new (self) Coupled(taken(rows), to_vector(labels), to_vector(C), classes,
-                           CoupledLoss::named(loss, classes, gamma), reduced);
-      },
-      "rows"_a, "labels"_a, "C"_a, "classes"_a, "loss"_a, "gamma"_a, "reduced"_a, NoGil());
-}
-
 }  // namespace
 
 void bind_coupled(nb::module_& m) {
   bind_both<CoupledSolver>(m, "Coupled", []<class T>(nb::class_<CoupledSolver<T>> coupled) {
-    bind_start<T>(coupled);
-    bind_visits<T>(coupled);
+    bind_training<T>(coupled);
     bind_variables<T>(coupled);
     bind_model<T>(coupled);
     bind_lists<T>(coupled);

@@ -1,7 +1,6 @@
 // Bindings of label trees (predict/label_tree.hpp).
 #include "predict/label_tree.hpp"
 
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "predict/label_clusters.hpp"
 

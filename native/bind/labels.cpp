@@ -4,7 +4,6 @@
 #include <malloc.h>
 #endif
 
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/deal.hpp"
 #include "labels/blocks.hpp"

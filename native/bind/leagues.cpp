@@ -1,11 +1,9 @@
 // Bindings of leagues (leagues/solver.hpp), and of the dual variables of all rows that they take.
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "coupled/certificate.hpp"
 #include "leagues/league.hpp"
 #include "leagues/parcel.hpp"
 #include "leagues/solver.hpp"
-#include "rows/layout.hpp"
 
 namespace manyclass {
 

@@ -1,8 +1,6 @@
 // Bindings of the max-margin loss with an elastic net (max_margin/solver.hpp).
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "max_margin/solver.hpp"
-#include "rows/layout.hpp"
 
 namespace manyclass {
 

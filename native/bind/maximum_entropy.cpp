@@ -1,11 +1,9 @@
 // Bindings of the solver of maximum entropy (coupled/maximum_entropy.hpp).
 #include "coupled/maximum_entropy.hpp"
 
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/passes.hpp"
 #include "bind/streams.hpp"
-#include "rows/layout.hpp"
 #include "simd/vector.hpp"
 
 namespace manyclass {

@@ -1,5 +1,4 @@
 // Bindings of metrics of predicted label sets (predict/ranking_metrics.hpp).
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "predict/ranking_metrics.hpp"
 

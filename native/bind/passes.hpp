@@ -21,8 +21,11 @@ void check_visit(const auto& s, const In<int64_t>& order, int64_t wave, int64_t 
   check_number("most_new", most_new, 0);
 }
 
+// The interface that both solvers share: sizes, other processes, and everything besides the variables that is
+// needed to resume in the middle of a pass: the weights with their accumulated rounding errors, and the sums
+// of the pass so far (6 numbers per PassStats).
 template <class Solver>
-void bind_processes(nb::class_<Solver>& solver) {
+void bind_pass(nb::class_<Solver>& solver) {
   solver
       // gather: a function that takes this process's bytes and returns those of all processes. bounds: the
       // boundaries of the classes of each process.
@@ -47,16 +50,8 @@ void bind_processes(nb::class_<Solver>& solver) {
              s.join(std::move(processes));
            })
       // The range of classes held here, the column of the first one, and the column of the mean or -1.
-      .def_prop_ro("held_columns", &Solver::held_columns);
-}
-
-// The interface that both solvers share: sizes, other processes, and everything besides the variables that is
-// needed to resume in the middle of a pass: the weights with their accumulated rounding errors, and the sums
-// of the pass so far (6 numbers per PassStats).
-template <class Solver>
-void bind_pass(nb::class_<Solver>& solver) {
-  bind_processes(solver);
-  solver.def_prop_ro("heads", [](const Solver& s) { return s.rows().heads(); })
+      .def_prop_ro("held_columns", &Solver::held_columns)
+      .def_prop_ro("heads", [](const Solver& s) { return s.rows().heads(); })
       .def_prop_ro("data_bytes", [](const Solver& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes", [](Solver& s) { return s.weights().bytes(); })
       .def_prop_ro(

@@ -1,12 +1,10 @@
 // Bindings of the scores and the best classes of a model (predict/scorer.hpp).
 #include <memory>
 
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "predict/part.hpp"
 #include "predict/scorer.hpp"
 #include "predict/sparse_part.hpp"
-#include "rows/sparse_rows.hpp"
 
 namespace manyclass {
 

@@ -6,11 +6,9 @@
 #include "binary/loss.hpp"
 #include "binary/pegasos.hpp"
 #include "binary/stream.hpp"
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/packed.hpp"
 #include "dual/exact_weights.hpp"
-#include "rows/layout.hpp"
 #include "simd/vector.hpp"
 
 namespace manyclass {

@@ -1,5 +1,4 @@
 // Bindings of the text formats svmlight and XMC.
-#include "bind/arrays.hpp"
 #include "bind/bindings.hpp"
 #include "bind/planes.hpp"
 #include "formats/svmlight.hpp"
@@ -30,9 +29,9 @@ template <class Index, class Label, class Parser>
 void bind_taking(nb::class_<Parser>& parser) {
   parser
       .def("take_indices",
-           [](Parser& self, Out<Index> out) { self.take_indices(room_for_indices(self, out)); })
+           [](Parser& self, Out<Index> out) { self.take_indices(room_for_indices(self, out), false); })
       .def("take_written_indices",
-           [](Parser& self, Out<Index> out) { self.take_written_indices(room_for_indices(self, out)); })
+           [](Parser& self, Out<Index> out) { self.take_indices(room_for_indices(self, out), true); })
       .def("take_labels", [](Parser& self, Out<Label> out) {
         self.take_labels(room_in("room", out, self.n_labels_read()));
       });

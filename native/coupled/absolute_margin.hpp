@@ -132,9 +132,8 @@ AbsoluteSolution solve_absolute(const AbsoluteRow<T>& row, double k) {
     const Clipped others = clip_others(row, at);
     return Line{others.sum - C, -others.free};
   };
-  double top = std::numeric_limits<T>::lowest();
-  for (int64_t c = 0; c < row.width; ++c) top = std::max(top, double(row.v[c]));
-  if (top == std::numeric_limits<T>::lowest() || row.width == 0) return {C, t};  // no other classes
+  const double top = row.width > 0 ? largest_of(row.v, row.width) : std::numeric_limits<T>::lowest();
+  if (top == std::numeric_limits<T>::lowest()) return {C, t};  // no other classes
   const double full = monotone_root(all_in_others, top - C, C, true);
   const auto filled = [&](double own, double shift) {
     const double sum = clip_others(row, shift).sum;

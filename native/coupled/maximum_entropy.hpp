@@ -442,8 +442,7 @@ class MaximumEntropySolver {
         s[c] += x * static_cast<T>(coefficient(i, c, log_sum) * x);
       }
     std::fill(s + K_, s + stride_, -1e300);
-    double top = s[0];
-    for (int64_t c = 1; c < K_; ++c) top = std::max(top, s[c]);
+    const double top = largest_of(s, stride_);
     vec<double> sums = {};
     for (int64_t c = 0; c < stride_; c += L64) sums += exp_of<double>(load(s + c) - top);
     const double log_partition = top + std::log(sum_lanes<double>(sums));

@@ -43,10 +43,7 @@ class MaximumEntropyStep {
   static constexpr vec<T> zero = {};
 
   void measure(PassStats& stats) {
-    vec<T> tops = zero + least_score;
-    for (int64_t c = 0; c < stride_; c += L) tops = larger<T>(tops, load(s_ + c));
-    T top = tops[0];
-    for (int v = 1; v < L; ++v) top = std::max(top, tops[v]);
+    const T top = largest_of(s_, stride_);
     double partition = 0;  // sum exp(s - top)
     for (int64_t c = 0; c < stride_; c += L) {
       const vec<T> at = load(old_ + c), p = exp_of<T>(at), score = load(s_ + c);
@@ -63,7 +60,7 @@ class MaximumEntropyStep {
     stats.loss = C_ * (log_partition - s_[y_]);
     stats.alpha_sum = C_ * entropy_;
     stats.gap = C_ * (log_partition - entropy_ - fit_);
-    for (int v = 0; v < L; ++v) stats.violation = std::max<double>(stats.violation, worst[v]);
+    stats.violation = largest_lane<T>(worst);
   }
 
   // Finds l up to a constant.
@@ -99,8 +96,7 @@ class MaximumEntropyStep {
         sums += p;
         slopes += p / (1 + q * p);
       }
-      T most = 0;
-      for (int v = 0; v < L; ++v) most = std::max(most, moved[v]);
+      const T most = largest_lane<T>(moved);
       const double sum = sum_lanes<T>(sums), slope = sum_lanes<T>(slopes) / sum, off = std::log(sum);
       (off > 0 ? low : high) = mu;
       if (std::abs(off) <= precise && most <= 100 * precise) return;

@@ -108,20 +108,13 @@ class RowParser {
 
   // Each of these moves one array of the result to an array of the right length. Call each once, after
   // finish().
+  // as_written: for a part of the rows, which may be taken at any time, since only the end of the file shows
+  // whether indices count from 0.
   template <class Index>
-  void take_indices(Index* out) {
-    const int64_t base = options_.zero_based == Choice::yes ? 0 : 1;
+  void take_indices(Index* out, bool as_written) {
+    const int64_t base = as_written || zero_based() ? 0 : 1;
     const auto take = [&out, base](const auto* block, int64_t count) {
       for (int64_t k = 0; k < count; ++k) *out++ = static_cast<Index>(block[k] - base);
-    };
-    is_wide_ ? wide_.drain(take) : narrow_.drain(take);
-  }
-  // For a part of the rows, which may be taken at any time: the indices as written, since only the end of the
-  // file shows whether they count from 0.
-  template <class Index>
-  void take_written_indices(Index* out) {
-    const auto take = [&out](const auto* block, int64_t count) {
-      out = std::transform(block, block + count, out, [](auto index) { return static_cast<Index>(index); });
     };
     is_wide_ ? wide_.drain(take) : narrow_.drain(take);
   }

@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "rows/feature_places.hpp"
 #include "rows/layout.hpp"
 
 namespace manyclass {

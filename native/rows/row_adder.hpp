@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "formats/planes.hpp"
-#include "rows/feature_places.hpp"
 #include "rows/layout.hpp"
 
 namespace manyclass {

@@ -28,8 +28,9 @@ struct Wide {
   void add_product(const T* a, const T* b) {
     for (int v = 0; v < parts; ++v) part[v] += load_as<double>(a + v * L) * load_as<double>(b + v * L);
   }
-  void add(const T* a) {
-    for (int v = 0; v < parts; ++v) part[v] += load_as<double>(a + v * L);
+  void add(vec<T> a) {
+    const Wide wide(a);
+    for (int v = 0; v < parts; ++v) part[v] += wide.part[v];
   }
   // += x w, with w as a vector of T
   void add_scaled(double x, const T* w) {
