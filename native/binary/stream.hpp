@@ -19,7 +19,6 @@
 #include "parallel/interrupt.hpp"
 #include "parallel/shuffle.hpp"
 #include "parallel/team.hpp"
-#include "rows/best_classes.hpp"
 #include "rows/layout.hpp"
 #include "rows/scores.hpp"
 #include "rows/sparse_rows.hpp"
@@ -81,9 +80,7 @@ class BinaryStream {
         filled_.push_back(static_cast<int32_t>(i));
     }
     own_ptr_.assign(vectors() + 1, 0);
-    for (int64_t e = 0; e < ptr[rows_.n]; ++e) {
-      ++own_ptr_[labels[e] / width + 1];
-    }
+    for (int64_t e = 0; e < ptr[rows_.n]; ++e) ++own_ptr_[labels[e] / width + 1];
     for (int64_t b = 0; b < vectors(); ++b) own_ptr_[b + 1] += own_ptr_[b];
     own_.resize(own_ptr_.back());
     std::vector<int64_t> next(own_ptr_.begin(), own_ptr_.end() - 1);

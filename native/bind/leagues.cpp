@@ -213,18 +213,11 @@ template <class T, class L>
 void bind_sizes(nb::class_<L>& leagues) {
   leagues.def_prop_ro("data_bytes", [](const L& s) { return s.rows().bytes(); })
       .def_prop_ro("weight_bytes",
-                   [](L& s) {
-                     int64_t total = 0;
-                     for (int64_t l = 0; l < s.leagues(); ++l) total += s.league(l).bytes();
-                     return total;
-                   })
+                   [](L& s) { return total_of(s.all(), [](const auto& league) { return league.bytes(); }); })
       .def_prop_ro("dual_bytes", [](L& s) {
-        int64_t total = 0;
-        for (int64_t a = 0; a < s.leagues(); ++a)
-          for (int64_t b = 0; b < s.leagues(); ++b)
-            if (const auto* duel = s.duel_if_any(a, b))
-              total += duel->alpha.bytes() + std::ssize(duel->rests);
-        return total;
+        return total_of(s.duels(), [](const auto& duel) {
+          return duel ? duel->alpha.bytes() + std::ssize(duel->rests) : 0;
+        });
       });
 }
 

@@ -28,7 +28,6 @@
 #include "dual/pass_stats.hpp"
 #include "parallel/processes.hpp"
 #include "parallel/team.hpp"
-#include "rows/best_classes.hpp"
 #include "rows/layout.hpp"
 #include "rows/products.hpp"
 #include "rows/scores.hpp"

@@ -35,7 +35,6 @@
 #include "dual/weight_lists.hpp"
 #include "parallel/processes.hpp"
 #include "parallel/team.hpp"
-#include "rows/best_classes.hpp"
 #include "rows/layout.hpp"
 #include "rows/products.hpp"
 #include "rows/row_adder.hpp"

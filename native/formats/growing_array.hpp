@@ -16,8 +16,6 @@ namespace manyclass {
 template <class T>
 class GrowingArray {
  public:
-  int64_t size() const { return size_; }
-
   void push_back(T value) { append(&value, 1); }
 
   template <class U>

@@ -55,7 +55,7 @@ class ActiveRows {
     std::fill(v.begin(), v.end(), 0.0);
     v_constant = 0;
     for (int64_t r = 0; r < count(); ++r)
-      if (a[r] != 0) change(r, sign[r] * a[r]);
+      if (a[r] != 0) move<false>(r, sign[r] * a[r]);
     for (int64_t f = 0; f < features(); ++f) w[f] = net_.weight(v[f]);
   }
 
@@ -75,7 +75,7 @@ class ActiveRows {
       const double next = Loss::best(before, m, curve_[r], C);
       if (next == before) continue;
       a[r] = next;
-      move(r, sign[r] * (next - before));
+      move<true>(r, sign[r] * (next - before));
     }
     return sums;
   }
@@ -132,17 +132,14 @@ class ActiveRows {
     return s;
   }
 
-  void change(int64_t r, double by) {
-    v_constant += by * net_.constant;
-    for (int64_t e = begin(r); e < end_[r]; ++e) v[index_[e]] += by * double(value_[e]);
-  }
-
+  // v += by x_r, and the weights with it.
+  template <bool with_weights>
   void move(int64_t r, double by) {
     v_constant += by * net_.constant;
     for (int64_t e = begin(r); e < end_[r]; ++e) {
       double& at = v[index_[e]];
       at += by * double(value_[e]);
-      w[index_[e]] = net_.weight(at);
+      if (with_weights) w[index_[e]] = net_.weight(at);
     }
   }
 

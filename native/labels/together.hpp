@@ -49,10 +49,8 @@ class LabelsTogether {
   // variables and certificates.
   void train(const std::vector<LabelTraining<T>*>& labels, const TrainingRule& rule, uint64_t seed,
              auto interrupted) {
-    if (data_.squared)
-      train_with<Binary::squared_hinge>(labels, rule, seed, interrupted);
-    else
-      train_with<Binary::hinge>(labels, rule, seed, interrupted);
+    data_.squared ? train_with<Binary::squared_hinge>(labels, rule, seed, interrupted)
+                  : train_with<Binary::hinge>(labels, rule, seed, interrupted);
   }
 
   int64_t bytes() const {

@@ -113,10 +113,7 @@ class LabelTraining {
 
   // Passes of coordinate ascent over the active rows.
   void ascend(const TrainingRule& rule) {
-    if (data_.squared)
-      ascend_with<true>(rule);
-    else
-      ascend_with<false>(rule);
+    data_.squared ? ascend_with<true>(rule) : ascend_with<false>(rule);
   }
 
   // Sets the weights as the model will store them. With a bias above -1, nearly all rows would have a loss,
@@ -155,10 +152,7 @@ class LabelTraining {
   // of them. Returns whether training of the label is over.
   bool take(std::vector<ScoredRow>& found, const TrainingRule& rule, std::vector<int32_t>& place) {
     leave_active(found);
-    if (data_.squared)
-      measure<true>(found);
-    else
-      measure<false>(found);
+    data_.squared ? measure<true>(found) : measure<false>(found);
     ++rounds;
     done = rule.met(certificate);
     if (done || rounds >= rule.limit) return true;

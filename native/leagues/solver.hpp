@@ -105,6 +105,7 @@ class Leagues {
   const std::vector<int32_t>& labels() const { return y_; }
   const std::vector<T>& penalties() const { return C_; }
   League<T>& league(int64_t l) { return leagues_[l]; }
+  const std::vector<League<T>>& all() const { return leagues_; }
   int64_t leagues() const { return std::ssize(leagues_); }
   int64_t classes() const { return std::ssize(league_); }
 
@@ -138,6 +139,7 @@ class Leagues {
     return *found;
   }
   const Duel* duel_if_any(int64_t a, int64_t b) const { return duels_[a * leagues() + b].get(); }
+  const std::vector<std::unique_ptr<Duel>>& duels() const { return duels_; }  // null if there was no match
 
   // Recomputes the weights of the leagues that are here from all variables, without accumulated rounding
   // errors. Returns 1/2 |w|^2 by league, as it enters a certificate; 0 for leagues elsewhere.
@@ -216,12 +218,11 @@ class Leagues {
     // The row's own class counts as one more class after those of the other league.
     Scratch of_a(loss, leagues_[b].size() + (a != b), leagues_[b].size() + 1);
     Scratch of_b(loss, leagues_[a].size() + 1, leagues_[a].size() + 1);
-    for (int32_t o : order) {
+    for (int32_t o : order)
       if (o < first)
         visit(o, leagues_[a], leagues_[b], *duels_[a * leagues() + b], rules, of_a, stats);
       else
         visit(o - first, leagues_[b], leagues_[a], *duels_[b * leagues() + a], rules, of_b, stats);
-    }
     return stats;
   }
 

@@ -27,8 +27,6 @@ class Team {
  public:
   explicit Team(int threads) : threads_(threads), missing_(threads), taken_(threads) {}
 
-  int size() const { return threads_; }
-
   // A barrier: the last thread to arrive resets the task counters for the next step. If a thread has left
   // because of an exception, the others leave too.
   void meet() {
