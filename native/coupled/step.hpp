@@ -141,9 +141,8 @@ class RowSolver {
       for (int64_t c = K_; c < stride_; ++c) s[c] = std::numeric_limits<T>::lowest();
       let_classes_join(step, a, s, visit, set, seen);
     }
-    if (loss_.simplex) seen.loss = seen.most;
-    step.stats.loss = a.C * seen.loss;
-    step.stats.gap = a.C * seen.loss + seen.alpha_g;
+    step.stats.loss = loss_.simplex ? a.C * double(seen.most) : set.cap * seen.loss;
+    step.stats.gap = step.stats.loss + seen.alpha_g;
     step.stats.alpha_sum = a.held.sum;
     step.stats.violation =
         !loss_.simplex ? seen.box : std::max(T(0), seen.most - std::min(seen.least, seen.most));
@@ -152,11 +151,11 @@ class RowSolver {
 
   // Removes these classes from the scores.
   Seen see_classes_in_use(const Row& a, T* s, const FeasibleSet<T>& set) {
-    const T Ci = a.C, k = a.curvature, own = s[a.label], inverse = 1 / k;
+    const T k = a.curvature, own = s[a.label], inverse = 1 / k;
     T* v = v_.data();
     Seen seen;
     seen.own = own;
-    seen.least = has_slack<T>(a.held.sum, Ci) ? T(0) : std::numeric_limits<T>::max();
+    seen.least = has_slack<T>(a.held.sum, a.C) ? T(0) : std::numeric_limits<T>::max();
     for (int32_t e = 0; e < a.held.size; ++e) {
       const int32_t c = a.held.classes[e];
       const T g = own - s[c] - 1;
@@ -164,7 +163,7 @@ class RowSolver {
       seen.alpha_g += double(a.held.values[e]) * g;
       if (!loss_.simplex) {
         seen.loss += std::max(T(0), -g);
-        seen.box = std::max(seen.box, g > 0 ? g : (a.held.values[e] < Ci ? -g : T(0)));
+        seen.box = std::max(seen.box, g > 0 ? g : (a.held.values[e] < set.cap ? -g : T(0)));
       } else {
         seen.most = std::max(seen.most, -g);
         seen.least = std::min(seen.least, -g);
