@@ -23,7 +23,8 @@ from typing import Any
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
 NAMES = ("svmlight", "xmc", "csv", "jsonl", "parquet", "model", "shards", "store", "checkpoint")
-LONGEST = 10  # seconds for one input
+LONGEST = 10  # seconds of processor time for one input
+HANGING = 120  # seconds on the clock after which an input is taken to hang, also on a busy machine
 MEMORY = 1000  # MB for one input
 MOST_FINDINGS = 20  # per reader
 LARGEST_INPUT = 1 << 16
@@ -48,11 +49,11 @@ def _fuzz_by_coverage(name: str, corpus: Path, findings: Path, seconds: float, s
     _instrument(atheris.instrument_func)
     reader = READERS[name]
     _add_seeds(reader.seeds(), corpus)
-    memory = _Memory()
+    limits = _Limits()
 
     def one_input(data: bytes) -> None:
-        check(reader, data)
-        memory.check()
+        with limits:
+            check(reader, data)
 
     def changed(data: bytes, max_size: int, seed: int) -> bytes:
         rng = Random(seed)
@@ -62,8 +63,8 @@ def _fuzz_by_coverage(name: str, corpus: Path, findings: Path, seconds: float, s
 
     options = [
         f"-artifact_prefix={findings}/",
-        f"-timeout={LONGEST}",
-        f"-rss_limit_mb={2 * MEMORY + memory.before}",
+        f"-timeout={HANGING}",
+        f"-rss_limit_mb={2 * MEMORY + limits.before}",
         f"-max_total_time={max(1, round(seconds))}",
         f"-max_len={LARGEST_INPUT}",
         f"-seed={seed}",
@@ -101,7 +102,7 @@ def _fuzz_at_random(name: str, corpus: Path, findings: Path, seconds: float, see
     from reader import check
     from readers import READERS
 
-    reader, rng, memory = READERS[name], Random(seed), _Memory()
+    reader, rng, limits = READERS[name], Random(seed), _Limits()
     _add_seeds(reader.seeds(), corpus)
     inputs = [path.read_bytes() for path in sorted(corpus.iterdir())]
     count, end = 0, time.monotonic() + seconds
@@ -109,10 +110,10 @@ def _fuzz_at_random(name: str, corpus: Path, findings: Path, seconds: float, see
         data = reader.mutate(rng.choice(inputs), rng)[:LARGEST_INPUT]
         # Written first, so that inputs that kill the process are kept too.
         (findings / "last").write_bytes(data)
-        faulthandler.dump_traceback_later(LONGEST, exit=True)
+        faulthandler.dump_traceback_later(HANGING, exit=True)
         try:
-            check(reader, data)
-            memory.check()
+            with limits:
+                check(reader, data)
         finally:
             faulthandler.cancel_dump_traceback_later()
             count += 1
@@ -121,17 +122,23 @@ def _fuzz_at_random(name: str, corpus: Path, findings: Path, seconds: float, see
     print(f"stat::number_of_executed_units: {count}")
 
 
-class _Memory:
-    """Checks how far the peak memory of this process has grown since the start."""
+class _Limits:
+    """Checks the processor time of an input, and how far the peak memory of this process has grown since the start."""
 
     def __init__(self) -> None:
         self.before = self._peak()
+        self.begin = 0.0
 
     @staticmethod
     def _peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
-    def check(self) -> None:
+    def __enter__(self) -> None:
+        self.begin = time.process_time()
+
+    def __exit__(self, *error: object) -> None:
+        if (taken := time.process_time() - self.begin) > LONGEST:
+            raise AssertionError(f"took {taken:.1f} seconds")
         if self._peak() > self.before + MEMORY:
             raise AssertionError(f"took more than {MEMORY} MB")
 
