@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from manyclass._native import core, native
 from manyclass.data import check_matrix
-from manyclass.solvers import Certificate, Solver, StopRule, TrainingSet
+from manyclass.solvers import Certificate, Progress, Solver, StopRule, TrainingSet
 
 
 def training_set(codes, Y=None, K=4):
@@ -39,6 +39,22 @@ def test_the_gap_is_relative_to_the_larger_value():
     assert Certificate(1.0, -4.0, 0.0).gap == 1.25
     assert Certificate(-1.0, -4.0, 0.0).gap == 0.75
     assert Certificate(0.0, 0.0, 0.0).gap == 0
+
+
+def test_certificates_of_independent_problems_add_up():
+    parts = [Certificate(1e16, 3.0, 0.25), Certificate(1.0, -1.0, 0.5), Certificate(-1e16, 0.5, 0.0)]
+    for ordered in (parts, parts[::-1], parts[1:] + parts[:1]):
+        assert Certificate.total(ordered) == Certificate(1.0, 2.5, 0.5)
+    assert Certificate.total([]) == Certificate(0.0, 0.0, 0.0)
+
+
+def test_what_may_be_left_out():
+    data = training_set([0, 1])
+    assert data.constant == 0 and data.reduced is False and data.Y is None
+    certificate = Certificate(4.0, 3.0, 0.5)
+    assert certificate.exit_reason == certificate.message == ""
+    progress = Progress(0, 4.0, 3.0, 0.5, active=1.0, ready=False, pass_ended=False)
+    assert progress.exhausted is None and Solver.by_classes is False
 
 
 def test_a_rule_is_met_at_its_tolerance():
