@@ -56,9 +56,9 @@ def test_only_full_passes_count_as_epochs_and_change_the_estimate():
 
 
 def test_cheap_passes_follow_a_full_one_until_they_have_closed_most_of_its_gap():
-    passes = after_full(gap=1.0)
+    passes = after_full(gap=4.0)
     assert passes.cheap_pays(passes.last_full, at_most=2) and not passes.cheap_pays(passes.last_full, at_most=0)
-    nearly, enough = (Estimate(2.0, gap, 0.5) for gap in (1.001 * CHEAP_ENOUGH, CHEAP_ENOUGH))
+    nearly, enough = (Estimate(2.0, gap, 0.5) for gap in (4.004 * CHEAP_ENOUGH, 4 * CHEAP_ENOUGH))
     assert passes.cheap_pays(enough, at_most=2)  # the first one always
     passes.end(nearly, GAP, full=False)
     assert passes.cheap_pays(nearly, at_most=2) and not passes.cheap_pays(enough, at_most=2)
