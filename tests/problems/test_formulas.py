@@ -10,8 +10,9 @@ from losses import LOSSES, dual_variables, make, slow_if, text_like
 
 from manyclass.estimators import ESTIMATORS
 from manyclass.problems import LOSSES as ENTRIES
-from manyclass.problems import PROBLEMS, ElasticNet, Reinforced
+from manyclass.problems import PROBLEMS, ElasticNet, MaxMargin, Reinforced
 from manyclass.problems.max_margin import project
+from manyclass.problems.sparse_binary import SparseHinge
 
 
 def ascend(problem, X, y, C, K, epochs):
@@ -272,3 +273,53 @@ def test_the_reinforced_loss_divides_between_the_own_class_and_the_others(gamma)
     problem, scores = Reinforced(gamma), np.array([[0.5, -2.0, 1.5]])
     assert problem.gamma == gamma
     assert problem.losses(scores, np.array([0]))[0] == pytest.approx(gamma * 1.5 + (1 - gamma) * 2.5)
+
+
+def coefficients_of_a_step(loss, scores):
+    """What a row of class 0 adds to each column of the weights in its first step."""
+    problem = PROBLEMS[loss]
+    best = problem.solve_row(scores, np.zeros(scores.size), 0, 1.0, 2.0)
+    return problem.coefficients(best[None], np.zeros(1, int))[0]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_weights_are_sparse_if_a_row_leaves_some_classes_alone(loss):
+    scores = 5 * np.random.default_rng(0).normal(size=PROBLEMS[loss].columns(12))
+    used = np.count_nonzero(coefficients_of_a_step(loss, scores))
+    assert used > 0 and PROBLEMS[loss].sparse_weights == (used < scores.size)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_columns_are_separate_if_the_score_of_one_does_not_move_the_others(loss):
+    steps = 50 * np.eye(PROBLEMS[loss].columns(6))
+    before = coefficients_of_a_step(loss, 0 * steps[0])
+    moved = np.array([coefficients_of_a_step(loss, step) != before for step in (*steps, *-steps)])
+    assert moved.any() and PROBLEMS[loss].separate == (not moved[np.concatenate([steps, steps]) == 0].any())
+
+
+@pytest.mark.parametrize(
+    ("formulas", "given"),
+    [
+        (Reinforced, {"gamma": 0.2}),
+        (MaxMargin, {"lam": 0.3, "tau": 2.0}),
+        (SparseHinge, {"lam": 0.3, "tau": 2.0, "draws": 5}),
+    ],
+)
+def test_parameters_are_what_the_formulas_were_given(formulas, given):
+    assert formulas(**given).parameters == given
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_defaults_are_those_of_the_estimator(loss):
+    defaults = make(loss).get_params() | {"draws": 0}  # all features; None in PPDSparse
+    assert PROBLEMS[loss].parameters == {name: defaults[name] for name in PROBLEMS[loss].parameter_names}
+
+
+@pytest.mark.parametrize("loss", ["mmr", "rm", "atm", "ats"])
+@pytest.mark.parametrize("distance", [0.5, 10.0, 1000.0])
+def test_a_row_that_only_misses_its_own_margin_moves_one_variable(loss, distance):
+    """The step is as long as if it were the only variable, however far the other classes are beyond their margins."""
+    problem, k = PROBLEMS[loss], 4.0
+    target = 2.0 if loss == "rm" else 1.0
+    best = problem.solve_row(np.array([target - distance, -1.0, -60.0]), np.zeros(3), 0, k, 1e4)
+    np.testing.assert_allclose(best, [distance / (k * (1 - 1 / 3)), 0, 0], rtol=1e-12)
