@@ -11,7 +11,7 @@ from manyclass.data.tensor_file import ALIGNMENT, Pieces, TensorFile, TensorFile
 ARRAYS = {
     "wide": np.arange(7.0),
     "wide.first": np.arange(3),
-    "narrow": np.arange(6, dtype=np.uint8).reshape(2, 3),
+    "narrow": np.arange(9, dtype=np.uint8).reshape(3, 3),
     "truth": np.array([True, False]),
     "empty": np.zeros((0, 4), np.float32),
 }
@@ -135,3 +135,9 @@ def test_what_is_barely_a_file_of_arrays(tmp_path):
         for mmap in (True, False):
             with pytest.raises(TensorFileError, match="not a file of arrays"):
                 TensorFile(tmp_path / "f", mmap=mmap)
+
+
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path):
+    os.mkfifo(tmp_path / "f")
+    with pytest.raises(TensorFileError, match="a pipe or a device"):
+        TensorFile(tmp_path / "f")
