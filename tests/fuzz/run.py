@@ -123,7 +123,7 @@ def _fuzz_at_random(name: str, corpus: Path, findings: Path, seconds: float, see
 
 
 class _Limits:
-    """Checks the processor time of an input, and how far the peak memory of this process has grown since the start."""
+    """Checks the processor time of an input, and how far the peak memory of this process has grown."""
 
     def __init__(self) -> None:
         self.before = self._peak()
