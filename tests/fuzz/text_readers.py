@@ -34,6 +34,26 @@ UNPACK: dict[bytes, Callable[[bytes], bytes]] = {
     b"\x28\xb5\x2f\xfd": lambda packed: zstandard.ZstdDecompressor().decompress(packed, max_output_size=1 << 20),
 }
 
+OPEN: dict[bytes, Callable[[io.BytesIO], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+    b"\x28\xb5\x2f\xfd": lambda file: zstandard.ZstdDecompressor().stream_reader(file),
+}
+# A few bytes can stand for many lines, and reading these takes its time.
+LONGEST_TEXT = 1 << 19
+
+
+def _is_long(data: bytes) -> bool:
+    """Whether a compressed text has more than `LONGEST_TEXT` bytes."""
+    for magic, unpack in OPEN.items():
+        if data.startswith(magic):
+            try:
+                return len(unpack(io.BytesIO(data)).read(LONGEST_TEXT + 1)) > LONGEST_TEXT
+            except Exception:  # each of the four libraries has its own exceptions
+                return False
+    return False
+
 
 def _mutate_text(data: bytes, rng: Random, change: Callable[[bytes, Random], bytes]) -> bytes:
     """Change a text or sometimes compress it; compressed inputs are mostly changed inside."""
@@ -127,6 +147,8 @@ XMC = Reader(
 
 
 def _read_table(suffix: str, data: bytes, folder: Path) -> None:
+    if _is_long(data):
+        return
     path = folder / f"table.{suffix}"
     path.write_bytes(data)
     for unlabelled in ("skip", "error"):
