@@ -153,6 +153,7 @@ struct VariablesByRow {
   std::vector<bool> positive;
   const BinaryData<T>& data;
   const Binary loss;
+  const bool stored = with_loss(loss, []<Binary loss>() { return BinaryLoss<loss>::stores_variables; });
 
   // release: whether to free the variables of each block once they have been copied.
   VariablesByRow(std::vector<BlockVariables<T>>& blocks, const BinaryData<T>& data, Binary loss, bool release)
@@ -181,6 +182,7 @@ struct VariablesByRow {
 
   // The variable of the e-th state, which belongs to row i.
   double variable(int64_t i, int64_t e) const {
+    if (stored) return state[e];  // without the choice of a loss, which would cost more than all the rest
     return with_loss(
         loss, [&]<Binary loss>() { return BinaryLoss<loss>::variable(double(state[e]), double(data.C[i])); });
   }
