@@ -83,6 +83,14 @@ struct PackedVariables : BlockVariables<T> {
 
   PackedVariables() = default;
   PackedVariables(const std::vector<BlockVariables<T>>& all, const std::vector<int64_t>& blocks) {
+    size_t rows = 0, entries = 0;
+    for (int64_t b : blocks) {
+      rows += all[b].row.size();
+      entries += all[b].values.size();
+    }
+    this->row.reserve(rows);  // growing would take up to twice the memory
+    this->lanes.reserve(rows);
+    this->values.reserve(entries);
     for (int64_t b : blocks) {
       counts.push_back(std::ssize(all[b].row));
       this->append(all[b]);
