@@ -1,6 +1,6 @@
 """Train on WordNet's definitions, then find out what kind of thing a plain English definition describes.
 
-Pass your own definitions as arguments: `python examples/hypernyms.py "a large wild cat with stripes"`.
+Pass your own definitions as arguments: `python examples/hypernyms.py "a small boat moved with oars"`.
 """
 
 import sys

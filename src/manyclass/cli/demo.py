@@ -52,7 +52,7 @@ def demo(
     \b
     Examples:
       manyclass demo
-      manyclass demo --ask "a large wild cat with stripes"
+      manyclass demo --ask "a small boat moved with oars"
       manyclass demo --min-members 50 --json    # fewer classes, in seconds
     """
     if ask is not None:
