@@ -1,5 +1,6 @@
 // The dual variables of binary problems: by block for training, by row for models and warm starts.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -157,8 +158,8 @@ template <class T>
 struct VariablesByRow {
   std::vector<int64_t> ptr;
   std::vector<int32_t> problem;  // ascending within a row
-  std::vector<T> state;
-  std::vector<bool> positive;
+  std::vector<T> state;          // if that is the variable itself: with the sign of its coefficient
+  std::vector<bool> positive;    // otherwise: the signs
   const BinaryData<T>& data;
   const Binary loss;
   const bool stored = with_loss(loss, []<Binary loss>() { return BinaryLoss<loss>::stores_variables; });
@@ -172,16 +173,17 @@ struct VariablesByRow {
     for (size_t i = 1; i < ptr.size(); ++i) ptr[i] += ptr[i - 1];
     problem.resize(ptr.back());
     state.resize(ptr.back());
-    positive.resize(ptr.back());
+    if (!stored) positive.resize(ptr.back());
     std::vector<int64_t> next(ptr.begin(), ptr.end() - 1);
     RowSides sides = data.no_sides();
     for (size_t b = 0; b < blocks.size(); ++b) {
       const auto& number = data.problems.blocks()[b].problem;
       data.add_sides(b, sides);
       blocks[b].for_each([&](int32_t i, int lane, T value) {
+        const bool plus = sides.positive[i] >> lane & 1;
         problem[next[i]] = number[lane];
-        positive[next[i]] = sides.positive[i] >> lane & 1;
-        state[next[i]++] = value;
+        if (!stored) positive[next[i]] = plus;
+        state[next[i]++] = stored && !plus ? -value : value;
       });
       data.clear_sides(b, sides);
       if (release) blocks[b] = {};
@@ -190,7 +192,7 @@ struct VariablesByRow {
 
   // The variable of the e-th state, which belongs to row i.
   double variable(int64_t i, int64_t e) const {
-    if (stored) return state[e];  // without the choice of a loss, which would cost more than all the rest
+    if (stored) return std::abs(state[e]);
     return with_loss(
         loss, [&]<Binary loss>() { return BinaryLoss<loss>::variable(double(state[e]), double(data.C[i])); });
   }
@@ -206,8 +208,11 @@ struct VariablesByRow {
   std::span<const int32_t> labels(int64_t i) const { return data.labels(i); }
   int64_t size(int64_t i) const { return ptr[i + 1] - ptr[i]; }
   void for_each(int64_t i, auto f) const {
-    for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e)
-      f(problem[e], positive[e] ? variable(i, e) : -variable(i, e));
+    if (stored)
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e) f(problem[e], double(state[e]));
+    else
+      for (int64_t e = ptr[i]; e < ptr[i + 1]; ++e)
+        f(problem[e], positive[e] ? variable(i, e) : -variable(i, e));
   }
 };
 

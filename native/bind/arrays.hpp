@@ -174,26 +174,37 @@ void check_features(const Layout<T>& rows, int64_t features) {
 template <class T, class Coefs>
 nb::object model_weights(const SparseRows<T>& columns, const Coefs& coef, int64_t K, int threads) {
   const int64_t features = std::ssize(columns.ptr) - 1;
-  std::vector<int64_t> ptr(features + 1, 0);
+  std::vector<int64_t> most(features + 1, 0);  // where the weights of each feature may begin
   const auto fill = [&](auto visit) {
     without_gil([&] { for_each_feature(columns, coef, K, threads, visit); });
   };
   if (!stored_dense<T>(features, K)) {
-    fill([&](int64_t f, const auto& weights) { ptr[f + 1] = weights.nonzeros(); });
-    for (int64_t f = 0; f < features; ++f) ptr[f + 1] += ptr[f];
+    fill([&](int64_t f, auto& weights) { most[f + 1] = weights.most_nonzeros(f); });
+    for (int64_t f = 0; f < features; ++f) most[f + 1] += most[f];
   }
-  const int64_t nonzeros = ptr.back();
-  if (stored_dense<T>(features, K, nonzeros)) {
+  if (stored_dense<T>(features, K, most.back())) {
     auto W = new_array<T>({features, K});
-    fill([&](int64_t f, const auto& weights) { weights.copy_dense(W.data() + f * K); });
+    fill([&](int64_t f, auto& weights) {
+      weights.load(f);
+      weights.copy_dense(W.data() + f * K);
+    });
     return nb::cast(W);
   }
-  auto classes = new_array<int32_t>({nonzeros});
-  auto values = new_array<T>({nonzeros});
-  fill([&](int64_t f, const auto& weights) {
-    weights.copy_sparse(classes.data() + ptr[f], values.data() + ptr[f]);
+  Buffer<int32_t> classes(most.back());
+  Buffer<T> values(most.back());
+  std::vector<int64_t> ptr(features + 1, 0);
+  fill([&](int64_t f, auto& weights) {
+    weights.load(f);
+    ptr[f + 1] = weights.copy_sparse(classes.data() + most[f], values.data() + most[f]);
   });
-  return nb::make_tuple(to_numpy(std::move(ptr)), classes, values);
+  for (int64_t f = 0; f < features; ++f) {
+    // Weights that are 0 after all leave gaps.
+    std::move(classes.data() + most[f], classes.data() + most[f] + ptr[f + 1], classes.data() + ptr[f]);
+    std::move(values.data() + most[f], values.data() + most[f] + ptr[f + 1], values.data() + ptr[f]);
+    ptr[f + 1] += ptr[f];
+  }
+  const int64_t nonzeros = ptr.back();
+  return nb::make_tuple(to_numpy(std::move(ptr)), shared(classes, {nonzeros}), shared(values, {nonzeros}));
 }
 
 }  // namespace manyclass

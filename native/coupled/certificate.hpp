@@ -146,7 +146,8 @@ class CoupledCertificate {
     for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = static_cast<int32_t>(h);
     const SparseRows<T> columns = columns_of(rows_, features);
     std::vector<Certificate> parts((features + features_a_chunk - 1) / features_a_chunk);
-    for_each_feature(columns, scaled_, K_, threads, [&](int64_t f, const auto& weights) {
+    for_each_feature(columns, scaled_, K_, threads, [&](int64_t f, auto& weights) {
+      weights.load(f);
       Certificate& part = parts[f / features_a_chunk];
       weights.add_squares(part.dual, part.primal);
       if (head[f] < 0) return;

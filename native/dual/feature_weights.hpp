@@ -5,6 +5,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "parallel/team.hpp"
@@ -41,13 +42,12 @@ template <class T, class Coefs>
 class FeatureWeights {
  public:
   FeatureWeights(const SparseRows<T>& columns, const Coefs& coef, int64_t classes)
-      : columns_(columns), coef_(coef), classes_(classes), sums_(padded<T>(classes)) {}
+      : columns_(columns), coef_(coef), classes_(classes), sums_(padded<T>(classes)), seen_(classes, false) {}
 
-  void load_feature(int64_t f) {
+  void load(int64_t f) {
     clear();
-    int64_t terms = 0;
-    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) terms += coef_.size(columns_.index[e]);
-    few_ = terms * 16 < sums_.size() && !(coef_.centred() && terms > 0);
+    const int64_t terms = count_terms(f);
+    few_ = are_few(terms) && !(coef_.centred() && terms > 0);
     for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) {
       const double x = columns_.value[e];
       const int32_t row = columns_.index[e];
@@ -64,18 +64,35 @@ class FeatureWeights {
     if (coef_.reduced()) reduce(f);
   }
 
-  // The number of weights that are not 0 as the model stores them.
-  int64_t nonzeros() const {
-    int64_t found = 0;
-    if (few_)
-      for (int32_t c : touched_) found += static_cast<T>(sums_[c]) != 0;
-    else
-      for (int64_t c = 0; c < sums_.size(); ++c) found += static_cast<T>(sums_[c]) != 0;
-    return found;
+  // An upper bound on the number of weights of a feature that are not 0, at a fraction of the cost of
+  // computing them.
+  int64_t most_nonzeros(int64_t f) {
+    const auto in_use = [&](auto see) {
+      for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e)
+        if (coef_.reduced())
+          for (int32_t c : coef_.labels(columns_.index[e])) see(seen_[c]);
+        else
+          coef_.for_each(columns_.index[e], [&](int32_t c, double) { see(seen_[c]); });
+    };
+    const int64_t terms = count_terms(f);
+    if (coef_.centred() && terms > 0) return classes_;
+    int64_t count = 0;
+    if (are_few(terms)) {
+      in_use([&](char& seen) {
+        count += !seen;
+        seen = true;
+      });
+      in_use([](char& seen) { seen = false; });
+    } else {
+      in_use([](char& seen) { seen = true; });
+      for (char& seen : seen_) count += std::exchange(seen, false);
+    }
+    return count;
   }
 
-  // Copies the non-zero weights as the model stores them; classes ascend.
-  void copy_sparse(int32_t* classes, T* values) const {
+  // Copies the non-zero weights as the model stores them, and returns their number; classes ascend.
+  int64_t copy_sparse(int32_t* classes, T* values) const {
+    const T* const first = values;
     const auto put = [&](int64_t c) {
       const T w = static_cast<T>(sums_[c]);
       if (w == 0) return;
@@ -84,7 +101,7 @@ class FeatureWeights {
     };
     if (few_) {
       for (int32_t c : touched_) put(c);
-      return;
+      return values - first;
     }
 #if defined(__AVX512F__)
     if constexpr (sizeof(T) == 4) {
@@ -99,10 +116,11 @@ class FeatureWeights {
         classes += __builtin_popcount(found);
         values += __builtin_popcount(found);
       }
-      return;
+      return values - first;
     }
 #endif
     for (int64_t c = 0; c < sums_.size(); ++c) put(c);
+    return values - first;
   }
 
   void copy_dense(T* out) const {
@@ -133,6 +151,13 @@ class FeatureWeights {
   }
 
  private:
+  int64_t count_terms(int64_t f) const {
+    int64_t terms = 0;
+    for (int64_t e = columns_.ptr[f]; e < columns_.ptr[f + 1]; ++e) terms += coef_.size(columns_.index[e]);
+    return terms;
+  }
+  bool are_few(int64_t terms) const { return terms * 16 < sums_.size(); }
+
   static void sort_unique(std::vector<int32_t>& v) {
     std::sort(v.begin(), v.end());
     v.erase(std::unique(v.begin(), v.end()), v.end());
@@ -173,11 +198,12 @@ class FeatureWeights {
   bool few_ = true;               // whether only the classes in `touched_` may have a weight
   std::vector<int32_t> touched_;  // ascending
   std::vector<int32_t> kept_;     // reduce: the classes that have a weight
+  std::vector<char> seen_;        // most_nonzeros: by class; all false in between
 };
 
 inline constexpr int64_t features_a_chunk = 64;
 
-// Calls visit(feature, its FeatureWeights) for all features, on several threads.
+// Calls visit(feature, a FeatureWeights) for all features, on several threads. `visit` loads the feature.
 template <class T, class Coefs, class F>
 void for_each_feature(const SparseRows<T>& columns, const Coefs& coef, int64_t classes, int threads,
                       F visit) {
@@ -187,10 +213,7 @@ void for_each_feature(const SparseRows<T>& columns, const Coefs& coef, int64_t c
              [&] { return Weights(columns, coef, classes); },
              [&](int64_t chunk, Weights& weights) {
                const int64_t last = std::min(features, (chunk + 1) * features_a_chunk);
-               for (int64_t f = chunk * features_a_chunk; f < last; ++f) {
-                 weights.load_feature(f);
-                 visit(f, weights);
-               }
+               for (int64_t f = chunk * features_a_chunk; f < last; ++f) visit(f, weights);
              });
 }
 

@@ -162,8 +162,9 @@ class MaxMarginCertificate {
     const int64_t features = rows_.count_features();
     std::vector<int64_t> head(features, -1);
     for (int64_t h = 0; h < rows_.heads(); ++h) head[rows_.head_features[h]] = h;
-    for_each_feature(columns_of(rows_, features), coef_, K_, threads, [&](int64_t f, const auto& sums) {
+    for_each_feature(columns_of(rows_, features), coef_, K_, threads, [&](int64_t f, auto& sums) {
       if (head[f] < 0) return;
+      sums.load(f);
       std::vector<int32_t> labels;
       std::vector<double> values;
       sums.for_each([&](int32_t c, double v) {
@@ -181,7 +182,8 @@ class MaxMarginCertificate {
     out.ptr.assign(features + 1, 0);
     std::vector<double> squares((features + features_a_chunk - 1) / features_a_chunk, 0.0);
     // Two passes: count, so that the arrays are allocated once, then fill.
-    for_each_feature(columns, coef_, K_, threads, [&](int64_t f, const auto& sums) {
+    for_each_feature(columns, coef_, K_, threads, [&](int64_t f, auto& sums) {
+      sums.load(f);
       sums.for_each([&](int32_t, double v) {
         const double shrunk = soft(v, net_.lambda_of(f));
         squares[f / features_a_chunk] += shrunk * shrunk;
@@ -192,7 +194,8 @@ class MaxMarginCertificate {
     for (int64_t f = 0; f < features; ++f) out.ptr[f + 1] += out.ptr[f];
     out.index.resize(out.ptr[features]);
     out.value.resize(out.ptr[features]);
-    for_each_feature(columns, coef_, K_, threads, [&](int64_t f, const auto& sums) {
+    for_each_feature(columns, coef_, K_, threads, [&](int64_t f, auto& sums) {
+      sums.load(f);
       int64_t at = out.ptr[f];
       sums.for_each([&](int32_t c, double v) {
         const T w = static_cast<T>(soft(v, net_.lambda_of(f)) / net_.tau);
