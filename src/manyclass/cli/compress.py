@@ -36,7 +36,7 @@ def compress(
     force: ForceOutput = False,
     as_json: AsJson = False,
 ) -> None:
-    """Make a model smaller: drop small weights, store the others in fewer bits.
+    """Make a model smaller. Drop small weights, and store the others in fewer bits.
 
     \b
     Examples:

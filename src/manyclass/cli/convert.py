@@ -81,7 +81,7 @@ def convert(
     options: StoreOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Convert files to a store on disk, in one pass and with little memory.
+    """Convert files to a store on disk. This takes one pass and little memory.
 
     Train from a store when the data do not fit in memory. The files are svmlight (LIBSVM) or XMC text, or tables
     with a column of texts, whose words are hashed to features.

@@ -43,7 +43,7 @@ def demo(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train four SVMs on WordNet, then classify definitions in plain English.
+    """Train four SVMs on WordNet. Then classify definitions in plain English.
 
     Each row is the definition of a noun or verb; its class, one of 4,796, is the concept it is a kind of. A tenth of
     the definitions is held out to measure test errors. Weston-Watkins and Crammer-Singer train all classes together,

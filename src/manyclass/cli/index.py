@@ -37,7 +37,7 @@ def index(
     force: ForceOutput = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a tree over the labels of a model, for predict and evaluate with --beam.
+    """Build a label tree for faster prediction. It is used by predict and evaluate with --beam.
 
     \b
     Examples:

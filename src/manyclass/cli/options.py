@@ -85,7 +85,7 @@ Normalize = Annotated[
     bool | None,
     in_data(
         "--normalize/--no-normalize",
-        help="Scale rows to length 1, in prediction too. [default: on for ppd_*, max_margin and --drop]",
+        help="Scale rows to length 1, also for prediction. [default: on for ppd_*, max_margin and --drop]",
     ),
 ]
 MinDf = Annotated[

@@ -93,8 +93,8 @@ def predict(
 
     With --id-column, each line starts with the value of that column; with --json it is called "id".
 
-    Labels and scores are separated by tabs. A backslash, tab or line break in a label is written as \\\\, \\t
-    or \\n.
+    Labels and scores are separated by tabs. A backslash, tab or line break in a label is written as
+    \\\\, \\t, \\n or \\r.
 
     Under mpirun, the ranks share the rows, or each rank reads its own file (part-{rank}.svm). The first rank writes.
     """

@@ -27,7 +27,7 @@ def reproduce(
     jobs: Jobs = None,
     quiet: Quiet = False,
 ) -> None:
-    """Recompute a table of a paper, and show the paper's figures next to ours.
+    """Recompute a table of a paper. The paper's figures are shown next to ours.
 
     \b
     Tables:

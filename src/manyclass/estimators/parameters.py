@@ -45,7 +45,7 @@ PARAMETERS = """
     tol : float
         Tolerance of the stopping criterion.
     max_iter : int
-        Maximum number of passes over the rows.
+        Maximum number of passes over the rows, not counting cheap ones over only the variables in use.
     time_limit : float, optional
         Maximum training time in seconds. A fit that runs out of passes or time, or is interrupted with Ctrl-C, keeps
         the best model found so far and issues a warning.
@@ -106,8 +106,9 @@ PARAMETERS = """
     certificate_ : Certificate
         Primal and dual objective, relative gap, largest violation over all variables, exit reason and message.
     history_ : list of dict
-        One entry per pass, with the keys seconds, epochs, primal, dual, gap, violation, active and certified.
-        `certified` is True if the figures are a certificate, and False if they are the solver's own estimate.
+        One entry per pass and per certificate, with the keys seconds, epochs, primal, dual, gap, violation, active and
+        certified. `certified` is True if the figures are a certificate, and False if they are the solver's own
+        estimate.
     times_ : dict
         Seconds spent in each phase.
     memory_ : dict
@@ -115,7 +116,7 @@ PARAMETERS = """
     copies_ : list of str
         The parts of X that had to be copied, with their sizes.
     n_iter_ : int array of shape (1,)
-        Number of passes over the rows.
+        Number of passes over the rows, counted like `max_iter`.
     kept_weights_ : int
         Number of weights the model may have, not counting intercepts: all of them or, with `feature_reduction`, those
         of the features that occur in rows of the class.
