@@ -106,8 +106,8 @@ PARAMETERS = """
     certificate_ : Certificate
         Primal and dual objective, relative gap, largest violation over all variables, exit reason and message.
     history_ : list of dict
-        One entry per pass and per certificate, with the keys seconds, epochs, primal, dual, gap, violation, active and
-        certified. `certified` is True if the figures are a certificate, and False if they are the solver's own
+        One entry per pass and per certificate, with the keys seconds, epochs, primal, dual, gap, violation, active
+        and certified. `certified` is True if the figures are a certificate, and False if they are the solver's own
         estimate.
     times_ : dict
         Seconds spent in each phase.
